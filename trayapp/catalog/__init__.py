@@ -1,0 +1,4 @@
+"""All known tools, prompts and resources: cache, names, merge.
+
+Never here: connections.
+"""

@@ -1,0 +1,4 @@
+"""The gateway process: sessions, routing, control.
+
+Never here: the tray, terminals.
+"""

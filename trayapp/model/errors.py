@@ -1,0 +1,190 @@
+"""Every error that a person may see: what happened, what to do, and the exit code of the verb that met it.
+
+Never here: JSON-RPC codes (gateway/router turns these into wire errors), printing, logging.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every verb (PRODUCT 12)."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    CONFIG_INVALID = 3
+    NO_GATEWAY = 4
+    SERVER_UNAVAILABLE = 5
+    SIGN_IN_WANTED = 6
+    ALREADY_RUNNING = 7
+
+
+class MultiMcpError(Exception):
+    """Base of our errors: `title` says what happened, `hint` what to do (one line each).
+
+    `code` is a stable snake_case name of the kind of error, for JSON output and for tests.
+    """
+
+    code = "failed"
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, title: str, hint: str = "") -> None:
+        super().__init__(title)
+        self.title = title
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.title}. {self.hint}" if self.hint else self.title
+
+
+class UsageError(MultiMcpError):
+    """A verb or request was given words that it does not take."""
+
+    code = "usage"
+    exit_code = ExitCode.USAGE
+
+
+class ConfigError(MultiMcpError):
+    """servers.yaml, or one entry of it, cannot be used."""
+
+    code = "config_invalid"
+    exit_code = ExitCode.CONFIG_INVALID
+
+
+class FileChangedError(ConfigError):
+    """A file changed between our reading and our writing it; nothing was written."""
+
+    code = "file_changed"
+    exit_code = ExitCode.FAILED
+
+
+class StorageError(MultiMcpError):
+    """A file or folder of ours cannot be read or written (disk full, read-only, permissions)."""
+
+    code = "storage"
+
+
+class MissingVariableError(ConfigError):
+    """A `${NAME}` in a server's settings has no value. `names` lists them, in order of appearance."""
+
+    code = "missing_variable"
+    exit_code = ExitCode.SERVER_UNAVAILABLE
+
+    def __init__(self, names: list[str]) -> None:
+        listed = ", ".join(names)
+        plural = "s" if len(names) > 1 else ""
+        super().__init__(
+            f"Variable{plural} {listed} not set",
+            "Set the value in the environment, or write ${NAME:-default} in servers.yaml",
+        )
+        self.names = names
+
+
+class NoGatewayError(MultiMcpError):
+    """No gateway answers on the local socket."""
+
+    code = "no_gateway"
+    exit_code = ExitCode.NO_GATEWAY
+
+    def __init__(self, title: str = "The gateway is not running") -> None:
+        super().__init__(title, "Start it with: multi-mcp start")
+
+
+class AlreadyRunningError(MultiMcpError):
+    """A gateway of this user already runs in this home. `pid` is its process id, 0 when unknown."""
+
+    code = "already_running"
+    exit_code = ExitCode.ALREADY_RUNNING
+
+    def __init__(self, pid: int) -> None:
+        who = f" (process {pid})" if pid else ""
+        super().__init__(f"The gateway is already running{who}", "See it with: multi-mcp status")
+        self.pid = pid
+
+
+class ServerError(MultiMcpError):
+    """One server cannot serve. `server` is its name in servers.yaml."""
+
+    code = "server_unavailable"
+    exit_code = ExitCode.SERVER_UNAVAILABLE
+
+    def __init__(self, server: str, title: str, hint: str = "") -> None:
+        super().__init__(title, hint)
+        self.server = server
+
+
+class ServerNotFoundError(ServerError):
+    """No server of that name is configured."""
+
+    code = "server_not_found"
+
+    def __init__(self, server: str, known: list[str]) -> None:
+        listed = ", ".join(known) if known else "none is configured"
+        super().__init__(server, f"No server is named {server}", f"Known servers: {listed}")
+
+
+class ServerDisabledError(ServerError):
+    """The server is switched off in servers.yaml."""
+
+    code = "server_disabled"
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server, f"{server} is disabled", f"Enable it with: multi-mcp enable {server}")
+
+
+class ConnectFailedError(ServerError):
+    """The server could not be started or reached, or did not finish its handshake."""
+
+    code = "connect_failed"
+
+
+class ServerBackoffError(ServerError):
+    """The server failed a short while ago and is not tried again yet."""
+
+    code = "server_backoff"
+
+    def __init__(self, server: str, failed_s_ago: float, why: str) -> None:
+        super().__init__(
+            server,
+            f"{server} failed {failed_s_ago:.0f}s ago: {why}",
+            f"Try again with: multi-mcp reconnect {server}",
+        )
+
+
+class SignInWantedError(ServerError):
+    """The server wants a sign-in before it serves."""
+
+    code = "needs_auth"
+    exit_code = ExitCode.SIGN_IN_WANTED
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server, f"{server} wants a sign-in", f"Sign in with: multi-mcp auth {server}")
+
+
+class ConnectionLostError(ServerError):
+    """The server went away while a request was under way; the request is not sent again."""
+
+    code = "connection_lost"
+
+
+class ToolNotFoundError(MultiMcpError):
+    """No enabled tool has that name. `suggestions` are the nearest known names, best first."""
+
+    code = "tool_not_found"
+
+    def __init__(self, asked: str, suggestions: list[str] | None = None) -> None:
+        self.suggestions = suggestions or []
+        near = f"Did you mean {', '.join(self.suggestions)}?" if self.suggestions else "See: multi-mcp list"
+        super().__init__(f"No tool is named {asked}", near)
+
+
+class AmbiguousToolError(MultiMcpError):
+    """A name means more than one tool. `candidates` are their `server/tool` paths, sorted."""
+
+    code = "ambiguous_tool"
+
+    def __init__(self, asked: str, candidates: list[str]) -> None:
+        super().__init__(f"{asked} means more than one tool", f"Say which server: {', '.join(candidates)}")
+        self.candidates = candidates

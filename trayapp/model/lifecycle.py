@@ -1,0 +1,117 @@
+"""The life of a backend: its states, the table of transitions, and the pure rules of backoff and idleness.
+
+Never here: clocks (times are passed in), tasks, processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import Settings
+
+
+class State(StrEnum):
+    """Where one backend stands (PRODUCT 5). The values are what `status --json` shows."""
+
+    DISABLED = "disabled"
+    IDLE = "idle"
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    NEEDS_AUTH = "needs_auth"
+    FAILED = "failed"
+    STOPPING = "stopping"
+
+
+class Event(StrEnum):
+    """What may happen to a backend."""
+
+    CONNECT = "connect"  # a call, a start or the user wants it
+    READY = "ready"  # the handshake is done
+    FAIL = "fail"  # start, handshake or health check failed
+    SIGN_IN_WANTED = "sign_in_wanted"  # the server answered 401
+    LOST = "lost"  # a live connection ended by itself
+    CLOSE = "close"  # idle, refreshed, removed, reconnecting or shutting down
+    CLOSED = "closed"  # closing has finished
+    DISABLE = "disable"
+    ENABLE = "enable"
+
+
+_S, _E = State, Event
+NEXT: dict[tuple[State, Event], State] = {
+    (_S.DISABLED, _E.ENABLE): _S.IDLE,
+    (_S.IDLE, _E.CONNECT): _S.CONNECTING,
+    (_S.IDLE, _E.DISABLE): _S.DISABLED,
+    (_S.CONNECTING, _E.READY): _S.CONNECTED,
+    (_S.CONNECTING, _E.FAIL): _S.FAILED,
+    (_S.CONNECTING, _E.SIGN_IN_WANTED): _S.NEEDS_AUTH,
+    (_S.CONNECTING, _E.CLOSE): _S.STOPPING,
+    (_S.CONNECTED, _E.LOST): _S.FAILED,
+    (_S.CONNECTED, _E.FAIL): _S.FAILED,
+    (_S.CONNECTED, _E.SIGN_IN_WANTED): _S.NEEDS_AUTH,
+    (_S.CONNECTED, _E.CLOSE): _S.STOPPING,
+    (_S.NEEDS_AUTH, _E.CONNECT): _S.CONNECTING,
+    (_S.NEEDS_AUTH, _E.CLOSE): _S.IDLE,
+    (_S.NEEDS_AUTH, _E.DISABLE): _S.DISABLED,
+    (_S.FAILED, _E.CONNECT): _S.CONNECTING,
+    (_S.FAILED, _E.CLOSE): _S.IDLE,
+    (_S.FAILED, _E.DISABLE): _S.DISABLED,
+    (_S.STOPPING, _E.CLOSED): _S.IDLE,
+}
+
+
+class TransitionError(MultiMcpError):
+    """An event came in a state that does not know it: a mistake of ours, never a server's."""
+
+    code = "transition"
+
+
+def next_state(state: State, event: Event) -> State:
+    """The state after `event`; raises TransitionError for a pair that the table does not list."""
+    try:
+        return NEXT[state, event]
+    except KeyError:
+        raise TransitionError(f"Event {event} does not exist in state {state}") from None
+
+
+RECONNECT_FIRST_S = 30.0
+RECONNECT_LONGEST_S = 300.0
+RECONNECT_JITTER = 0.1  # of the wait, either way: many servers behind one lost network must not come back in step
+
+
+def reconnect_waits(unit: float = 0.0) -> Iterator[float]:
+    """Seconds to wait before each background reconnect: 30 doubling to 300.
+
+    `unit` in [-1, 1] spreads the waits by up to RECONNECT_JITTER; 0 gives the bare series.
+    """
+    wait = RECONNECT_FIRST_S
+    while True:
+        yield wait * (1 + RECONNECT_JITTER * unit)
+        wait = min(wait * 2, RECONNECT_LONGEST_S)
+
+
+def idle_limit_s(server: ServerConfig, settings: Settings) -> float | None:
+    """Seconds without use after which a connection is closed; None = never (PRODUCT 5).
+
+    keep-alive and lazy-keep-alive ignore every timeout; eager has none unless the server names one.
+    """
+    if server.lifecycle in ("keep-alive", "lazy-keep-alive"):
+        return None
+    minutes = server.idle_timeout
+    if minutes is None:
+        minutes = 0.0 if server.lifecycle == "eager" else settings.idle_timeout
+    return minutes * 60 if minutes > 0 else None
+
+
+def is_idle(in_flight: int, idle_for_s: float, limit_s: float | None) -> bool:
+    """Whether a connection may be closed: nothing under way and unused for longer than the limit."""
+    return limit_s is not None and in_flight == 0 and idle_for_s > limit_s
+
+
+def backoff_left_s(failed_s_ago: float | None, settings: Settings) -> float:
+    """Seconds until calls may start a failed server again; 0 when they may now."""
+    if failed_s_ago is None:
+        return 0.0
+    return max(0.0, settings.failure_backoff - failed_s_ago)

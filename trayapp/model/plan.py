@@ -1,0 +1,56 @@
+"""From the configuration that runs to the one that was saved: what must be started, stopped or merely re-read.
+
+Never here: doing it (backends/pool applies a plan).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from trayapp.model.servers import ServerConfig, launch_settings
+from trayapp.model.settings import Settings
+from trayapp.model.status import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One whole configuration, as parsed. `servers` keeps the file's order."""
+
+    settings: Settings = Settings()
+    servers: dict[str, ServerConfig] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Server names by what a change does to them; a name stands in at most one field."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    relaunched: tuple[str, ...] = ()  # launch settings differ: the old process ends
+    adjusted: tuple[str, ...] = ()  # other settings differ: the process and its calls go on
+    settings_changed: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is to be done."""
+        return not (self.added or self.removed or self.relaunched or self.adjusted or self.settings_changed)
+
+
+def plan(old: Config, new: Config) -> Plan:
+    """What leads from `old` to `new`. Line numbers and problems do not count as changes."""
+    both = [name for name in new.servers if name in old.servers]
+    relaunched = [n for n in both if launch_settings(old.servers[n]) != launch_settings(new.servers[n])]
+    adjusted = [n for n in both if n not in relaunched and _differs(old.servers[n], new.servers[n])]
+    return Plan(
+        added=tuple(n for n in new.servers if n not in old.servers),
+        removed=tuple(n for n in old.servers if n not in new.servers),
+        relaunched=tuple(relaunched),
+        adjusted=tuple(adjusted),
+        settings_changed=old.settings != new.settings,
+    )
+
+
+def _differs(old: ServerConfig, new: ServerConfig) -> bool:
+    fields = (f for f in ServerConfig.__dataclass_fields__ if f != "line")
+    return any(getattr(old, name) != getattr(new, name) for name in fields)

@@ -1,0 +1,93 @@
+"""One server's entry in servers.yaml as a frozen value, and the parts of it that identify what it launches.
+
+Never here: parsing, variables' values (entries hold `${NAME}` as written), processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Literal
+
+Lifecycle = Literal["lazy", "eager", "keep-alive", "lazy-keep-alive"]
+Scope = Literal["shared", "session"]
+HttpType = Literal["http", "sse"]
+Auth = Literal["oauth", "bearer", "none"]
+TransportKind = Literal["stdio", "http", "sse"]
+
+LIFECYCLES: tuple[Lifecycle, ...] = ("lazy", "eager", "keep-alive", "lazy-keep-alive")
+STARTS_AT_ONCE: frozenset[Lifecycle] = frozenset({"eager", "keep-alive"})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSwitch:
+    """One entry of a server's `tools`: what the user, or a refresh, said of a tool."""
+
+    enabled: bool = True
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """One server. Exactly one of `command` and `url` is set; strings still hold their `${NAME}`."""
+
+    name: str
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    inherit_env: bool = True
+    url: str | None = None
+    type: HttpType | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    auth: Auth | None = None
+    bearer_token_env: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = None
+    scopes: tuple[str, ...] = ()
+    disabled: bool = False
+    lifecycle: Lifecycle = "lazy"
+    idle_timeout: float | None = None  # minutes; None = the setting (lazy) or never (eager)
+    scope: Scope = "shared"
+    connect_timeout: float | None = None  # seconds
+    request_timeout: float | None = None  # seconds
+    title: str | None = None
+    tools: dict[str, ToolSwitch] | None = None  # None: no `tools` key, all tools pass
+    include_tools: tuple[str, ...] = ()
+    exclude_tools: tuple[str, ...] = ()
+    direct_tools: bool | tuple[str, ...] = False
+    expose_resources: bool = True
+    new_tools: Literal["enabled", "disabled"] = "enabled"
+    line: int = 0  # of the entry in its file, 1-based; 0 = unknown
+
+    @property
+    def transport(self) -> TransportKind:
+        """How the server is reached; a `url` without `type` counts as http until it falls back."""
+        if self.command is not None:
+            return "stdio"
+        return self.type or "http"
+
+
+CHECKSUM_BYTES = 3  # 1 in 16 million changes goes unseen; 24 bits say next to nothing of a secret
+LAUNCH_FIELDS = ("command", "args", "env", "cwd", "inherit_env", "url", "type", "headers", "auth", "bearer_token_env")
+
+
+def launch_settings(server: ServerConfig) -> tuple[object, ...]:
+    """Everything whose change means another process or connection; equal tuples keep it running."""
+    extra = (server.client_id, server.client_secret, server.scopes, server.scope)
+    return tuple(getattr(server, name) for name in LAUNCH_FIELDS) + extra
+
+
+def launch_hash(server: ServerConfig) -> str:
+    """Hex text that a cached catalog is valid for: changes when launch settings, as written, change.
+
+    Variables count by name (`${TOKEN}`), so a rotated secret keeps the catalog. A literal value may be a secret:
+    each value adds only CHECKSUM_BYTES of a digest, too little to find or to confirm one by guessing.
+    """
+    return "".join(f"{name[0]}{_checksum(getattr(server, name))}" for name in LAUNCH_FIELDS)
+
+
+def _checksum(value: object) -> str:
+    if isinstance(value, dict):
+        value = sorted(value.items())
+    return hashlib.blake2b(repr(value).encode("utf-8", "surrogatepass"), digest_size=CHECKSUM_BYTES).hexdigest()

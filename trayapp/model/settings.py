@@ -1,0 +1,56 @@
+"""The `settings` of servers.yaml as one frozen value, with the defaults of PRODUCT 4.
+
+Never here: parsing, files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Expose = Literal["auto", "tools", "search"]
+PrefixMode = Literal["server", "short", "none", "mcp"]
+
+EXPOSE_MODES: tuple[Expose, ...] = ("auto", "tools", "search")
+PREFIX_MODES: tuple[PrefixMode, ...] = ("server", "short", "none", "mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """Where HTTP clients reach the gateway: 127.0.0.1 and this port, or the next free one."""
+
+    enabled: bool = True
+    port: int = 7461
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named view of the catalog; None means "as without the profile"."""
+
+    servers: tuple[str, ...] | None = None
+    expose: Expose | None = None
+    include_tools: tuple[str, ...] = ()
+    exclude_tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All of `settings`. Times are in the unit that the file uses, named in each field's comment."""
+
+    expose: Expose = "auto"
+    defer_above: int = 15  # tools
+    tool_prefix: PrefixMode = "server"
+    idle_timeout: float = 10.0  # minutes; 0 = never
+    health_interval: float = 30.0  # seconds
+    failure_backoff: float = 60.0  # seconds
+    connect_timeout: float = 30.0  # seconds
+    request_timeout: float = 0.0  # seconds; 0 = as long as the client waits
+    linger: float = 10.0  # minutes
+    result_limit: int = 51_200  # bytes; 0 = off; calls through the `mcp` tool only
+    http: HttpSettings = HttpSettings()
+    imports: tuple[str, ...] = ()
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    synonyms: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    token_store: Literal["keyring", "file"] = "keyring"
+    approve_changes: Literal["ask", "notify", "off"] = "ask"
+    update_check: bool = False

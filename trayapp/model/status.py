@@ -1,0 +1,102 @@
+"""The snapshot: all that tray and command line may know of a running gateway, and its JSON form (PRODUCT 12).
+
+Never here: how the state came about, how it is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from trayapp.model.lifecycle import State
+
+SNAPSHOT_VERSION = 1
+GatewayState = Literal["starting", "running", "stopping"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a file of the user's that is not as it should be. `line` is 1-based, 0 = no line."""
+
+    file: str
+    line: int
+    message: str
+    hint: str = ""
+    column: int = 0
+    server: str | None = None
+    fatal: bool = True  # the file (server None) or the server's entry cannot be used
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCounts:
+    """How many tools of one server there are: known, passed to clients, gone, held back."""
+
+    total: int = 0
+    enabled: int = 0
+    stale: int = 0
+    withheld: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """One server as of now. Times are seconds before the snapshot, None = never."""
+
+    name: str
+    state: State
+    lifecycle: str
+    transport: str
+    protocol: str = ""
+    tools: ToolCounts = ToolCounts()
+    pid: int | None = None
+    error: dict[str, str] | None = None  # {"title", "hint"}
+    failed_s_ago: float | None = None
+    last_used_s_ago: float | None = None
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStatus:
+    """One client session."""
+
+    client: str
+    transport: str
+    protocol: str
+    expose: str
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayStatus:
+    """The gateway process itself."""
+
+    state: GatewayState
+    pid: int
+    version: str
+    uptime_s: float
+    http_url: str | None = None
+    sessions: tuple[SessionStatus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole state at one revision; a later revision is a larger number."""
+
+    revision: int
+    gateway: GatewayStatus
+    servers: tuple[ServerStatus, ...] = ()
+    problems: tuple[Problem, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of `status --json`."""
+        return {
+            "version": SNAPSHOT_VERSION,
+            "revision": self.revision,
+            "gateway": asdict(self.gateway),
+            "servers": [asdict(server) for server in self.servers],
+            "problems": [problem_json(problem) for problem in self.problems],
+        }
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """`{"file", "line", "column", "server", "message", "hint"}`."""
+    keys = ("file", "line", "column", "server", "message", "hint")
+    return {key: getattr(problem, key) for key in keys}
