@@ -1,6 +1,3 @@
-"""multi-mcp: one local gateway for all MCP servers of a user, and the tray app that supervises it.
-
-Never here: anything that takes time to import.
-"""
+"""multi-mcp: one local gateway for all MCP servers. Lives here: the version. Never here: imports (the shim pays for each)."""
 
 __version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The tests of multi-mcp; tests/<room> mirrors trayapp/<room>."""
