@@ -1,0 +1,45 @@
+"""Ruff, mypy and pytest, one after the other, with the time each took. Never here: installing anything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from devtools.places import ROOT, VENV, script
+from devtools.steps import FOREIGN_VARIABLES
+
+PYTEST = ("pytest",)
+# The quick ones first. All are run whatever the others said: one round shows everything that is wrong.
+STATIC_CHECKS = (("ruff", "check"), ("ruff", "format", "--check"), ("mypy", "--strict"))
+
+
+class Outcome(NamedTuple):
+    """One check that ran: its command line, exit code and seconds."""
+
+    name: str
+    code: int
+    seconds: float
+
+
+def run_checks(pytest_args: Sequence[str]) -> int:
+    """Run everything, or with arguments pytest alone; 0 if all passed, else 1."""
+    checks = [(*PYTEST, *pytest_args)] if pytest_args else [*STATIC_CHECKS, PYTEST]
+    outcomes = [_run_check(check) for check in checks]
+    print(flush=True)
+    for outcome in outcomes:
+        word = "passed" if outcome.code == 0 else f"FAILED (exit code {outcome.code})"
+        print(f"{outcome.seconds:7.1f} s  {outcome.name}: {word}", flush=True)
+    return 1 if any(outcome.code for outcome in outcomes) else 0
+
+
+def _run_check(check: Sequence[str]) -> Outcome:
+    name = " ".join(check)
+    print(f"== {name}", flush=True)
+    started = time.monotonic()
+    environment = {key: value for key, value in os.environ.items() if key not in FOREIGN_VARIABLES}
+    command = [str(script(VENV, "python")), "-m", *check]
+    code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    return Outcome(name, code, time.monotonic() - started)

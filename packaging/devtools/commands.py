@@ -1,0 +1,79 @@
+"""The commands of packaging/dev.py: run, test, lock. Never here: how a step is done."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from io import TextIOWrapper
+
+from devtools.environment import ensure_app, ensure_test_requirements
+from devtools.places import VENV, script
+from devtools.steps import StepFailed, say
+
+USAGE = """\
+usage: python3 packaging/dev.py COMMAND
+
+  run [ARG ...]           install into .venv (once) and start multi-mcp with these arguments
+  test [PYTEST_ARG ...]   install what the tests need (once), then ruff, mypy and pytest; with arguments pytest alone
+  lock [UV_ARG ...]       write the lock files anew (--upgrade: with the newest versions)
+"""
+INTERRUPTED_CODE = 130  # what a shell reports for a command ended by Ctrl-C
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; returns its exit code: 0 fine, 1 failed, 2 usage."""
+    _speak_utf8()
+    command = COMMANDS.get(argv[0]) if argv else None
+    if command is None:
+        asked = bool(argv) and argv[0] in ("-h", "--help", "help")
+        (sys.stdout if asked else sys.stderr).write(USAGE)
+        return 0 if asked else 2
+    try:
+        return command(list(argv[1:]))
+    except StepFailed as failure:
+        say(f"error: {failure}")
+        if failure.hint:
+            say(failure.hint)
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED_CODE
+
+
+def _run(args: list[str]) -> int:
+    ensure_app()
+    program = str(script(VENV, "multi-mcp"))
+    if os.name != "nt":
+        os.execv(program, [program, *args])
+    import subprocess  # Windows has no exec that keeps the console: wait for the program instead
+
+    return subprocess.run([program, *args], check=False).returncode
+
+
+def _test(args: list[str]) -> int:
+    # Imported here: `run` starts quicker without them.
+    from devtools.checks import run_checks
+    from devtools.debian import ensure_debian_packages
+    from devtools.servers import ensure_servers
+
+    ensure_debian_packages()
+    ensure_app()
+    ensure_test_requirements()
+    ensure_servers()
+    return run_checks(args[1:] if args[:1] == ["--"] else args)
+
+
+def _lock(args: list[str]) -> int:
+    from devtools.locks import write_locks
+
+    write_locks(args)
+    return 0
+
+
+def _speak_utf8() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {"run": _run, "test": _test, "lock": _lock}

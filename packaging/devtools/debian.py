@@ -1,0 +1,67 @@
+"""Debian packages that the tests need. Never here: anything that Python or npm can install without an administrator."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+from devtools.environment import can_make_venv
+from devtools.steps import StepFailed, in_ci, run, say
+
+# program -> the package that brings it; asked for by program, because a person may have it from elsewhere
+PACKAGES = {
+    "git": "git",  # mcp-server-git works on a real repository
+    "node": "nodejs",  # runs the npm test servers
+    "npm": "npm",  # installs them
+}
+QUESTION_TIMEOUT_S = 10.0  # `sudo -n true` asks nobody; a slow directory service is all that it may wait for
+
+
+def ensure_debian_packages() -> None:
+    """Install what is missing, as root or with password-free sudo; elsewhere do nothing. On CI a failure is raised."""
+    missing = _missing()
+    if not missing:
+        return
+    prefix = _administrator()
+    if prefix is None or shutil.which("apt-get") is None:
+        say(f"not installed: {', '.join(missing)}; the tests that need them skip")
+        return
+    say(f"installing Debian packages: {' '.join(missing)}")
+    try:
+        _install(prefix, missing)
+    except StepFailed as failure:
+        if in_ci():
+            raise
+        say(f"they could not be installed ({failure}); the tests that need them skip")
+
+
+def _missing() -> list[str]:
+    packages = [package for program, package in PACKAGES.items() if shutil.which(program) is None]
+    if not can_make_venv() and sys.prefix == "/usr":
+        packages.append(f"python{sys.version_info.major}.{sys.version_info.minor}-venv")
+    return packages
+
+
+def _install(prefix: list[str], packages: list[str]) -> None:
+    # sudo drops the environment, so the variable is set on its far side.
+    apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
+    run([*apt, "update"])
+    run([*apt, "install", "--yes", "--no-install-recommends", *packages])
+
+
+def _administrator() -> list[str] | None:
+    """The prefix that makes a command run as root: empty for root itself, None where there is no way without asking."""
+    if not hasattr(os, "geteuid"):
+        return None
+    if os.geteuid() == 0:
+        return []
+    sudo = shutil.which("sudo")
+    if sudo is None:
+        return None
+    try:
+        answer = subprocess.run([sudo, "-n", "true"], capture_output=True, timeout=QUESTION_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return None
+    return [sudo, "-n"] if answer.returncode == 0 else None

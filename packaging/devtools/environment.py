@@ -1,0 +1,81 @@
+"""The virtual environments: the app's own with the app in it, and bare ones. Never here: what is run in them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+from devtools.places import PYPROJECT, REQUIREMENTS, ROOT, TEST_REQUIREMENTS, VENV, script
+from devtools.steps import StepFailed, fingerprint, installing, is_stamped, run, say, stamping
+
+PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--progress-bar=off", "--no-input")
+
+
+def ensure_app() -> None:
+    """Make .venv hold the locked requirements and this checkout, unless its stamp says that it does."""
+    wanted = _app_fingerprint()
+    if is_stamped(VENV, "app", wanted):
+        return
+    with installing():
+        if is_stamped(VENV, "app", wanted):  # another process was quicker
+            return
+        say("installing into .venv; this is done once and takes up to a minute")
+        with stamping(VENV, "app", wanted):
+            make_venv(VENV)
+            install_locked(VENV, REQUIREMENTS)
+            _install_checkout()
+
+
+def ensure_test_requirements() -> None:
+    """Add to .venv what the tests and checks need; ensure_app comes first."""
+    wanted = fingerprint(_app_fingerprint(), TEST_REQUIREMENTS)
+    if is_stamped(VENV, "test", wanted):
+        return
+    with installing():
+        if is_stamped(VENV, "test", wanted):
+            return
+        say("installing the test requirements into .venv")
+        with stamping(VENV, "test", wanted):
+            install_locked(VENV, TEST_REQUIREMENTS)
+
+
+def make_venv(folder: Path) -> None:
+    """Make a new, empty virtual environment in place of whatever was there; raises StepFailed with the remedy."""
+    if not can_make_venv():
+        raise StepFailed("this Python cannot make virtual environments (ensurepip is missing)", venv_remedy())
+    run([sys.executable, "-m", "venv", "--clear", folder])
+
+
+def install_locked(venv: Path, requirements: Path) -> None:
+    """Install just what the lock names, every file checked against its hash."""
+    run([script(venv, "python"), *PIP_INSTALL, "--require-hashes", "-r", requirements])
+
+
+def can_make_venv() -> bool:
+    """Debian's python3 lacks ensurepip until python3-venv is installed."""
+    return all(importlib.util.find_spec(name) for name in ("venv", "ensurepip"))
+
+
+def venv_remedy() -> str:
+    """What to do where ensurepip is missing."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return (
+        f"On Debian and Ubuntu: sudo apt-get install python{version}-venv (or python3-venv). "
+        "Elsewhere: a Python with ensurepip, for example from python.org or Homebrew."
+    )
+
+
+def interpreter_mark() -> str:
+    """What an environment made by this interpreter depends on."""
+    return f"{sys.version} {sys.platform} {sys.base_prefix}"
+
+
+def _app_fingerprint() -> str:
+    # The folder is in it because a moved checkout has scripts that point to the old place.
+    return fingerprint(interpreter_mark(), str(ROOT), PYPROJECT, REQUIREMENTS)
+
+
+def _install_checkout() -> None:
+    # Hatchling is in the lock: without build isolation nothing unlocked is fetched to build with.
+    run([script(VENV, "python"), *PIP_INSTALL, "--no-deps", "--no-build-isolation", "--no-index", "--editable", ROOT])

@@ -1,0 +1,81 @@
+"""Writes the locks: exact versions with hashes and no address of any registry. Never here: installing from them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from devtools.environment import PIP_INSTALL, make_venv
+from devtools.places import (
+    NPM_LOCK,
+    NPM_MANIFEST,
+    PACKAGING,
+    PYPROJECT,
+    REQUIREMENTS,
+    ROOT,
+    SERVER_REQUIREMENTS,
+    TEST_REQUIREMENTS,
+    UV_VENV,
+    script,
+)
+from devtools.steps import StepFailed, clean_environment, installing, run, say
+
+UV_COMPILE = (
+    *("pip", "compile", "--quiet", "--generate-hashes", "--no-annotate", "--no-header"),
+    *("--universal", "--python-version", "3.11"),
+)
+# hatchling builds the editable install; a current pip writes the quicker console script (an old one's imports `re`)
+INSTALL_TOOLS = ("hatchling", "pip")
+TEST_SERVERS = ("mcp-server-time", "mcp-server-git")
+NPM_RELOCK = ("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+NPM_ADDRESSES = ("resolved", "funding")
+
+
+def write_locks(uv_args: Sequence[str]) -> None:
+    """Regenerate every lock; `uv_args` go to uv, for example --upgrade."""
+    uv = _uv()
+    project = PYPROJECT.relative_to(ROOT)
+    _compile(uv, REQUIREMENTS, INSTALL_TOOLS, [str(project), *uv_args])
+    test_args = [str(project), "--extra", "dev", "-c", str(REQUIREMENTS.relative_to(ROOT)), *uv_args]
+    _compile(uv, TEST_REQUIREMENTS, INSTALL_TOOLS, test_args)
+    _compile(uv, SERVER_REQUIREMENTS, TEST_SERVERS, list(uv_args))
+    _lock_npm()
+
+
+def _compile(uv: str, target: Path, extra: Sequence[str], args: Sequence[str]) -> None:
+    say(f"locking {target.relative_to(ROOT)}")
+    # `-` reads further requirements from stdin, so that no file is needed for two names.
+    command = [uv, *UV_COMPILE, *args, "-", "-o", str(target.relative_to(ROOT))]
+    done = subprocess.run(command, input="\n".join(extra), text=True, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        raise StepFailed(f"uv could not lock {target.relative_to(ROOT)}")
+
+
+def _uv() -> str:
+    found = shutil.which("uv")
+    if found is not None:
+        return found
+    own = script(UV_VENV, "uv")
+    with installing():
+        if not own.exists():
+            say("installing uv into .cache/uv")
+            make_venv(UV_VENV)
+            run([script(UV_VENV, "python"), *PIP_INSTALL, "uv"])
+    return str(own)
+
+
+def _lock_npm() -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        say("npm is not installed: the lock of the npm test servers stays as it is")
+        return
+    say(f"locking {NPM_LOCK.relative_to(PACKAGING)}")
+    run([npm, *NPM_RELOCK], cwd=NPM_MANIFEST.parent, env=clean_environment())
+    lock = json.loads(NPM_LOCK.read_text(encoding="utf-8"))
+    for package in lock["packages"].values():
+        for field in NPM_ADDRESSES:  # npm finds a package by name and version, and checks it against `integrity`
+            package.pop(field, None)
+    NPM_LOCK.write_text(json.dumps(lock, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

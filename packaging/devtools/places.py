@@ -1,0 +1,26 @@
+"""Where things lie in a checkout. Never here: anything that reads or writes them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGING = ROOT / "packaging"
+PYPROJECT = ROOT / "pyproject.toml"
+REQUIREMENTS = PACKAGING / "requirements.txt"
+TEST_REQUIREMENTS = PACKAGING / "requirements-test.txt"
+SERVER_REQUIREMENTS = PACKAGING / "requirements-servers.txt"
+NPM_MANIFEST = PACKAGING / "test-servers" / "package.json"
+NPM_LOCK = PACKAGING / "test-servers" / "package-lock.json"
+
+VENV = ROOT / ".venv"
+CACHE = ROOT / ".cache"
+NPM_SERVERS = CACHE / "npm-servers"
+PYPI_SERVERS = CACHE / "pypi-servers"
+UV_VENV = CACHE / "uv"
+
+
+def script(venv: Path, name: str) -> Path:
+    """The path of the program `name` in a virtual environment, on any system."""
+    return venv / "Scripts" / f"{name}.exe" if os.name == "nt" else venv / "bin" / name
