@@ -25,6 +25,7 @@ def ensure_app() -> None:
             make_venv(VENV)
             install_locked(VENV, REQUIREMENTS)
             _install_checkout()
+            _drop_setuptools()
 
 
 def ensure_test_requirements() -> None:
@@ -69,6 +70,12 @@ def venv_remedy() -> str:
 def interpreter_mark() -> str:
     """What an environment made by this interpreter depends on."""
     return f"{sys.version} {sys.platform} {sys.base_prefix}"
+
+
+def _drop_setuptools() -> None:
+    # Python 3.11 puts it into every environment, with a .pth file that costs each start of the shim 0.6 ms.
+    if sys.version_info < (3, 12):
+        run([script(VENV, "python"), "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"])
 
 
 def _app_fingerprint() -> str:

@@ -1,0 +1,32 @@
+"""What a test does where a tool is missing: skip on a person's machine, fail on CI. Never here: installing it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+
+def require(tool: str) -> str:
+    """The path of a program on PATH; without it the test is skipped with the reason, or on CI failed."""
+    found = shutil.which(tool)
+    if found is None:
+        missing(f"{tool} is not installed")
+    return found
+
+
+def require_file(path: Path, remedy: str) -> Path:
+    """The path itself if it exists; else as `require`, with what would bring it."""
+    if not path.exists():
+        missing(f"{path.name} is not there: {remedy}")
+    return path
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip with that reason; with CI=true fail instead, because there everything has to be tested."""
+    if os.environ.get("CI", "").lower() in ("1", "true"):
+        pytest.fail(f"{reason}, and with CI=true nothing may be skipped", pytrace=False)
+    pytest.skip(reason)
