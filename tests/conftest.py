@@ -26,7 +26,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A fresh, empty MULTI_MCP_HOME with a short path, also for the processes that the test starts; removed at the end."""
+    """A fresh, empty MULTI_MCP_HOME with a short path, set for child processes too; removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="mm-", dir=SHORT_TMP))
     monkeypatch.setenv("MULTI_MCP_HOME", str(folder))
     yield folder

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 from devtools.places import NPM_SERVERS, PYPI_SERVERS, script
-
 from tests.tools import require, require_file
 
 REMEDY = "`python3 packaging/dev.py test` installs it"

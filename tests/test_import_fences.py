@@ -1,0 +1,215 @@
+"""Which room of trayapp may import which, and who may import which library. Never here: importing what is checked."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+PACKAGE = "trayapp"
+ROOT = Path(__file__).resolve().parent.parent
+
+# room -> the rooms it may import besides itself. `trayapp` alone (the version) is open to all.
+ROOMS: dict[str, set[str]] = {
+    "model": set(),
+    "config": {"model"},
+    "auth": {"model"},
+    "wire": {"model"},
+    "backends": {"model", "config", "auth", "wire"},
+    "catalog": {"model", "config", "auth", "wire"},
+    "gateway": {"model", "config", "auth", "wire", "backends", "catalog"},
+    "service": {"model", "config", "wire"},
+    "clients": {"model", "config", "wire", "service"},
+    "tray": {"model", "config", "wire", "service", "clients"},
+    "cli": {"model", "config", "wire", "service", "clients"},
+    "samples": set(),
+    "shim": {"wire"},
+    "__main__": {"shim", "cli", "tray"},
+}
+
+# library -> the rooms or modules that may import it. What is in no row may be imported nowhere.
+GATEWAY_SIDE = {"gateway", "backends", "auth"}
+LIBRARIES: dict[str, set[str]] = {
+    "mcp": GATEWAY_SIDE,
+    "mcp_types": GATEWAY_SIDE,
+    "httpx2": GATEWAY_SIDE,
+    "starlette": GATEWAY_SIDE,
+    "uvicorn": GATEWAY_SIDE,
+    "keyring": {"auth.vault"},
+    "yaml": {"config"},
+    "ruamel": {"config"},
+    "platformdirs": {"config"},
+    "pystray": {"tray.app"},
+    "PIL": {"tray.icons"},
+    "jeepney": {"tray", "backends", "auth"},
+    "click": {"cli"},
+    "rich": {"cli"},
+    "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli"},
+    "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service"},
+    "psutil": {"backends", "service", "cli"},
+}
+
+# Inside functions only, for start-up time: `multi-mcp start` becomes the gateway, every other verb must not load it.
+LAZY = {("cli.start", "gateway.run")}
+
+# module -> all that it may import at module level. The way to the shim: each further import is felt at every start.
+CHEAP = {"os", "sys", "select", "time", "_socket", "socket", "errno"}
+NARROW: dict[str, set[str]] = {
+    "": set(),
+    "__main__": {"os", "sys"},
+    "shim": CHEAP | {"trayapp.wire.rundir"},
+    "wire": set(),
+    "wire.rundir": CHEAP,
+}
+
+# Rooms and libraries of the tables above that nothing uses yet; an entry that came into use must leave.
+NOT_YET_BUILT = {"auth", "tray", "clients", "starlette", "uvicorn", "keyring", "pystray", "PIL", "jeepney"}
+
+
+class Import(NamedTuple):
+    """One import: by which module (within trayapp), of what (absolute), on which line, inside a function or not."""
+
+    module: str
+    target: str
+    line: int
+    lazy: bool
+
+
+def imports_of(source: str, module: str, is_package: bool) -> Iterator[Import]:
+    """Every import in the source, `from a import b` as `a.b`; TYPE_CHECKING blocks count too."""
+    tree = ast.parse(source)
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    ]
+    lazy = {id(inner) for function in functions for inner in ast.walk(function)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute_base(node, module, is_package)
+            targets = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (Import(module, target, node.lineno, id(node) in lazy) for target in targets)
+
+
+def absolute_base(node: ast.ImportFrom, module: str, is_package: bool) -> str:
+    """The module named after `from`, relative ones resolved."""
+    if not node.level:
+        return node.module or ""
+    parts = [PACKAGE, *module.split(".")] if module else [PACKAGE]
+    kept = parts[: len(parts) - node.level + is_package]
+    return ".".join([*kept, node.module] if node.module else kept)
+
+
+def scan(package: Path) -> list[Import]:
+    """All imports of all modules below the package's folder."""
+    found: list[Import] = []
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        module = ".".join(parts[:-1] if is_package else parts)
+        found += imports_of(path.read_text(encoding="utf-8"), module, is_package)
+    return found
+
+
+def within(module: str, places: set[str]) -> bool:
+    """Whether the module is one of the places or lies below one."""
+    return any(module == place or module.startswith(f"{place}.") for place in places)
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[0]
+
+
+def wrong(item: Import) -> str:
+    """Why this import may not be, or nothing."""
+    where = f"{item.module or PACKAGE}:{item.line} imports {item.target}"
+    if item.module in NARROW and not item.lazy and not within(item.target, NARROW[item.module] | {"__future__"}):
+        return f"{where} at module level, on the way to the shim"
+    library, _, rest = item.target.partition(".")
+    if library != PACKAGE:
+        allowed = library in sys.stdlib_module_names or within(item.module, LIBRARIES.get(library, set()))
+        return "" if allowed else f"{where}, a library behind another fence"
+    return "" if room_allowed(item, rest) else f"{where}, against the direction"
+
+
+def room_allowed(item: Import, target: str) -> bool:
+    """Whether the direction of an import inside trayapp is a listed one; `target` is its name below trayapp."""
+    source_room, target_room = room_of(item.module), room_of(target)
+    if target_room not in ROOMS or target_room == source_room:
+        return True
+    lazy = item.lazy and any(item.module == source and within(target, {goal}) for source, goal in LAZY)
+    return lazy or target_room in ROOMS.get(source_room, set())
+
+
+IMPORTS = scan(ROOT / PACKAGE)
+
+
+def test_the_scan_found_the_program() -> None:
+    assert {"wire", "model"} <= {room_of(item.module) for item in IMPORTS}
+
+
+@pytest.mark.requirement("house-import-fences", "shim-stdlib-only")
+def test_every_import_stays_inside_its_fence() -> None:
+    assert [problem for problem in map(wrong, IMPORTS) if problem] == []
+
+
+def test_every_module_belongs_to_a_listed_room() -> None:
+    entries = {path.stem for path in (ROOT / PACKAGE).glob("*.py")} - {"__init__"}
+    entries |= {path.parent.name for path in (ROOT / PACKAGE).glob("*/*.py")}
+    assert entries - ROOMS.keys() == set()
+
+
+def test_every_fenced_library_is_used_unless_listed_as_not_yet_built() -> None:
+    used = {item.target.split(".")[0] for item in IMPORTS}
+    assert LIBRARIES.keys() - used == NOT_YET_BUILT & LIBRARIES.keys()
+
+
+def test_every_room_holds_code_unless_listed_as_not_yet_built() -> None:
+    built = {room_of(item.module) for item in IMPORTS if item.module}
+    assert ROOMS.keys() - built == NOT_YET_BUILT & ROOMS.keys()
+
+
+def test_every_listed_lazy_import_is_used() -> None:
+    lazy = [item for item in IMPORTS if item.lazy]
+    used = {(source, goal) for source, goal in LAZY for item in lazy if item.module == source and goal in item.target}
+    assert used == LAZY
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("model.plan", "import orjson"),
+        ("model.plan", "from trayapp.config import paths"),
+        ("model.plan", "from ..config import paths"),
+        ("wire.frames", "from mcp.shared import dispatcher"),
+        ("backends.pool", "def f():\n    from trayapp.gateway import run"),
+        ("cli.status", "def f():\n    from trayapp.gateway import run"),
+        ("cli.start", "from trayapp.gateway import run"),
+        ("tray.menu", "import pystray"),
+        ("auth.login", "import keyring"),
+        ("shim", "import json"),
+        ("gateway.run", "import requests"),
+    ],
+)
+def test_an_import_across_a_fence_is_found(module: str, source: str) -> None:
+    assert [wrong(item) for item in imports_of(source, module, is_package=False)] != [""]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("cli.start", "def f():\n    from trayapp.gateway import run"),
+        ("shim", "def f():\n    import json"),
+        ("backends.pool", "from trayapp import __version__"),
+        ("wire.frames", "from .messages import Request"),
+        ("auth.vault", "import keyring.errors"),
+    ],
+)
+def test_an_import_inside_the_fences_passes(module: str, source: str) -> None:
+    assert [wrong(item) for item in imports_of(source, module, is_package=False)] == [""]
