@@ -77,7 +77,7 @@ REQUIREMENTS: dict[str, str] = {
     "call-disabled-refused": "A disabled tool is in no list and refused when called.",
     "call-two-clients": "Two clients share one backend process and each gets its own answers.",
     # Bad input on the wire
-    "wire-junk-frame": "Frames not JSON or not JSON-RPC: an error where an id is known, else dropped; the session lives.",
+    "wire-junk-frame": "A frame that is no JSON-RPC: an error where an id is known, else dropped; the session lives.",
     "wire-too-large": "A frame over 64 MB or nested past the parser is refused and the session lives.",
     "wire-id-kept": "An answer carries the id that the client gave, number or text, whatever the backends' ids are.",
     "wire-large-result": "A large result passes with its id replaced in place and all other bytes unchanged.",
