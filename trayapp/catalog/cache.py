@@ -1,0 +1,152 @@
+"""What each server offered when it was last asked, kept on disk: one JSON file a server.
+
+Never here: secrets (a file holds the offer and a hash of the settings), fetching, the clock. Reading and writing block.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from trayapp.catalog.names import escaped_server
+from trayapp.model.errors import StorageError
+from trayapp.model.offer import Offer
+from trayapp.wire.jsonio import JsonError, dumps, loads
+
+Freshness = Literal["fresh", "stale", "invalid"]
+
+VERSION = 1  # of the file's form; another one is not read
+FRESH_MS = 7 * 86_400_000  # PRODUCT 6: an older list is served while it is fetched again
+FILE_LARGEST = 64 << 20  # bytes: nothing that a server sent in one frame is larger
+STEM_LONGEST = 80  # characters of the server's name in a file's name, whose limit is 255 bytes
+
+_LISTS = ("tools", "prompts", "resources", "templates")
+_OFFER_FIELDS = tuple(field.name for field in fields(Offer))
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """One server's offer, the launch hash that it is valid for, and when it was fetched (Unix seconds)."""
+
+    server: str
+    hash: str
+    saved_at: float
+    offer: Offer
+
+
+def freshness(entry: CacheEntry, server_hash: str, now: float) -> Freshness:
+    """invalid: of other launch settings, not to be served. stale: served while it is fetched again.
+
+    Fresh for seven days, or for the server's `ttlMs` where that is shorter. `now` in Unix seconds; an entry from the
+    future (the clock was set back) is stale.
+    """
+    if entry.hash != server_hash:
+        return "invalid"
+    ttl_ms = entry.offer.ttl_ms
+    limit_ms = FRESH_MS if ttl_ms is None else min(FRESH_MS, ttl_ms)
+    return "fresh" if 0 <= (now - entry.saved_at) * 1000 < limit_ms else "stale"
+
+
+def file_name(server: str) -> str:
+    """The cache file's name: safe for any server name, distinct where the file system does not tell case apart."""
+    digest = hashlib.blake2b(server.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
+    return f"{escaped_server(server)[:STEM_LONGEST]}-{digest}.json"
+
+
+def load_all(folder: Path, servers: Iterable[str]) -> dict[str, CacheEntry]:
+    """The usable entries of `servers`, by name, in that order."""
+    entries = ((server, load(folder, server)) for server in servers)
+    return {server: entry for server, entry in entries if entry is not None}
+
+
+def load(folder: Path, server: str) -> CacheEntry | None:
+    """The entry of one server; None when there is none, or none that can be used (the log says why)."""
+    path = folder / file_name(server)
+    try:
+        return _parse(server, _read(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, JsonError, ValueError) as error:
+        log.info("cached catalog of %s is not used: %s", server, error)
+        return None
+
+
+def save(folder: Path, entry: CacheEntry) -> None:
+    """Replace the server's file at once, or leave it as it is. Raises StorageError."""
+    path = folder / file_name(entry.server)
+    try:
+        data = dumps(_as_json(entry))
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace(path, data)
+    except (OSError, TypeError, ValueError, RecursionError) as error:
+        raise StorageError(
+            f"Cannot write the cached catalog of {entry.server}: {error}",
+            f"Check the space and the permissions of {folder}",
+        ) from error
+
+
+def _read(path: Path) -> bytes:
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):  # opening a pipe would hang the start
+        raise ValueError("not a file")
+    if status.st_size > FILE_LARGEST:
+        raise ValueError(f"{status.st_size} bytes are too many")
+    return path.read_bytes()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)  # mode 0600
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _as_json(entry: CacheEntry) -> dict[str, Any]:
+    head = {"version": VERSION, "server": entry.server, "hash": entry.hash, "saved_at": float(entry.saved_at)}
+    return head | {name: getattr(entry.offer, name) for name in _OFFER_FIELDS}
+
+
+def _parse(server: str, data: bytes) -> CacheEntry:
+    """Raises ValueError (JsonError is one) for anything that `save` did not write for this server."""
+    raw = loads(data)
+    if not isinstance(raw, dict) or raw.get("version") != VERSION or raw.get("server") != server:
+        raise ValueError("not written by this version for this server")
+    facts: dict[str, Any] = {name: _items(raw, name) for name in _LISTS}
+    _expect(raw, str, "hash", "protocol")
+    _expect(raw, float, "saved_at")
+    _expect(raw, (dict, type(None)), "capabilities", "server_info")
+    _expect(raw, (str, type(None)), "instructions")
+    _expect(raw, (int, type(None)), "ttl_ms")
+    facts |= {name: raw[name] for name in _OFFER_FIELDS if name not in _LISTS}
+    return CacheEntry(server, raw["hash"], raw["saved_at"], Offer(**facts))
+
+
+def _items(raw: dict[str, Any], name: str) -> tuple[dict[str, Any], ...]:
+    items = raw.get(name)
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ValueError(f"{name} is not a list of objects")
+    return tuple(items)
+
+
+def _expect(raw: dict[str, Any], kinds: type | tuple[type, ...], *names: str) -> None:
+    for name in names:
+        if name not in raw or not isinstance(raw[name], kinds) or isinstance(raw[name], bool):
+            raise ValueError(f"{name} is not what it should be")

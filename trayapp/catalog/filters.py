@@ -1,0 +1,88 @@
+"""Which tools of a server its entry in servers.yaml lets through: patterns first, then the switches of `tools`.
+
+Never here: exposure (what a session lists of these), names of other servers, files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from trayapp.catalog.names import call_spelling, spelled
+from trayapp.model.offer import Item, Offer
+from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import PREFIX_MODES
+
+
+def visible_tools(server: ServerConfig, offer: Offer) -> list[Item]:
+    """The tools that clients may see and call, in the server's order. Of a name listed twice the first counts."""
+    named = {name: item for item in reversed(offer.tools) if isinstance(name := item.get("name"), str)}
+    hidden = {name for name in named if why_hidden(server, name)}
+    return [item for item in offer.tools if named.get(_name(item)) is item and _name(item) not in hidden]
+
+
+def why_hidden(server: ServerConfig, tool: str) -> str | None:
+    """What keeps `tool` from clients, as a few words for people; None when nothing does.
+
+    Without a `tools` key all pass; with one, a tool that it does not name passes unless `new_tools` is disabled.
+    """
+    if not passes(server.name, tool, server.include_tools, server.exclude_tools):
+        return "not in include_tools, or in exclude_tools"
+    if server.tools is None:
+        return None
+    switch = server.tools.get(tool)
+    if switch is None:
+        return "new, and new_tools is disabled" if server.new_tools == "disabled" else None
+    if switch.stale:
+        return "gone from the server"
+    return None if switch.enabled else "switched off"
+
+
+def passes(server: str, tool: str, include: Iterable[str], exclude: Iterable[str]) -> bool:
+    """Whether the patterns let `tool` through: in `include` (when there is any), then not in `exclude`."""
+    include, exclude = tuple(include), tuple(exclude)
+    if not include and not exclude:
+        return True
+    names = _names(server, tool)
+    return (not include or _any_matches(include, names)) and not _any_matches(exclude, names)
+
+
+def _name(item: Item) -> str:
+    name = item.get("name")
+    return name if isinstance(name, str) else ""
+
+
+def _names(server: str, tool: str) -> set[str]:
+    """What a pattern may be written against: the server's own name for the tool and each exposed spelling."""
+    names = {spelled(server, tool, mode) for mode in PREFIX_MODES} | {tool, call_spelling(server, tool)}
+    return {_fold(name) for name in names}
+
+
+def _any_matches(patterns: tuple[str, ...], names: set[str]) -> bool:
+    if not patterns:
+        return False
+    matcher = _matcher(patterns)
+    return any(matcher.fullmatch(name) for name in names)
+
+
+@lru_cache(maxsize=1024)
+def _matcher(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{_expression(_fold(pattern))})" for pattern in patterns), re.DOTALL)
+
+
+def _expression(glob: str) -> str:
+    """A regular expression of a glob: `*` any text, `?` any one character, all else itself; case counts.
+
+    Each `*` but the last takes the first fit and never tries another (an atomic group): that finds every match
+    there is, in bounded time whatever the pattern.
+    """
+    parts = ["".join("." if c == "?" else re.escape(c) for c in part) for part in re.split(r"\*+", glob)]
+    if len(parts) == 1:
+        return parts[0]
+    middle = "".join(f"(?>.*?{part})" for part in parts[1:-1])
+    return f"{parts[0]}{middle}.*{parts[-1]}"
+
+
+def _fold(name: str) -> str:
+    return name.replace("-", "_")

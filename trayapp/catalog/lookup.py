@@ -1,0 +1,170 @@
+"""From a name that a client asked for to the tool that it means: an index that is built once per change of the catalog.
+
+Never here: splitting names (they are looked up), connecting to a server whose tools are not known yet, I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import chain
+
+from trayapp.catalog.names import Exposed, Key, call_spelling, clean, expose_names, server_prefix, spelled
+from trayapp.catalog.suggest import nearest
+from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
+from trayapp.model.settings import PREFIX_MODES, PrefixMode
+
+
+class Lookup:
+    """Finds tools by name. `hidden` holds the known tools that may not be called, each with the hint that says why."""
+
+    def __init__(self, exposed: Exposed, hidden: Mapping[Key, str] | None = None) -> None:
+        self._exposed = exposed
+        self._hidden = hidden or {}
+        self._open = exposed.by_name
+        if self._hidden:
+            self._open = {name: key for name, key in exposed.by_name.items() if key not in self._hidden}
+
+    def find(self, asked: str, server: str | None = None) -> Key:
+        """The (server, tool) that `asked` means, on `server` when given; one dict hit for a listed name.
+
+        Raises AmbiguousToolError, and ToolNotFoundError with suggestions, or with the reason when the tool is hidden.
+        """
+        key = self._open.get(asked)
+        if key is not None and (server is None or key[0] == server):
+            return key
+        for keys in self._stages(asked):
+            here = [key for key in keys if server is None or key[0] == server]
+            if here:
+                return self._settle(asked, here)
+        raise ToolNotFoundError(asked, self.suggestions(asked, server))
+
+    def suggestions(self, asked: str, server: str | None = None) -> list[str]:
+        """The listed names nearest to `asked`, best first."""
+        return nearest(asked, [name for name, key in self._open.items() if server is None or key[0] == server])
+
+    def _stages(self, asked: str) -> Iterator[tuple[Key, ...]]:
+        """What each reading of `asked` leads to, the most literal first; later indexes are built when needed."""
+        key = self._exposed.by_name.get(asked)
+        yield (key,) if key else ()
+        yield self._exposed.shared.get(asked, ())
+        yield self._originals.get(asked)
+        folded = fold(asked)
+        yield self._folded_displayed.get(folded)
+        yield self._folded_originals.get(folded)
+        yield self._spellings.get(asked)
+        yield self._folded_spellings.get(folded)
+        yield self._caseless_spellings.get(folded.lower())
+
+    def _settle(self, asked: str, keys: list[Key]) -> Key:
+        """The one that may be called. A hidden tool steps aside for another server's, never for its sibling:
+        what is switched off under this very name must not run something else of that server."""
+        callable_ = [key for key in keys if key not in self._hidden]
+        if not callable_:
+            raise _hidden_error(asked, self._hidden[keys[0]])
+        only = callable_[0]
+        if len(callable_) == 1 and all(key == only or key[0] != only[0] for key in keys):
+            return only
+        raise AmbiguousToolError(asked, sorted(f"{server}/{tool}" for server, tool in keys))
+
+    @cached_property
+    def _originals(self) -> _Forms:
+        return _Forms((key[1], key) for key in self._exposed.by_key)
+
+    @cached_property
+    def _folded_displayed(self) -> _Forms:
+        return _Forms((fold(name), key) for name, key in self._exposed.by_name.items())
+
+    @cached_property
+    def _folded_originals(self) -> _Forms:
+        return self._originals.changed(fold)
+
+    @cached_property
+    def _spellings(self) -> _Forms:
+        return _Forms(_spellings(self._exposed.by_key))
+
+    @cached_property
+    def _folded_spellings(self) -> _Forms:
+        return self._spellings.changed(fold)
+
+    @cached_property
+    def _caseless_spellings(self) -> _Forms:
+        return self._folded_spellings.changed(str.lower)
+
+
+def fold(name: str) -> str:
+    """`name` with hyphens as underscores: models mix them up."""
+    return name.replace("-", "_")
+
+
+def switched_off(server: str, tool: str) -> str:
+    """The hint for a tool that servers.yaml keeps from clients."""
+    return f"{server}/{tool} is switched off in servers.yaml; switch it on with: multi-mcp enable {server}/{tool}"
+
+
+def server_of(name: str, servers: Iterable[str], mode: PrefixMode) -> list[str]:
+    """The servers that a name of no known tool may belong to, the longest prefix first, the exact before the folded.
+
+    `mcp__SERVER__TOOL` is understood in every mode; in mode none it alone names a server.
+    """
+    places = []
+    folded = fold(name)
+    for server in servers:
+        fitting = [p for p in _prefixes(server, mode) if folded.startswith(fold(p)) and len(name) > len(p)]
+        if fitting:
+            best = max(fitting, key=len)
+            places.append((-len(best), not name.startswith(best), server))
+    return [server for *_, server in sorted(places)]
+
+
+def _prefixes(server: str, mode: PrefixMode) -> list[str]:
+    called = f"{server_prefix(server, 'mcp')}__"
+    return [called] if mode == "none" else [called, f"{server_prefix(server, mode)}_"]
+
+
+def _hidden_error(asked: str, hint: str) -> ToolNotFoundError:
+    error = ToolNotFoundError(asked)
+    error.hint = hint
+    return error
+
+
+class _Forms:
+    """Which tools each written form may mean. Most forms mean one: only the others pay for a collection."""
+
+    def __init__(self, pairs: Iterable[tuple[str, Key]]) -> None:
+        self._first: dict[str, Key] = {}
+        self._all: dict[str, dict[Key, None]] = {}
+        for form, key in pairs:
+            first = self._first.setdefault(form, key)
+            if first != key:
+                self._all.setdefault(form, {first: None})[key] = None
+
+    def get(self, form: str) -> tuple[Key, ...]:
+        """The tools that `form` may mean, in the catalog's order."""
+        if form in self._all:
+            return tuple(self._all[form])
+        return (self._first[form],) if form in self._first else ()
+
+    def changed(self, change: Callable[[str], str]) -> _Forms:
+        """The same tools under `change(form)`, where forms may meet."""
+        several = ((form, key) for form, keys in self._all.items() for key in keys)
+        return _Forms((change(form), key) for form, key in chain(self._first.items(), several))
+
+
+def _spellings(known: Iterable[Key]) -> Iterator[tuple[str, Key]]:
+    """Every way to write each tool: as in each mode with and without neighbours, doubled, raw, as `server/tool`."""
+    keys = list(known)
+    for mode in PREFIX_MODES:
+        for key, name in expose_names(keys, mode).by_key.items():
+            yield name, key
+    for key in keys:
+        for form in _forms(*key):
+            yield form, key
+
+
+def _forms(server: str, tool: str) -> set[str]:
+    name = clean(tool)
+    doubled = {f"{server_prefix(server, mode)}_{name}" for mode in PREFIX_MODES if mode != "none"}
+    alone = {spelled(server, tool, mode) for mode in PREFIX_MODES}
+    raw = {f"{server}_{tool}", f"{server}/{tool}", f"mcp__{server}__{tool}", call_spelling(server, tool)}
+    return doubled | alone | raw

@@ -1,0 +1,178 @@
+"""The names and URIs under which clients see resources, templates and prompts.
+
+Never here: reading a resource, asking a server, matching search words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from functools import cached_property
+from urllib.parse import quote, unquote
+
+from trayapp.catalog.names import Exposed, Key, Wish, call_spelling, expose, server_prefix
+from trayapp.catalog.templates import match_template
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.settings import PrefixMode
+
+SCHEME = "multi-mcp://"  # of our own resources, and of those whose URI more than one server has
+
+_NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
+_NOT_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_VARIABLE = re.compile(r"\{[^{}]*\}")
+
+
+class AmbiguousResourceError(MultiMcpError):
+    """More than one server has the resource. `candidates` are URIs that say which one, sorted."""
+
+    code = "ambiguous_resource"
+
+    def __init__(self, uri: str, candidates: list[str]) -> None:
+        super().__init__(f"{uri} is a resource of more than one server", f"Say which: {', '.join(candidates)}")
+        self.candidates = candidates
+
+
+def resource_base(name: str) -> str:
+    """A resource's name as part of a tool's: lower case, `_` for all but ASCII letters and digits."""
+    base = _NOT_WORD.sub("_", name).strip("_").lower()
+    return f"resource_{base}".rstrip("_") if not base or base[0].isdigit() else base
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTools:
+    """Resources as callable `SERVER_read_BASE` entries; keys are (server, URI). `aliases` hold `SERVER_get_BASE`."""
+
+    exposed: Exposed
+    aliases: Mapping[str, Key] = field(default_factory=dict)
+
+    def find(self, asked: str) -> Key | None:
+        """The (server, URI) that `asked` reads, None when none. Ask for real tools first: they own their names."""
+        return self.exposed.by_name.get(asked) or self.aliases.get(asked)
+
+
+def resource_tools(
+    resources: Iterable[tuple[str, str, str]], mode: PrefixMode, tools: Set[str] = frozenset()
+) -> ResourceTools:
+    """Names for (server, name, URI) of each resource; `tools` are the exposed names of real tools, never taken away.
+
+    Without a name the URI stands for it. Resources that would share a name all get a hash of their URI behind it.
+    """
+    wishes: dict[Key, Wish] = {}
+    gets: dict[str, list[Key]] = {}
+    for server, name, uri in resources:
+        base = resource_base(name or uri)
+        wishes[server, uri] = (_joined(server, f"read_{base}", mode), base == name)
+        gets.setdefault(_joined(server, f"get_{base}", mode), []).append((server, uri))
+    exposed = expose(wishes, mode, tools)
+    owned = tools | exposed.by_name.keys()
+    aliases = {alias: keys[0] for alias, keys in gets.items() if len(set(keys)) == 1 and alias not in owned}
+    return ResourceTools(exposed, aliases)
+
+
+def safe_prompt(name: str) -> str:
+    """A prompt's name in safe characters: `_` for each run of others, none at the ends, no digit first."""
+    safe = _NOT_NAME.sub("_", name).strip("_-") or "prompt"
+    return f"_{safe}" if safe[0].isdigit() else safe
+
+
+def expose_prompts(prompts: Iterable[Key], mode: PrefixMode) -> Exposed:
+    """The exposed name of each (server, prompt): like a tool's; in mode none `mcp__SERVER__PROMPT`, since the prompts
+    of all servers become commands of one client."""
+    wishes: dict[Key, Wish] = {}
+    for server, name in prompts:
+        safe = safe_prompt(name)
+        wish = call_spelling(server, safe) if mode == "none" else _joined(server, safe, mode)
+        wishes[server, name] = (wish, safe == name)
+    return expose(wishes, mode)
+
+
+def _joined(server: str, name: str, mode: PrefixMode) -> str:
+    prefix = server_prefix(server, mode)
+    return f"{prefix}_{name}" if prefix else name
+
+
+class ResourceMap:
+    """The URIs (of templates: the URI templates) of all servers, both ways. Keys are (server, original)."""
+
+    def __init__(self, resources: Iterable[Key], templates: Iterable[Key] = ()) -> None:
+        self._resources = _exposed_uris(resources)
+        self._templates = _exposed_uris(templates)
+        servers = {server for server, _ in (*self._resources, *self._templates)}
+        self._roots = {_root(server): server for server in servers}
+
+    def exposed(self, server: str, uri: str) -> str:
+        """The URI under which clients know what `server` calls `uri`, listed or made from a template."""
+        known = self._resources.get((server, uri))
+        if known is not None:
+            return known
+        return uri if self._plain_owners(uri) == [(server, uri)] else _root(server) + uri
+
+    def exposed_template(self, server: str, template: str) -> str:
+        """The URI template under which clients know the listed `template` of `server`."""
+        return self._templates[server, template]
+
+    def find(self, uri: str) -> Key | None:
+        """The (server, original URI) of a URI that a client names; None when no server is known to have it.
+
+        Raises AmbiguousResourceError for one that several servers have.
+        """
+        owners = self._prefixed(uri) or self._plain_owners(uri)
+        if len(owners) > 1:
+            raise AmbiguousResourceError(uri, sorted(_root(server) + original for server, original in owners))
+        return owners[0] if owners else None
+
+    def _prefixed(self, uri: str) -> list[Key]:
+        """`multi-mcp://SERVER/...` names its server, whether or not another server has the same."""
+        if not uri.startswith(SCHEME):
+            return []
+        name, slash, original = uri.removeprefix(SCHEME).partition("/")
+        server = self._roots.get(_root(unquote(name)))
+        return [(server, original)] if server is not None and slash and original else []
+
+    def _plain_owners(self, uri: str) -> list[Key]:
+        if uri.startswith(SCHEME):
+            return []  # ours alone to give out
+        listed = self._by_uri.get(uri)
+        if listed is not None:
+            return listed
+        fitting = match_template(uri, self._by_template)
+        owners = {server for template in fitting for server in self._by_template[template]}
+        return [(server, uri) for server in sorted(owners)]
+
+    @cached_property
+    def _by_uri(self) -> dict[str, list[Key]]:
+        owners: dict[str, list[Key]] = {}
+        for server, uri in self._resources:
+            owners.setdefault(uri, []).append((server, uri))
+        return owners
+
+    @cached_property
+    def _by_template(self) -> dict[str, list[str]]:
+        owners: dict[str, list[str]] = {}
+        for server, template in self._templates:
+            owners.setdefault(template, []).append(server)
+        return owners
+
+
+def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
+    """Each URI as it is, unless another server has it too or it looks like one of ours; then all of those are prefixed.
+
+    The original stays readable behind the prefix, so that a template's variables can still be filled in.
+    """
+    known = list(dict.fromkeys(keys))
+    servers: dict[str, set[str]] = {}
+    for server, uri in known:
+        servers.setdefault(_form(uri), set()).add(server)
+    return {
+        (server, uri): _root(server) + uri if uri.startswith(SCHEME) or len(servers[_form(uri)]) > 1 else uri
+        for server, uri in known
+    }
+
+
+def _form(uri: str) -> str:
+    return _VARIABLE.sub("{}", uri)  # templates that differ in their variables' names clash
+
+
+def _root(server: str) -> str:
+    return f"{SCHEME}{quote(server, safe='', errors='surrogatepass')}/"
