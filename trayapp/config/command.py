@@ -1,0 +1,88 @@
+"""A command line in one string, split into its words the way that the platform's people write it.
+
+Never here: files (`exists` is passed in), variables' values, starting anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+Exists = Callable[[str], bool]
+
+_DRIVE = re.compile(r'"?[A-Za-z]:\\|\\\\')
+_VARIABLE = re.compile(r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}")  # blanks in ${NAME:-a b} split nothing
+
+
+def path_exists(path: str) -> bool:
+    """Whether a file lies there, `~` followed; a text that can be no path is none."""
+    try:
+        return Path(path).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def split_command(line: str, *, exists: Exists, windows: bool) -> list[str]:
+    """`npx -y pkg` -> its words; a string that is an existing path is one word (config-30).
+
+    On Windows, and for paths of Windows' shape, a backslash is a letter and only `"` quotes; elsewhere as in a POSIX
+    shell, without its expansions. Raises ValueError for a quote that is never closed.
+    """
+    line = line.strip()
+    if not re.search(r"[\s\"'\\]", line) or (re.search(r"\s", line) and exists(line)):
+        return [line] if line else []
+    windows = windows or _DRIVE.match(line) is not None
+    return _Splitter(line, quotes='"' if windows else "\"'", escapes=not windows).words()
+
+
+class _Splitter:
+    """One pass over the line; a word begun by quotes may be empty."""
+
+    def __init__(self, line: str, quotes: str, escapes: bool) -> None:
+        self._line = line
+        self._quotes = quotes
+        self._escapes = escapes
+        self._words: list[str] = []
+        self._word: str | None = None
+
+    def words(self) -> list[str]:
+        position = 0
+        while position < len(self._line):
+            position = self._step(position)
+        self._end_word()
+        return self._words
+
+    def _step(self, at: int) -> int:
+        letter = self._line[at]
+        variable = _VARIABLE.match(self._line, at) if letter in "${" else None
+        if variable:
+            return self._take(variable.group(), variable.end())
+        if letter in self._quotes:
+            return self._quoted(at)
+        if letter.isspace():
+            self._end_word()
+            return at + 1
+        if letter == "\\" and self._escapes:
+            return self._take(self._line[at + 1 : at + 2], at + 2)
+        return self._take(letter, at + 1)
+
+    def _quoted(self, at: int) -> int:
+        quote, at = self._line[at], at + 1
+        self._take("", at)
+        while at < len(self._line) and self._line[at] != quote:
+            escaped = self._escapes and quote == '"' and self._line[at : at + 2] in ('\\"', "\\\\")
+            at += escaped
+            at = self._take(self._line[at], at + 1)
+        if at >= len(self._line):
+            raise ValueError(f"a quote ({quote}) is never closed")
+        return at + 1
+
+    def _take(self, letters: str, after: int) -> int:
+        self._word = (self._word or "") + letters
+        return after
+
+    def _end_word(self) -> None:
+        if self._word is not None:
+            self._words.append(self._word)
+        self._word = None

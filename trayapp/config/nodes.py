@@ -1,0 +1,158 @@
+"""A YAML text as a tree of nodes that know their place: line and column for problems, character indexes for edits.
+
+Never here: PyYAML (compose makes the tree), what keys mean, writing. Aliases stay aliases (`follow` reads through
+them), so a few lines cannot grow into gigabytes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from trayapp.config.problems import Wrong, shown
+
+ScalarKind = Literal["str", "bool", "int", "float", "null", "other"]
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """What all nodes have: text[start:end] is the node (a block collection's `end` is of no use), `line` is 1-based."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+    anchor: str | None
+    size: int  # nodes in it, aliases counted in full
+
+
+@dataclass(slots=True, eq=False)
+class Scalar(Node):
+    """`style` is a quote, `|`, `>` or "" for a plain scalar; `tag` only when written."""
+
+    text: str
+    style: str
+    tag: str | None
+
+
+@dataclass(slots=True, eq=False)
+class Mapping(Node):
+    """Pairs as written, merge keys unmerged. `flow`: in braces."""
+
+    pairs: list[tuple[Node, Node]]
+    flow: bool
+
+
+@dataclass(slots=True, eq=False)
+class Sequence(Node):
+    """`flow`: in brackets."""
+
+    items: list[Node]
+    flow: bool
+
+
+@dataclass(slots=True, eq=False)
+class Alias(Node):
+    """`*name`."""
+
+    target: Node
+
+
+def follow(node: Node) -> Node:
+    """The node itself, or what an alias stands for."""
+    return node.target if isinstance(node, Alias) else node
+
+
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+TRUE = frozenset(form for word in ("yes", "true", "on") for form in (word, word.title(), word.upper()))
+FALSE = frozenset(form for word in ("no", "false", "off") for form in (word, word.title(), word.upper()))
+_INT = re.compile(r"[-+]?(?:0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*)", re.ASCII)
+_FLOAT = re.compile(
+    r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*|[0-9][0-9_]*(?=[eE]))(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+    re.ASCII,
+)
+_TAGS: dict[str, ScalarKind] = {
+    "tag:yaml.org,2002:str": "str",
+    "tag:yaml.org,2002:bool": "bool",
+    "tag:yaml.org,2002:int": "int",
+    "tag:yaml.org,2002:float": "float",
+    "tag:yaml.org,2002:null": "null",
+}
+
+
+def kind(scalar: Scalar) -> ScalarKind:
+    """What a scalar is by the rules of YAML 1.1; sexagesimal numbers and dates are text, an own tag is `other`."""
+    if scalar.tag is not None and scalar.tag != "!":
+        return _TAGS.get(scalar.tag, "other")
+    if scalar.style or scalar.tag == "!":
+        return "str"
+    return plain_kind(scalar.text)
+
+
+def plain_kind(text: str) -> ScalarKind:
+    """What a plain scalar of that text is."""
+    if text in _NULLS:
+        return "null"
+    if text in TRUE or text in FALSE:
+        return "bool"
+    if _INT.fullmatch(text):
+        return "int"
+    return "float" if _FLOAT.fullmatch(text) else "str"
+
+
+def is_null(node: Node) -> bool:
+    """Whether the value is left empty or says null."""
+    node = follow(node)
+    return isinstance(node, Scalar) and kind(node) == "null"
+
+
+def is_merge_key(node: Node) -> bool:
+    """Whether a key is `<<`, unquoted."""
+    return isinstance(node, Scalar) and node.text == "<<" and not node.style
+
+
+def key_text(key: Node) -> str:
+    """A key as text, whatever YAML would make of it (`on`, `1`, `null`); raises Wrong for lists and mappings."""
+    key = follow(key)
+    if not isinstance(key, Scalar):
+        raise Wrong(key, "holds a key that is a list or a mapping")
+    return key.text
+
+
+@dataclass(slots=True)
+class Pair:
+    """One key with its value, the value read through aliases. `merged`: it came in by `<<`."""
+
+    key: Node
+    name: str
+    value: Node
+    merged: bool = False
+
+
+def pairs(mapping: Mapping) -> list[Pair]:
+    """The pairs of a mapping, merge keys followed (own keys win, then the first merged); Wrong for a doubled key."""
+    own: dict[str, Pair] = {}
+    merged: list[Pair] = []
+    for key, value in mapping.pairs:
+        if is_merge_key(key):
+            merged += _merged_pairs(follow(value))
+            continue
+        name = key_text(key)
+        if name in own:
+            raise Wrong(key, f"{shown(name)} is written twice (first in line {own[name].key.line})", "Keep one of them")
+        own[name] = Pair(key, name, follow(value))
+    for pair in merged:
+        own.setdefault(pair.name, pair)
+    return list(own.values())
+
+
+def _merged_pairs(node: Node) -> list[Pair]:
+    sources = [follow(item) for item in node.items] if isinstance(node, Sequence) else [node]
+    found: list[Pair] = []
+    for source in sources:
+        if not isinstance(source, Mapping):
+            raise Wrong(node, "merges (<<) something that is no mapping")
+        found += [Pair(pair.key, pair.name, pair.value, merged=True) for pair in pairs(source)]
+    return found

@@ -1,0 +1,81 @@
+"""How the readers of this room say that something is wrong: with a file, with a value, and the list of all of it.
+
+Never here: YAML, what is right or wrong.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Protocol
+
+from trayapp.model.errors import ConfigError
+from trayapp.model.status import Problem
+
+SHOWN_CHARACTERS = 60  # of a word out of the file: a problem is one line
+
+
+class Unparsable(ConfigError):
+    """A whole file that cannot be used. `problem` says where and why."""
+
+    code = "config_unparsable"
+
+    def __init__(self, problem: Problem) -> None:
+        where = f"{problem.file}, line {problem.line}" if problem.line else problem.file
+        super().__init__(f"{where}: {problem.message}", problem.hint)
+        self.problem = problem
+
+
+class Place(Protocol):
+    """Anything that knows where it stands in the text: `line` 1-based, `column` 0-based."""
+
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+
+
+class Wrong(Exception):
+    """A value that cannot be read; the reader of the surrounding entry turns it into a problem."""
+
+    def __init__(self, place: Place, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.place = place
+        self.message = message
+        self.hint = hint
+
+
+def problem_at(file: str, place: Place, message: str, hint: str = "") -> Problem:
+    """A problem of the whole file at `place`."""
+    return Problem(file, place.line, message, hint, column=place.column + 1)
+
+
+class Report:
+    """Collects the problems of one file, all of them, in the order of their lines."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self._problems: list[Problem] = []
+
+    def add(
+        self, place: Place, message: str, hint: str = "", *, server: str | None = None, fatal: bool = False
+    ) -> None:
+        """Note one problem. `fatal`: the entry of `server` cannot be used."""
+        column = place.column + 1
+        self._problems.append(Problem(self.file, place.line, message, hint, column, server, fatal))
+
+    def sorted(self) -> tuple[Problem, ...]:
+        """All problems, by line and column."""
+        return tuple(sorted(self._problems, key=lambda problem: (problem.line, problem.column)))
+
+
+def shown(word: str) -> str:
+    """`word` as it may stand in a message: one line, no control characters, at most SHOWN_CHARACTERS."""
+    safe = "".join(letter if letter.isprintable() else "?" for letter in word[: SHOWN_CHARACTERS + 1])
+    return safe if len(safe) <= SHOWN_CHARACTERS else f"{safe[: SHOWN_CHARACTERS - 3]}..."
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` was most likely meant to be, or None."""
+    found = difflib.get_close_matches(word[:SHOWN_CHARACTERS], sorted(known), n=1, cutoff=0.6)
+    return found[0] if found else None

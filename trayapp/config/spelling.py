@@ -1,0 +1,93 @@
+"""How keys may be spelled: snake_case, camelCase, kebab-case, other programs' names, times with their unit in the name.
+
+Never here: values, nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+SERVERS_KEYS = frozenset(("servers", "mcp_servers"))
+
+SERVER_KEYS = frozenset(
+    [
+        "command", "args", "env", "cwd", "inherit_env", "url", "type", "headers", "auth", "bearer_token_env",
+        "client_id", "client_secret", "scopes", "disabled", "enabled", "lifecycle", "always_on", "idle_timeout",
+        "scope", "connect_timeout", "request_timeout", "title", "tools", "include_tools", "exclude_tools",
+        "direct_tools", "expose_resources", "new_tools",
+    ]
+)  # fmt: skip
+SETTING_KEYS = frozenset(
+    [
+        "expose", "defer_above", "tool_prefix", "idle_timeout", "health_interval", "failure_backoff", "connect_timeout",
+        "request_timeout", "linger", "result_limit", "http", "imports", "profiles", "synonyms", "token_store",
+        "approve_changes", "update_check",
+    ]
+)  # fmt: skip
+HTTP_KEYS = frozenset(("enabled", "port"))
+PROFILE_KEYS = frozenset(("servers", "expose", "include_tools", "exclude_tools"))
+TOOL_KEYS = frozenset(("enabled", "stale"))
+
+# names that other programs use for the same thing (Codex, OpenCode, Windsurf, Gemini, Cline)
+ALIASES = {
+    "bearer_token_env_var": "bearer_token_env",
+    "http_headers": "headers",
+    "environment": "env",
+    "server_url": "url",
+    "http_url": "url",
+    "transport": "type",
+    "transport_type": "type",
+    "working_directory": "cwd",
+    "enabled_tools": "include_tools",
+    "allowed_tools": "include_tools",
+    "disabled_tools": "exclude_tools",
+    "startup_timeout": "connect_timeout",
+    "tool_timeout": "request_timeout",
+}
+# keys whose value is a time, and the unit of a bare number in it
+TIMES = {
+    "idle_timeout": "min",
+    "linger": "min",
+    "connect_timeout": "s",
+    "request_timeout": "s",
+    "health_interval": "s",
+    "failure_backoff": "s",
+}
+_UNIT = re.compile(r"(.+)_(ms|millis|milliseconds|s|secs?|seconds|mins?|minutes)")
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """The one name of a key, and the unit that the spelling names, if it does."""
+
+    name: str
+    unit: str | None = None
+
+
+def snake(key: str) -> str:
+    """`idleTimeout`, `idle-timeout`, `idle_timeout` -> `idle_timeout`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").lower()
+
+
+def spelled(key: str, known: frozenset[str]) -> Spelling | None:
+    """Which of the `known` keys is meant, None when none is."""
+    name = snake(key)
+    name = ALIASES.get(name, name)
+    if name in known:
+        return Spelling(name)
+    timed = _UNIT.fullmatch(name)
+    if timed is None:
+        return None
+    name = ALIASES.get(timed[1], timed[1])
+    return Spelling(name, timed[2]) if name in known and name in TIMES else None
+
+
+def is_extension(key: str) -> bool:
+    """Keys of the user's own, for anchors: `x-anything`."""
+    return key.startswith("x-")
+
+
+def is_servers_key(key: str) -> bool:
+    """`servers`, `mcpServers`, `mcp-servers`, `mcp_servers`."""
+    return snake(key) in SERVERS_KEYS

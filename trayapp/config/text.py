@@ -1,0 +1,87 @@
+"""Bytes to text, and JSON as people write it (comments, trailing commas) to values.
+
+Never here: YAML, files, what the values mean.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+from trayapp.config.problems import Unparsable
+from trayapp.model.status import Problem
+
+MAX_BYTES = 10_000_000  # a configuration of 1,000 servers with all their tools has 2 MB
+BOM = "\ufeff"
+
+_STRING = r'"(?:[^"\\\n]|\\.)*"?'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+# what YAML calls printable; a byte order mark may only stand at the very start
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+
+class Spot(NamedTuple):
+    """A place in a text: `line` 1-based, `column` 0-based."""
+
+    line: int
+    column: int
+
+
+def spot(text: str, index: int) -> Spot:
+    """The place of character `index`."""
+    return Spot(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index) - 1)
+
+
+def decode(data: bytes, file: str) -> str:
+    """The text of a file, a byte order mark kept; raises Unparsable when too large or not UTF-8."""
+    if len(data) > MAX_BYTES:
+        raise too_large(file)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Unparsable(Problem(file, line, "The file is not UTF-8 text", "Save it as UTF-8")) from None
+
+
+def check(text: str, file: str) -> None:
+    """Raise Unparsable for a text that is too large or holds characters that no configuration may."""
+    if len(text) > MAX_BYTES:
+        raise too_large(file)
+    bad = _UNPRINTABLE.search(text, 1 if text.startswith(BOM) else 0)
+    if bad:
+        line, column = spot(text, bad.start())
+        message = f"The character U+{ord(bad.group()):04X} may not stand in this file"
+        raise Unparsable(Problem(file, line, message, "Remove it, or write it as an escape", column + 1))
+
+
+def too_large(file: str) -> Unparsable:
+    """The error for a file over MAX_BYTES."""
+    limit = f"{MAX_BYTES // 1_000_000} MB"
+    return Unparsable(Problem(file, 0, f"The file is larger than {limit}", "Is it the right file?"))
+
+
+def read_jsonc(text: str, file: str = "JSON") -> Any:
+    """The value of a JSON text with `//` and `/* */` comments and trailing commas; an empty text is None.
+
+    Raises Unparsable with line and column, also for a text nested past the parser or over MAX_BYTES.
+    """
+    if len(text) > MAX_BYTES:
+        raise too_large(file)
+    plain = _COMMENT.sub(_blank, text.removeprefix(BOM))
+    plain = _TRAILING_COMMA.sub(_blank, plain)
+    if not plain.strip():
+        return None
+    try:
+        return json.loads(plain)
+    except json.JSONDecodeError as error:
+        raise Unparsable(Problem(file, error.lineno, f"Not JSON: {error.msg}", "", error.colno)) from None
+    except (RecursionError, ValueError):
+        raise Unparsable(Problem(file, 0, "Nested too deeply, or a number too long")) from None
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Strings stay; comments and commas become blanks, so that lines and columns stay true."""
+    found = match.group()
+    return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)
