@@ -5,11 +5,11 @@ Never here: splitting names (they are looked up), connecting to a server whose t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
 from itertools import chain
 
-from trayapp.catalog.names import Exposed, Key, call_spelling, clean, expose_names, server_prefix, spelled
+from trayapp.catalog.names import Exposed, Key, clean, expose_names, server_prefix, spelled
 from trayapp.catalog.suggest import nearest
 from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
 from trayapp.model.settings import PREFIX_MODES, PrefixMode
@@ -52,9 +52,7 @@ class Lookup:
         folded = fold(asked)
         yield self._folded_displayed.get(folded)
         yield self._folded_originals.get(folded)
-        yield self._spellings.get(asked)
-        yield self._folded_spellings.get(folded)
-        yield self._caseless_spellings.get(folded.lower())
+        yield self._spelled(asked)
 
     def _settle(self, asked: str, keys: list[Key]) -> Key:
         """The one that may be called. A hidden tool steps aside for another server's, never for its sibling:
@@ -67,6 +65,14 @@ class Lookup:
             return only
         raise AmbiguousToolError(asked, sorted(f"{server}/{tool}" for server, tool in keys))
 
+    def _spelled(self, asked: str) -> tuple[Key, ...]:
+        """The tools that `asked` is any spelling of: literally, else folded, else without regard to case."""
+        loose = self._spellings.get(_caseless(asked))
+        written = {key: _forms(*key) | self._other_modes.get(key, set()) for key in loose}
+        literal = tuple(key for key in loose if asked in written[key])
+        folded = tuple(key for key in loose if fold(asked) in map(fold, written[key]))
+        return literal or folded or loose
+
     @cached_property
     def _originals(self) -> _Forms:
         return _Forms((key[1], key) for key in self._exposed.by_key)
@@ -77,19 +83,23 @@ class Lookup:
 
     @cached_property
     def _folded_originals(self) -> _Forms:
-        return self._originals.changed(fold)
+        return _Forms((fold(key[1]), key) for key in self._exposed.by_key)
+
+    @cached_property
+    def _other_modes(self) -> dict[Key, set[str]]:
+        """The names with a hash behind them that tools have in the other modes: no spelling rule leads to those."""
+        names: dict[Key, set[str]] = {}
+        for mode in set(PREFIX_MODES) - {self._exposed.mode}:
+            for key, name in expose_names(self._exposed.by_key, mode).by_key.items():
+                if name != spelled(*key, mode):
+                    names.setdefault(key, set()).add(name)
+        return names
 
     @cached_property
     def _spellings(self) -> _Forms:
-        return _Forms(_spellings(self._exposed.by_key))
-
-    @cached_property
-    def _folded_spellings(self) -> _Forms:
-        return self._spellings.changed(fold)
-
-    @cached_property
-    def _caseless_spellings(self) -> _Forms:
-        return self._folded_spellings.changed(str.lower)
+        every = ((form, key) for key in self._exposed.by_key for form in set(map(_caseless, _forms(*key))))
+        others = ((_caseless(form), key) for key, names in self._other_modes.items() for form in names)
+        return _Forms(chain(every, others))
 
 
 def fold(name: str) -> str:
@@ -145,26 +155,20 @@ class _Forms:
             return tuple(self._all[form])
         return (self._first[form],) if form in self._first else ()
 
-    def changed(self, change: Callable[[str], str]) -> _Forms:
-        """The same tools under `change(form)`, where forms may meet."""
-        several = ((form, key) for form, keys in self._all.items() for key in keys)
-        return _Forms((change(form), key) for form, key in chain(self._first.items(), several))
 
-
-def _spellings(known: Iterable[Key]) -> Iterator[tuple[str, Key]]:
-    """Every way to write each tool: as in each mode with and without neighbours, doubled, raw, as `server/tool`."""
-    keys = list(known)
-    for mode in PREFIX_MODES:
-        for key, name in expose_names(keys, mode).by_key.items():
-            yield name, key
-    for key in keys:
-        for form in _forms(*key):
-            yield form, key
+def _caseless(name: str) -> str:
+    return name.replace("-", "_").lower()
 
 
 def _forms(server: str, tool: str) -> set[str]:
-    name = clean(tool)
-    doubled = {f"{server_prefix(server, mode)}_{name}" for mode in PREFIX_MODES if mode != "none"}
-    alone = {spelled(server, tool, mode) for mode in PREFIX_MODES}
-    raw = {f"{server}_{tool}", f"{server}/{tool}", f"mcp__{server}__{tool}", call_spelling(server, tool)}
-    return doubled | alone | raw
+    """Every way to write a tool by rule: alone, or behind its server's name in each mode (twice too), raw."""
+    name, starts = clean(tool), _starts(server)
+    forms = {start + name for start in starts} | {name or "tool"}
+    return forms if name == tool else forms | {start + tool for start in starts}
+
+
+@lru_cache(maxsize=4096)
+def _starts(server: str) -> frozenset[str]:
+    prefixes = {server_prefix(server, mode) for mode in PREFIX_MODES if mode != "none"} | {server}
+    called = {f"mcp__{server}__", f"{server_prefix(server, 'mcp')}__"}
+    return frozenset({f"{prefix}_" for prefix in prefixes} | called | {f"{server}/"})

@@ -5,15 +5,18 @@ Never here: finding tools by what they do (search), I/O, state.
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterable
 
 MOST = 5  # suggestions
 WORDS_NEEDED = 0.5  # of the asked words, more than this much must be met: the server's name alone says nothing
+NEAR_BEST = 0.7  # of the best one's score: what is much further off only distracts
 PREFIX_WORTH = 0.8  # of a word met whole: "repo" for "repositories"
 TYPO_WORTH = 0.75
 PREFIX_SHORTEST = 3  # characters
 EDITS_MOST = 3  # in a whole name
+WORDS_MOST = 16  # asked words that count
 ASKED_LONGEST = 256  # characters of the asked name that count: the work stays bounded
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -23,11 +26,18 @@ _BREAKS = str.maketrans("-. /:", "_____")
 def nearest(asked: str, names: Iterable[str], limit: int = MOST) -> list[str]:
     """At most `limit` of `names`, best first; the same for the same set of names, whatever their order."""
     asked = _plain(asked[:ASKED_LONGEST])
-    known = {name: _plain(name) for name in names}
-    scores = _by_edits(asked, known)
-    for name, score in _by_words(asked, known).items():
-        scores[name] = max(score, scores.get(name, 0.0))
-    return sorted(scores, key=lambda name: (-scores[name], abs(len(name) - len(asked)), name))[:limit]
+    known = list(dict.fromkeys(names))
+    plain = [_plain(name) for name in known]
+    scores = _by_edits(asked, plain)
+    for index, score in _by_words(asked, plain).items():
+        scores[index] = max(score, scores.get(index, 0.0))
+
+    def rank(index: int) -> tuple[float, int, str]:
+        return -scores[index], abs(len(plain[index]) - len(asked)), known[index]
+
+    enough = max(scores.values(), default=0.0) * NEAR_BEST
+    near = (index for index, score in scores.items() if score >= enough)
+    return [known[index] for index in heapq.nsmallest(limit, near, key=rank)]
 
 
 def _plain(name: str) -> str:
@@ -36,42 +46,47 @@ def _plain(name: str) -> str:
     return name.translate(_BREAKS)
 
 
-def _by_words(asked: str, known: dict[str, str]) -> dict[str, float]:
-    """For each name that meets enough of the asked words, the share of them that it meets (0 to 1)."""
-    wanted = [word for word in asked.split("_") if word]
-    words_of = {name: plain.split("_") for name, plain in known.items()}
-    vocabulary = set().union(*words_of.values())
-    worths = [{w: worth for w in vocabulary if (worth := _word_worth(word, w))} for word in wanted]
-    met = set().union(*worths)
-    scores: dict[str, float] = {}
-    for name, words in words_of.items():
-        if met.isdisjoint(words):
-            continue
-        score = sum(max([worth.get(word, 0.0) for word in words]) for worth in worths) / len(wanted)
-        if score > WORDS_NEEDED:
-            scores[name] = score
-    return scores
+def _by_words(asked: str, names: list[str]) -> dict[int, float]:
+    """For each name (its index) that meets enough of the asked words, the share of them that it meets (0 to 1)."""
+    wanted = list(dict.fromkeys(word for word in asked.split("_") if word))[:WORDS_MOST]
+    places: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        for word in name.split("_"):
+            places.setdefault(word, []).append(index)
+    scores = [0.0] * len(names)
+    for word in wanted:
+        for index, worth in _places_met(word, places).items():
+            scores[index] += worth / len(wanted)
+    return {index: score for index, score in enumerate(scores) if score > WORDS_NEEDED}
 
 
-def _word_worth(asked: str, word: str) -> float:
-    if asked == word:
-        return 1.0
-    if word.startswith(asked) and len(asked) >= PREFIX_SHORTEST:
-        return PREFIX_WORTH
+def _places_met(asked: str, places: dict[str, list[int]]) -> dict[int, float]:
+    """The names that have a word like `asked`, with the worth of the best one."""
+    prefixed = [word for word in places if word.startswith(asked)] if len(asked) >= PREFIX_SHORTEST else []
     allowed = 2 if len(asked) > 6 else 1 if len(asked) > 3 else 0
-    return TYPO_WORTH if allowed and _edits(asked, word, allowed) <= allowed else 0.0
+    meant = _close(asked, places, allowed) if allowed else {}
+    worths = dict.fromkeys(meant, TYPO_WORTH) | dict.fromkeys(prefixed, PREFIX_WORTH) | {asked: 1.0}
+    met: dict[int, float] = {}
+    for word, worth in sorted(worths.items(), key=lambda pair: pair[1]):
+        met.update(dict.fromkeys(places.get(word, ()), worth))
+    return met
 
 
-def _by_edits(asked: str, known: dict[str, str]) -> dict[str, float]:
-    """For each name that a few typing errors lead to, how much of it is right (0 to 1)."""
+def _by_edits(asked: str, names: list[str]) -> dict[int, float]:
+    """For each name (its index) that a few typing errors lead to, how much of it is right (0 to 1)."""
     allowed = min(EDITS_MOST, len(asked) // 3)
-    if not allowed:
-        return {}
-    scores: dict[str, float] = {}
-    for name, plain in known.items():
-        if (edits := _edits(asked, plain, allowed)) <= allowed:
-            scores[name] = 1 - edits / len(asked)
-    return scores
+    edits = _close(asked, names, allowed) if allowed else {}
+    return {index: 1 - edits[name] / len(asked) for index, name in enumerate(names) if name in edits}
+
+
+def _close(asked: str, words: Iterable[str], allowed: int) -> dict[str, int]:
+    """The words that at most `allowed` edits make of `asked`, with their number. What differs in length or letters
+    is passed over first: the exact count costs a hundred times as much."""
+    shortest, longest, letters = len(asked) - allowed, len(asked) + allowed, set(asked)
+    likely = (word for word in words if shortest <= len(word) <= longest)
+    likely = (word for word in likely if len(letters.symmetric_difference(word)) <= 2 * allowed)
+    counted = ((word, _edits(asked, word, allowed)) for word in likely)
+    return {word: edits for word, edits in counted if edits <= allowed}
 
 
 def _edits(left: str, right: str, allowed: int) -> int:
@@ -79,9 +94,7 @@ def _edits(left: str, right: str, allowed: int) -> int:
 
     Past `allowed`, only some larger number.
     """
-    if abs(len(left) - len(right)) > allowed or len(set(left) ^ set(right)) > 2 * allowed:
-        return allowed + 1
-    start = _common_start(left, right)
+    start = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), 0)
     left, right = left[start:], right[start:]
     before: list[int] = []
     last = list(range(len(right) + 1))
@@ -96,10 +109,3 @@ def _edits(left: str, right: str, allowed: int) -> int:
             return allowed + 1
         before, last = last, row
     return last[-1]
-
-
-def _common_start(left: str, right: str) -> int:
-    for index, (a, b) in enumerate(zip(left, right, strict=False)):
-        if a != b:
-            return index
-    return min(len(left), len(right))

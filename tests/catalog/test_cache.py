@@ -1,0 +1,232 @@
+"""The catalog on disk: kept exactly, never half written, never trusted, and for how long it holds."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.catalog.strategies import json_objects, servers
+from trayapp.catalog.cache import CacheEntry, file_name, freshness, load, load_all, save
+from trayapp.model.errors import StorageError
+from trayapp.model.offer import Offer
+from trayapp.model.servers import ServerConfig, launch_hash
+
+DAY_S = 86_400.0
+NOW = 1_800_000_000.0
+posix = pytest.mark.skipif(os.name != "posix", reason="modes and pipes are POSIX")
+
+
+def entry(server: str = "github", offer: Offer | None = None, saved_at: float = NOW) -> CacheEntry:
+    return CacheEntry(server, "h1", saved_at, offer or Offer(tools=({"name": "get", "x": 1},), protocol="2025-11-25"))
+
+
+@pytest.mark.requirement("cat-entry-used")
+@pytest.mark.parametrize(
+    ("age_s", "ttl_ms", "expected"),
+    [
+        pytest.param(0.0, None, "fresh", id="cache-01"),
+        pytest.param(6.9 * DAY_S, None, "fresh", id="cache-02"),
+        pytest.param(7.1 * DAY_S, None, "stale", id="cache-03"),
+        pytest.param(0.0, 0, "stale", id="cache-06"),
+        pytest.param(7_200.0, 3_600_000, "stale", id="cache-08"),
+        pytest.param(8 * DAY_S, 2_592_000_000, "stale", id="cache-09"),
+        pytest.param(3_599.0, 3_600_000, "fresh", id="within the server's time"),
+        pytest.param(0.0, -5, "stale", id="a time below nothing"),
+        pytest.param(0.0, 10**400, "fresh", id="a time beyond floats"),
+        pytest.param(-60.0, None, "stale", id="from the future"),
+    ],
+)
+def test_an_entry_is_fresh_for_seven_days_or_the_servers_shorter_time(
+    age_s: float, ttl_ms: int | None, expected: str
+) -> None:
+    offered = entry(offer=Offer(ttl_ms=ttl_ms), saved_at=NOW - age_s)
+    assert freshness(offered, "h1", NOW) == expected
+    assert freshness(offered, "h2", NOW) == "invalid"
+
+
+BASE = ServerConfig("s", command="run", env={"A": "1"}, headers={"H": "1"}, url=None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"lifecycle": "eager"}, id="cache-10"),
+        pytest.param({"request_timeout": 5.0}, id="cache-12"),
+        pytest.param({"title": "T"}, id="cache-13"),
+        pytest.param({"direct_tools": True}, id="cache-14"),
+        pytest.param({"disabled": True}, id="cache-17"),
+        pytest.param({"include_tools": ("a",)}, id="cache-26"),
+        pytest.param({"exclude_tools": ("a",)}, id="cache-27"),
+    ],
+)
+def test_settings_that_do_not_change_what_is_launched_keep_the_entry(change: dict[str, Any]) -> None:
+    assert launch_hash(replace(BASE, **change)) == launch_hash(BASE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"env": {"A": "2"}}, id="cache-20"),
+        pytest.param({"cwd": "/x"}, id="cache-21"),
+        pytest.param({"headers": {"H": "2"}}, id="cache-22"),
+        pytest.param({"command": None, "url": "http://x/"}, id="cache-24"),
+        pytest.param({"command": "other"}, id="cache-25"),
+    ],
+)
+def test_settings_that_change_what_is_launched_end_the_entry(change: dict[str, Any]) -> None:
+    assert launch_hash(replace(BASE, **change)) != launch_hash(BASE)
+
+
+def test_items_come_back_exactly(tmp_path: Path) -> None:
+    item = {"z": 2**70, "name": "get", "a": {"deep": [1.5, None, True, "\ud800", "名前"]}, "unknown": {}}
+    offer = Offer((item,), (item,), (item,), (item,), {"tools": {}}, {"name": "x"}, "Do.", "2026-07-28", 5)
+    save(tmp_path, entry(offer=offer))
+    loaded = load(tmp_path, "github")
+    assert loaded == entry(offer=offer)
+    assert loaded is not None
+    assert list(loaded.offer.tools[0]) == ["z", "name", "a", "unknown"]
+
+
+@given(servers, st.lists(json_objects, max_size=3), st.none() | json_objects, st.none() | st.text())
+def test_any_offer_of_any_server_survives_the_round_trip(
+    server: str, items: list[dict[str, Any]], facts: dict[str, Any] | None, instructions: str | None
+) -> None:
+    offer = Offer(tuple(items), resources=tuple(items), capabilities=facts, instructions=instructions)
+    with tempfile.TemporaryDirectory() as folder:
+        save(Path(folder), entry(server, offer))
+        assert load(Path(folder), server) == entry(server, offer)
+
+
+@given(servers)
+def test_a_files_name_stays_in_its_folder(server: str) -> None:
+    name = file_name(server)
+    assert set(name.removesuffix(".json").lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-")
+    assert len(name) <= 128
+
+
+def test_servers_that_differ_in_case_or_in_a_late_letter_have_files_of_their_own() -> None:
+    alike = ["a", "A", "a" * 300, "a" * 299 + "b", "../a", ".._a", "con", "", "-"]
+    assert len({file_name(server).lower() for server in alike}) == len(alike)
+
+
+def test_all_servers_are_loaded_in_the_order_asked_and_without_the_unknown(tmp_path: Path) -> None:
+    for server in ("a", "b", "c"):
+        save(tmp_path, entry(server))
+    assert list(load_all(tmp_path, ["c", "new", "a"])) == ["c", "a"]
+    assert load_all(tmp_path / "absent", ["a"]) == {}
+
+
+@pytest.mark.requirement("cat-corrupt")
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"{", id="cache-31"),
+        b"",
+        b"null",
+        b"[]",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b'{"version": 1}',
+        b'{"version": 2, "server": "github"}',
+    ],
+)
+def test_a_file_that_is_not_ours_counts_as_absent(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / file_name("github")).write_bytes(data)
+    assert load(tmp_path, "github") is None
+    save(tmp_path, entry())
+    assert load(tmp_path, "github") == entry()
+
+
+@pytest.mark.requirement("cat-corrupt")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"version":1', b'"version":2'),
+        (b'"server":"github"', b'"server":"gitlab"'),
+        (b'"tools":[{', b'"tools":[3,{'),
+        (b'"prompts":[]', b'"prompts":null'),
+        (b'"hash":"h1"', b'"hash":null'),
+        (b'"saved_at":1800000000.0', b'"saved_at":true'),
+        (b'"capabilities":null', b'"capabilities":[]'),
+        (b'"instructions":null', b'"instructions":0'),
+        (b'"ttl_ms":null', b'"ttl_ms":"x"'),
+        (b'"protocol":"2025-11-25",', b""),
+    ],
+)
+def test_a_file_of_another_shape_counts_as_absent(tmp_path: Path, old: bytes, new: bytes) -> None:
+    save(tmp_path, entry())
+    path = tmp_path / file_name("github")
+    data = path.read_bytes()
+    assert data.count(old) == 1
+    path.write_bytes(data.replace(old, new))
+    assert load(tmp_path, "github") is None
+
+
+def test_each_truncation_of_a_file_counts_as_absent(tmp_path: Path) -> None:
+    save(tmp_path, entry())
+    path = tmp_path / file_name("github")
+    data = path.read_bytes()
+    for length in range(len(data)):
+        path.write_bytes(data[:length])
+        assert load(tmp_path, "github") is None
+
+
+def test_a_file_past_the_limit_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / file_name("github")).open("wb") as file:
+        file.truncate(65 << 20)  # sparse: takes no space
+    assert load(tmp_path, "github") is None
+
+
+@posix
+def test_a_pipe_or_a_folder_in_a_files_place_does_not_hang_the_start(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / file_name("pipe"))
+    (tmp_path / file_name("folder")).mkdir()
+    assert load_all(tmp_path, ["pipe", "folder"]) == {}
+
+
+@posix
+def test_the_file_is_the_users_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    save(folder, entry())
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / file_name("github")).stat().st_mode) == 0o600
+
+
+@pytest.mark.requirement("fault-disk-full")
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    save(tmp_path, entry())
+    with pytest.raises(StorageError):
+        save(tmp_path, entry(offer=Offer(tools=({"name": object()},))))
+    (tmp_path / file_name("taken")).mkdir()
+    with pytest.raises(StorageError):
+        save(tmp_path, entry("taken"))
+    assert load(tmp_path, "github") == entry()
+    assert {path.name for path in tmp_path.iterdir()} == {file_name("github"), file_name("taken")}
+
+
+def _save_often(folder: Path, server: str) -> None:
+    for size in range(60):
+        save(folder, entry(server, Offer(tools=({"name": "x" * size * 100},) * size)))
+
+
+def test_cache_30_processes_that_write_at_once_tear_nothing(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
+        writers = [pool.submit(_save_often, tmp_path, server) for server in ("a", "b", "b")]
+        while not all(writer.done() for writer in writers):
+            for server in load_all(tmp_path, ["a", "b"]).values():
+                assert len(server.offer.tools) in range(60)
+            assert not [p for p in ("a", "b") if (tmp_path / file_name(p)).exists() and load(tmp_path, p) is None]
+        for writer in writers:
+            writer.result()
+    assert {name: len(e.offer.tools) for name, e in load_all(tmp_path, ["a", "b"]).items()} == {"a": 59, "b": 59}
+    assert len(list(tmp_path.iterdir())) == 2
