@@ -127,7 +127,7 @@ class ResourceMap:
         if not uri.startswith(SCHEME):
             return []
         name, slash, original = uri.removeprefix(SCHEME).partition("/")
-        server = self._roots.get(_root(unquote(name)))
+        server = self._roots.get(_root(unquote(name, errors="surrogatepass")))
         return [(server, original)] if server is not None and slash and original else []
 
     def _plain_owners(self, uri: str) -> list[Key]:
