@@ -1,0 +1,284 @@
+"""The edits of servers.yaml, each a pure function from text to text that keeps every byte it need not change.
+
+Never here: files, how a splice is made. All raise Unparsable when the text cannot be read, EditRefusedError when the
+change could do damage, ServerNotFoundError for a server that the file does not have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trayapp.config import fields
+from trayapp.config.layout import Layout
+from trayapp.config.nodes import Mapping as MappingNode
+from trayapp.config.nodes import Node, Pair, Scalar, follow, is_null, pairs
+from trayapp.config.problems import Wrong, shown
+from trayapp.config.server_values import read_tools
+from trayapp.config.spelling import SERVER_KEYS, SETTING_KEYS, is_servers_key, snake, spelled
+from trayapp.config.splice import Editor, EditRefusedError, Slot
+from trayapp.model.errors import ServerNotFoundError, UsageError
+from trayapp.model.servers import ToolSwitch
+
+FILE = "servers.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A text after a refresh, and the servers whose part could not be written, with the reason."""
+
+    text: str
+    refused: dict[str, str]
+
+
+def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: str = FILE) -> Merged:
+    """Write the result of a refresh, by server and tool: tools that the file lacks are added as they are given; of the
+    others only `stale` is set or taken away, `enabled` never touched. Tools that are not given stay as they are.
+
+    Raises Unparsable only: a server that cannot be edited keeps its text and is named in `refused`.
+    """
+    try:
+        return _merge_all(text, found, file)
+    except EditRefusedError as error:
+        if len(found) == 1:
+            return Merged(text, {name: str(error) for name in found})
+    refused: dict[str, str] = {}
+    for name, tools in found.items():  # one of them spoils it for all: find out which
+        merged = merge_tools(text, {name: tools}, file)
+        text, refused = merged.text, refused | merged.refused
+    return Merged(text, refused)
+
+
+def _merge_all(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: str) -> Merged:
+    editor = Editor(text, file)
+    servers = _servers(editor)
+    refused: dict[str, str] = {}
+    for name, tools in found.items():
+        if name in servers:
+            _merge_server(editor, servers[name], tools)
+        else:
+            refused[name] = f"{name} is not in {file}"
+    return Merged(editor.finish(), refused)
+
+
+def _merge_server(editor: Editor, server: Slot, tools: Mapping[str, ToolSwitch]) -> None:
+    listed = _listed(editor, server)
+    differing = [name for name in tools if name in listed and listed[name].stale != tools[name].stale]
+    changed = {name: ToolSwitch(listed[name].enabled, tools[name].stale) for name in differing}
+    _write_tools(editor, server, changed, {name: switch for name, switch in tools.items() if name not in listed})
+
+
+def set_tools_enabled(text: str, server: str, names: Iterable[str], enabled: bool, file: str = FILE) -> str:
+    """Switch tools of one server on or off; a tool that the file does not list is added."""
+    editor = Editor(text, file)
+    entry = _server(editor, server)
+    listed = _listed(editor, entry)
+    names = list(dict.fromkeys(names))
+    differing = [name for name in names if name in listed and listed[name].enabled != enabled]
+    changed = {name: ToolSwitch(enabled, listed[name].stale) for name in differing}
+    _write_tools(editor, entry, changed, {name: ToolSwitch(enabled) for name in names if name not in listed})
+    return editor.finish()
+
+
+def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) -> str:
+    """Switch one server on or off, in the spelling that its entry has, else by `disabled`."""
+    editor = Editor(text, file)
+    entry = _server(editor, server)
+    slots = editor.slots(entry.value, entry.path)
+    said = [(slot, _name(slot)) for slot in slots if _name(slot) in ("disabled", "enabled")]
+    for slot, name in said:
+        wanted = enabled if name == "enabled" else not enabled
+        if not _says(slot.value, wanted):
+            editor.assign(slot, wanted)
+    if not said and _merged_enabled(entry) != enabled:
+        editor.insert(entry, {"disabled": not enabled}, after=_before_tools(slots))
+    return editor.finish()
+
+
+def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = FILE) -> str:
+    """Add a server behind the others; raises UsageError when the name is taken."""
+    editor = Editor(text, file)
+    if name in _servers(editor):
+        raise UsageError(f"A server named {shown(name)} exists already", f"Remove it first: multi-mcp remove {name}")
+    holder = next((slot for slot in editor.top() if is_servers_key(slot.path[0])), None)
+    if holder is None:
+        editor.insert_top({"servers": {name: dict(entry)}}, depth=2)
+    else:
+        editor.insert(holder, {name: dict(entry)}, depth=1)
+    return editor.finish()
+
+
+def remove_server(text: str, name: str, file: str = FILE) -> str:
+    """Take a server away with the comments that are its own: inside its entry, and right above it."""
+    editor = Editor(text, file)
+    slot = _server(editor, name)
+    if slot.parent.flow:
+        editor.remove(slot)
+    else:
+        editor.cut_lines(slot, *_own_lines(editor.layout, slot))
+    return editor.finish()
+
+
+def set_setting(text: str, key: str, value: Any, file: str = FILE) -> str:
+    """Set one setting; `http.port` is the port inside `http`. Raises UsageError for a key that no setting has."""
+    path = key.split(".")
+    if snake(path[0]) not in SETTING_KEYS or not all(path):
+        raise UsageError(f"No setting is named {shown(key)}", f"Settings: {', '.join(sorted(SETTING_KEYS))}")
+    editor = Editor(text, file)
+    slots, holder, names = editor.top(), None, ["settings", *path]
+    while names and (slot := _find(slots, names[0])) is not None:
+        holder, names = slot, names[1:]
+        slots = editor.slots(slot.value, slot.path) if names else []
+    wanted = _nested(names[1:], value)
+    if holder is None:
+        editor.insert_top({names[0]: wanted}, depth=1)
+    elif names:
+        editor.insert(holder, {names[0]: wanted})
+    else:
+        editor.assign(holder, value)
+    return editor.finish()
+
+
+def _nested(names: list[str], value: Any) -> Any:
+    return {names[0]: _nested(names[1:], value)} if names else value
+
+
+def _find(slots: list[Slot], name: str) -> Slot | None:
+    return next((slot for slot in slots if snake(slot.path[-1]) == snake(name)), None)
+
+
+def _servers(editor: Editor) -> dict[str, Slot]:
+    """The servers that the file itself writes down, by name."""
+    holders = [slot for slot in editor.top() if is_servers_key(slot.path[0])]
+    return {slot.path[-1]: slot for holder in holders for slot in editor.slots(holder.value, holder.path)}
+
+
+def _server(editor: Editor, name: str) -> Slot:
+    servers = _servers(editor)
+    if name not in servers:
+        raise ServerNotFoundError(name, list(servers))
+    return servers[name]
+
+
+# --- a server's entry
+
+
+def _name(slot: Slot) -> str | None:
+    spelling = spelled(slot.path[-1], SERVER_KEYS)
+    return spelling.name if spelling else None
+
+
+def _says(node: Node, wanted: bool) -> bool:
+    try:
+        return fields.switch(follow(node)) is wanted
+    except Wrong:
+        return False
+
+
+def _merged_pairs(slot: Slot) -> list[Pair]:
+    """The pairs of an entry, those that `<<` brings in among them."""
+    node = follow(slot.value)
+    return pairs(node) if isinstance(node, MappingNode) else []
+
+
+def _merged_enabled(entry: Slot) -> bool:
+    """What an entry says by `<<` alone, or by saying nothing."""
+    for pair in _merged_pairs(entry):
+        spelling = spelled(pair.name, SERVER_KEYS)
+        if spelling and spelling.name in ("disabled", "enabled"):
+            return _says(pair.value, spelling.name == "enabled")
+    return True
+
+
+def _before_tools(slots: list[Slot]) -> Slot | None:
+    """The pair before `tools`, which may be long; None for the end of the entry."""
+    at = next((index for index, slot in enumerate(slots) if _name(slot) == "tools"), 0)
+    return slots[at - 1] if at else None
+
+
+def _own_lines(layout: Layout, slot: Slot) -> tuple[int, int]:
+    """From where to where the lines of an entry go, with its comments and one of the gaps around it."""
+    column = slot.key.column
+    start, end = layout.line_start(slot.key.start), layout.after(slot.value, column)
+    while (above := layout.line_above(start)) is not None and _is_own_comment(layout.line_at(above), column):
+        start = above
+    gap_above, gap_below = layout.blank_above(start), layout.blank_below(end)
+    last = layout.is_last_at(gap_below, column)
+    first = slot.parent.pairs[0][0] is slot.key
+    if gap_below > end and not last and (first or gap_above < start):
+        return start, gap_below
+    return (gap_above, end) if last and not first else (start, end)
+
+
+def _is_own_comment(line: str, column: int) -> bool:
+    """A comment right above an entry is its own, unless it looks like another entry that was commented out."""
+    at_column = line.startswith(" " * column + "#")
+    return at_column and re.match(r" *#\s*(?:- |[^\s#:]+:(?:\s|$)| {3,})", line) is None
+
+
+# --- tools
+
+
+def _listed(editor: Editor, server: Slot) -> dict[str, ToolSwitch]:
+    """The tools that an entry lists, as the parser reads them."""
+    found = [pair for pair in _merged_pairs(server) if pair.name == "tools"]
+    try:
+        return read_tools(found[0].value) if found else {}
+    except Wrong as wrong:
+        editor.refuse(wrong.place.line, f"tools {wrong.message}")
+
+
+def _write_tools(
+    editor: Editor, server: Slot, changed: Mapping[str, ToolSwitch], added: Mapping[str, ToolSwitch]
+) -> None:
+    if not changed and not added:
+        return
+    slot = next((slot for slot in editor.slots(server.value, server.path) if slot.path[-1] == "tools"), None)
+    entries = {name: _entry(switch) for name, switch in added.items()}
+    if slot is None:
+        if changed or any(pair.name == "tools" for pair in _merged_pairs(server)):
+            editor.refuse(server.key.line, "its tools come from another entry")
+        editor.insert(server, {"tools": entries}, depth=1)
+        return
+    own = {inner.path[-1]: inner for inner in editor.slots(slot.value, slot.path)}
+    for name, switch in changed.items():
+        if name in own:
+            _set_tool(editor, own[name], switch)
+        else:
+            entries[name] = _entry(switch)  # came in by <<: an own entry hides that one
+    if entries:
+        editor.insert(slot, entries)
+
+
+def _entry(switch: ToolSwitch) -> dict[str, bool]:
+    return {"enabled": switch.enabled} | ({"stale": True} if switch.stale else {})
+
+
+def _set_tool(editor: Editor, slot: Slot, switch: ToolSwitch) -> None:
+    node = slot.value
+    if isinstance(node, MappingNode) and node.pairs:
+        inner = {pair.path[-1]: pair for pair in editor.slots(node, slot.path)}
+        _set_key(editor, slot, inner.get("enabled"), "enabled", switch.enabled)
+        _set_key(editor, slot, inner.get("stale"), "stale", switch.stale)
+    elif isinstance(node, Scalar) and not is_null(node) and not switch.stale:
+        editor.assign(slot, switch.enabled)
+    else:
+        editor.assign(slot, _entry(switch))
+
+
+def _set_key(editor: Editor, tool: Slot, slot: Slot | None, key: str, value: bool) -> None:
+    """One key of a tool's mapping, left alone where it says so already; `stale: false` is not written but taken away."""
+    merged = {pair.name: pair.value for pair in _merged_pairs(tool)}
+    if key in merged and not is_null(merged[key]):
+        if _says(merged[key], value):
+            return
+    elif value == (key == "enabled"):
+        return  # the default
+    if slot is None:
+        editor.insert(tool, {key: value})
+    elif key == "stale" and not value:
+        editor.remove(slot)
+    else:
+        editor.assign(slot, value)

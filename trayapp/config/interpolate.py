@@ -1,0 +1,166 @@
+"""Variables in texts (PRODUCT 4), in all their spellings, and `~`.
+
+Never here: where values come from (lookups are passed in), values in error texts.
+
+The spellings: `${NAME}`, `${env:NAME}`, `$env:NAME`, `{env:NAME}`, `${NAME:-default}`, `${keyring:NAME}`.
+Decided: a value is never searched for variables again; a default may hold variables, one level deep; a default stands
+in for an empty value too, as in a shell; `${` without its `}`, and braces that hold no name, are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from trayapp.config.urls import url_fault
+from trayapp.model.errors import ConfigError, MissingVariableError
+from trayapp.model.servers import ServerConfig
+
+Lookup = Callable[[str], str | None]  # a name -> its value, None when there is none
+
+DEFAULT_LEVELS = 1  # ${A:-${B}} is read, what stands inside B's default is text
+KEYRING = "keyring:"
+
+_TOKEN = re.compile(r"\$\{|\{env:([A-Za-z_]\w*)\}|\$env:([A-Za-z_]\w*)|[{}]", re.ASCII)
+_BODY = re.compile(
+    r"(?:(?:env:)?(?P<env>[A-Za-z_][\w()]*)|keyring:(?P<keyring>[^\s:{}$][^:{}$]*))(?::-(?P<default>.*))?",
+    re.ASCII | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """A text with its variables replaced. `missing` names those without a value (empty in the text), in order, once."""
+
+    text: str
+    missing: tuple[str, ...] = ()
+
+
+def expand(text: str, lookup: Lookup, keyring: Lookup) -> Expanded:
+    """`text` with all its variables replaced; pure, never raises. A missing keyring entry is named `keyring:NAME`."""
+    missing: dict[str, None] = {}
+    expanded = _Expander(lookup, keyring, missing).expand(text, DEFAULT_LEVELS)
+    return Expanded(expanded, tuple(missing))
+
+
+class _Expander:
+    """Expands one text and the defaults in it, noting what is missing."""
+
+    def __init__(self, lookup: Lookup, keyring: Lookup, missing: dict[str, None]) -> None:
+        self._lookup = lookup
+        self._keyring = keyring
+        self._missing = missing
+
+    def expand(self, text: str, levels: int) -> str:
+        if "$" not in text and "{" not in text:
+            return text
+        ends = _closings(text)
+        parts: list[str] = []
+        done = 0
+        for token in _TOKEN.finditer(text):
+            if token.start() < done:
+                continue  # inside braces that were replaced as a whole
+            end = ends.get(token.start(), token.end())
+            value = self._value(token, text[token.end() : end - 1], end > token.end(), levels)
+            if value is not None:
+                parts += [text[done : token.start()], value]
+                done = end
+        return "".join(parts) + text[done:]
+
+    def _value(self, token: re.Match[str], inside: str, closed: bool, levels: int) -> str | None:
+        """The value of one token; None leaves it as it stands."""
+        name = token[1] or token[2]
+        if name:
+            return self._or_missing(self._lookup(name), name)
+        body = _BODY.fullmatch(inside) if closed and token[0] == "${" else None
+        return self._braced(body, levels) if body else None
+
+    def _braced(self, body: re.Match[str], levels: int) -> str:
+        name = body["env"] or KEYRING + body["keyring"]
+        value = self._lookup(body["env"]) if body["env"] else self._keyring(body["keyring"])
+        default = body["default"]
+        if default is None:
+            return self._or_missing(value, name)
+        return value or (self.expand(default, levels - 1) if levels else default)
+
+    def _or_missing(self, value: str | None, name: str) -> str:
+        if value is None:
+            self._missing[name] = None
+        return value or ""
+
+
+def _closings(text: str) -> dict[int, int]:
+    """For the start of each opening brace that is closed, the index after its `}`."""
+    ends: dict[int, int] = {}
+    open_at: list[int] = []
+    for token in _TOKEN.finditer(text):
+        if token[0] in ("${", "{"):
+            open_at.append(token.start())
+        elif token[0] == "}" and open_at:
+            ends[open_at.pop()] = token.end()
+    return ends
+
+
+def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, home: str) -> ServerConfig:
+    """The server with all its variables replaced and `~` (in command and cwd) followed to `home`.
+
+    Raises MissingVariableError that names every variable without a value, bearer_token_env's among them, and
+    ConfigError for an address or a text that nothing can be started or sent with. No value is in an error.
+    """
+    resolver = _Resolver(environ, keyring)
+    resolved = replace(
+        server,
+        command=_at_home(resolver.optional(server.command), home),
+        args=tuple(resolver.text(arg) for arg in server.args),
+        env={name: resolver.text(value) for name, value in server.env.items()},
+        cwd=_at_home(resolver.optional(server.cwd), home),
+        url=resolver.optional(server.url),
+        headers={name: resolver.text(value) for name, value in server.headers.items()},
+        client_id=resolver.optional(server.client_id),
+        client_secret=resolver.optional(server.client_secret),
+    )
+    if server.bearer_token_env and not environ.get(server.bearer_token_env):
+        resolver.missing[server.bearer_token_env] = None
+    if resolver.missing:
+        raise MissingVariableError(list(resolver.missing))
+    _check(resolved)
+    return resolved
+
+
+class _Resolver:
+    """Expands many texts, gathering what is missing in all of them."""
+
+    def __init__(self, environ: Mapping[str, str], keyring: Lookup) -> None:
+        self.missing: dict[str, None] = {}
+        self._expander = _Expander(environ.get, keyring, self.missing)
+
+    def text(self, text: str) -> str:
+        return self._expander.expand(text, DEFAULT_LEVELS)
+
+    def optional(self, text: str | None) -> str | None:
+        return None if text is None else self.text(text)
+
+
+def _at_home(path: str | None, home: str) -> str | None:
+    """`~` and `~/x` under `home`; `~user/x` is left alone (interp-16)."""
+    if path is None or not (path == "~" or path.startswith(("~/", "~\\"))):
+        return path
+    return home + path[1:]
+
+
+def _check(server: ServerConfig) -> None:
+    fault = url_fault(server.url) if server.url is not None else None
+    if fault:
+        raise ConfigError(f"The url of {server.name} {fault}", "Look at the variables in it")
+    if server.command is not None and not server.command.strip():
+        raise ConfigError(f"The command of {server.name} is empty", "Look at the variables in it")
+    for where, text in _texts(server):
+        if "\0" in text or (where.startswith("header") and re.search(r"[\r\n]", text)):
+            raise ConfigError(f"The {where} of {server.name} holds a character that cannot be sent", "Remove it")
+
+
+def _texts(server: ServerConfig) -> list[tuple[str, str]]:
+    named = [(f"env {name}", value) for name, value in server.env.items()]
+    named += [(f"header {name}", value) for name, value in server.headers.items()]
+    return [("command", text) for text in (server.command or "", server.cwd or "", *server.args)] + named

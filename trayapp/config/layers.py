@@ -1,0 +1,68 @@
+"""Raw entries of several files laid over each other (PRODUCT 4, Layers).
+
+Never here: reading the files, whether one may be trusted, what a value means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trayapp.config.spelling import SERVER_KEYS, spelled
+
+Entry = Mapping[str, Any]
+Layer = Mapping[str, Any]  # server name -> raw entry
+
+STDIO_FIELDS = frozenset(("command", "args", "env", "cwd", "inherit_env", "type"))
+HTTP_FIELDS = frozenset(("url", "type", "headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes"))
+_SAME = {"enabled": "disabled", "always_on": "lifecycle"}  # two keys that answer one question
+
+
+def merge_entry(lower: Entry, upper: Entry) -> dict[str, Any]:
+    """`upper` over `lower`, per field; a list or mapping replaces the whole one below (config-05, 06).
+
+    A switch between command and url, or to another url, drops the lower fields of that transport, credentials above all
+    (config-07 to 09). Spellings of a key count as one.
+    """
+    hidden = {_field(key) for key in upper} | _dropped(lower, upper)
+    kept = {key: value for key, value in lower.items() if _field(key) not in hidden}
+    return kept | dict(upper)
+
+
+def _dropped(lower: Entry, upper: Entry) -> frozenset[str]:
+    command, url = _get(upper, "command"), _get(upper, "url")
+    dropped: frozenset[str] = frozenset()
+    if url is not None:
+        dropped |= STDIO_FIELDS if _get(lower, "command") is not None else dropped
+        dropped |= HTTP_FIELDS if _get(lower, "url") != url else dropped
+    if command is not None and _get(lower, "url") is not None:
+        dropped |= HTTP_FIELDS
+    return dropped
+
+
+def _field(key: str) -> str:
+    spelling = spelled(key, SERVER_KEYS)
+    return _SAME.get(spelling.name, spelling.name) if spelling else key
+
+
+def _get(entry: Entry, field: str) -> Any:
+    return next((value for key, value in entry.items() if _field(key) == field), None)
+
+
+def merge_layers(layers: Iterable[Layer], imports: Iterable[Layer] = ()) -> dict[str, Any]:
+    """Entries by name: the first of `imports` that has a name gives its whole entry; the `layers`, lowest first, lie
+    over that per field. An entry that is no mapping replaces what lies below, for the parser to say so."""
+    merged: dict[str, Any] = {}
+    for layer in imports:
+        for name, entry in layer.items():
+            merged.setdefault(name, entry)
+    for layer in layers:
+        for name, entry in layer.items():
+            merged[name] = _over(merged.get(name), entry)
+    return merged
+
+
+def _over(below: Any, entry: Any) -> Any:
+    if isinstance(below, Mapping) and isinstance(entry, Mapping):
+        return merge_entry(below, entry)
+    return entry

@@ -1,0 +1,44 @@
+"""Where the configuration, the caches and the logs lie (PRODUCT 3).
+
+Never here: making folders, the run folder (wire/rundir).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+APP_NAME = "multi-mcp"
+HOME_VARIABLE = "MULTI_MCP_HOME"
+CONFIG_NAME = "servers.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Absolute paths; nothing of it need exist."""
+
+    config_file: Path
+    cache_dir: Path
+    log_dir: Path
+
+
+def find_paths(environ: Mapping[str, str]) -> Paths:
+    """The user's own folders, or all of it under MULTI_MCP_HOME (`~` followed, relative to the working folder)."""
+    home = environ.get(HOME_VARIABLE, "").strip()
+    return _inside(Path(home)) if home else _platform_paths()
+
+
+def _inside(home: Path) -> Paths:
+    with suppress(RuntimeError):  # ~name of nobody: taken as a folder of that name
+        home = home.expanduser()
+    home = home.absolute()
+    return Paths(home / CONFIG_NAME, home / "cache", home / "logs")
+
+
+def _platform_paths() -> Paths:
+    from platformdirs import PlatformDirs  # 25 ms, and not needed when MULTI_MCP_HOME is set
+
+    folders = PlatformDirs(APP_NAME, appauthor=False)
+    return Paths(folders.user_config_path / CONFIG_NAME, folders.user_cache_path, folders.user_log_path)

@@ -1,0 +1,51 @@
+"""The text of a user's first servers.yaml: one sample server that runs, the rest as comments to learn from.
+
+Never here: writing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trayapp.config.render import flow
+
+_SAMPLE = """\
+# multi-mcp: all your MCP servers behind one endpoint.
+# Save this file and the change is live within a second; nothing needs a restart.
+# Programs that edit it (multi-mcp enable, refresh, ...) keep your comments and your order.
+
+settings:                       # all optional; these are the defaults
+  expose: auto                  # auto | tools | search: list every tool, or one tool that finds the others
+  idle_timeout: 10              # minutes until an unused server is stopped; 0 = never
+  # tool_prefix: server         # server | short | none | mcp: how tools are named
+
+servers:
+  # A small server that comes with multi-mcp, so that something works at once. Remove it when you like:
+  # multi-mcp remove sample
+  sample:
+    command: {command}
+
+  # A server that is a program. It starts when one of its tools is called and stops when idle.
+  # files:
+  #   command: npx -y @modelcontextprotocol/server-filesystem ~/Documents
+  #   env: {LOG_LEVEL: info, API_KEY: "${MY_API_KEY}"}    # ${NAME} comes out of the environment,
+  #   lifecycle: lazy           # lazy | eager | keep-alive              ${keyring:NAME} out of the keyring
+
+  # A server on the web. When it asks for a sign-in, the tray icon tells you.
+  # docs:
+  #   url: https://mcp.example.com/mcp
+  #   headers: {X-Team: "${TEAM:-none}"}
+
+  # Tools are added to this file when they are first seen. Switch one off and no client sees it any more:
+  # github:
+  #   command: [npx, -y, "@modelcontextprotocol/server-github"]
+  #   disabled: false           # true switches off the whole server
+  #   tools:
+  #     search_repositories: {enabled: true}
+  #     delete_repository: {enabled: false}
+"""
+
+
+def sample_text(command: Sequence[str]) -> str:
+    """The first servers.yaml; `command` is the sample server's program and its arguments."""
+    return _SAMPLE.replace("{command}", flow(list(command)), 1)

@@ -1,0 +1,131 @@
+"""servers.yaml on the disk: read, and edited in a way that loses nothing that anybody wrote (STYLE 18).
+
+Never here: what an edit does to the text (edits), what the text means.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trayapp.config import edits
+from trayapp.config.files import Signature, read_bytes, signature, write_atomic
+from trayapp.config.text import MAX_BYTES, decode
+from trayapp.model.errors import FileChangedError, StorageError
+from trayapp.model.servers import ToolSwitch
+
+__all__ = ["Loaded", "Store", "signature"]
+
+EDIT_ATTEMPTS = 5  # against an editor that saves at the same moment; each attempt takes some 30 ms
+MISSING = ""  # the fingerprint of a file that is not there
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A file's text (a byte order mark kept) and what tells it from any other; MISSING when there is no file."""
+
+    text: str
+    fingerprint: str
+
+    @property
+    def exists(self) -> bool:
+        """Whether there was a file."""
+        return self.fingerprint != MISSING
+
+
+class Store:
+    """The one file at `path`. `first_text` gives the text that a missing file starts with (see sample)."""
+
+    def __init__(self, path: Path, first_text: Callable[[], str] = str) -> None:
+        self.path = path
+        self._first_text = first_text
+
+    def read(self) -> Loaded:
+        """The file as it is, an empty text when missing; raises StorageError, Unparsable (too large, not UTF-8)."""
+        data = read_bytes(self.path, MAX_BYTES)
+        return Loaded("", MISSING) if data is None else Loaded(decode(data, self.path.name), _fingerprint(data))
+
+    def signature(self) -> Signature | None:
+        """Changes with every save, at the price of one stat; None when there is no file."""
+        return signature(self.path)
+
+    def create(self) -> bool:
+        """Write the first text if there is no file; whether it was written. Raises StorageError."""
+        if self.read().exists:
+            return False
+        return self.write(self._first_text(), Loaded("", MISSING))
+
+    def write(self, text: str, seen: Loaded) -> bool:
+        """Replace the file by `text`, atomically, if it is still as `seen`; whether bytes changed.
+
+        Raises FileChangedError (nothing written) and StorageError (nothing written, nothing left behind).
+        """
+        if seen.exists and text == seen.text:
+            return False
+
+        def still_as_seen() -> None:
+            if self.read().fingerprint != seen.fingerprint:
+                raise FileChangedError(f"{self.path} was changed in the meantime", "Try again")
+
+        try:
+            data = text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise StorageError(f"{self.path} cannot hold this text", "It has characters that are no text") from None
+        write_atomic(self.path, data, still_as_seen)
+        return True
+
+    def edit(self, change: Callable[[str], str], attempts: int = EDIT_ATTEMPTS) -> bool:
+        """Read, change and write; again from the start when somebody else saved in between. Whether bytes changed.
+
+        A missing file is changed from the first text. Raises what `change`, `read` and `write` raise.
+        """
+        for left in range(attempts - 1, -1, -1):
+            seen = self.read()
+            text = change(seen.text if seen.exists else self._first_text())
+            try:
+                return self.write(text, seen)
+            except FileChangedError:
+                if not left:
+                    raise
+        return False
+
+    def merge_tools(self, found: Mapping[str, Mapping[str, ToolSwitch]]) -> dict[str, str]:
+        """Write the result of a refresh (see edits.merge_tools); servers that could not be written, with the reason."""
+        refused: dict[str, str] = {}
+
+        def change(text: str) -> str:
+            merged = edits.merge_tools(text, found, self.path.name)
+            refused.clear()
+            refused.update(merged.refused)
+            return merged.text
+
+        self.edit(change)
+        return refused
+
+    def set_tools_enabled(self, server: str, names: Iterable[str], enabled: bool) -> bool:
+        """See edits.set_tools_enabled; whether bytes changed, as with all that follow."""
+        wanted = list(names)
+        return self.edit(lambda text: edits.set_tools_enabled(text, server, wanted, enabled, self.path.name))
+
+    def set_server_enabled(self, server: str, enabled: bool) -> bool:
+        """See edits.set_server_enabled."""
+        return self.edit(lambda text: edits.set_server_enabled(text, server, enabled, self.path.name))
+
+    def add_server(self, name: str, entry: Mapping[str, Any]) -> bool:
+        """See edits.add_server."""
+        return self.edit(lambda text: edits.add_server(text, name, entry, self.path.name))
+
+    def remove_server(self, name: str) -> bool:
+        """See edits.remove_server."""
+        return self.edit(lambda text: edits.remove_server(text, name, self.path.name))
+
+    def set_setting(self, key: str, value: Any) -> bool:
+        """See edits.set_setting."""
+        return self.edit(lambda text: edits.set_setting(text, key, value, self.path.name))
+
+
+def _fingerprint(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
