@@ -1,0 +1,179 @@
+"""Agreeing on a protocol revision with a server, both eras, over any channel.
+
+2026-07-28: server/discover; up to 2025-11-25: initialize. Never here: transports, lists, retries of a connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trayapp import __version__
+from trayapp.wire.messages import INTERNAL_ERROR, UNSUPPORTED_PROTOCOL_VERSION, Channel, Params, RpcError
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSIONS = ("2026-07-28",)
+# A server that is still being downloaded, or that ignores unknown methods, answers no probe; after this long it gets
+# `initialize` as well and the first good answer counts.
+PROBE_PATIENCE_S = 2.0
+
+CLIENT_INFO = {"name": "multi-mcp", "title": "multi-mcp", "version": __version__}
+_META = "io.modelcontextprotocol/"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What a server said of itself."""
+
+    protocol: str
+    capabilities: dict[str, Any]
+    server_info: dict[str, Any] | None = None
+    instructions: str | None = None
+
+    @property
+    def modern(self) -> bool:
+        """Whether each request carries its own envelope (2026-07-28 and later)."""
+        return self.protocol in MODERN_VERSIONS
+
+    def stamped(self, params: Params, capabilities: Mapping[str, Any]) -> Params:
+        """`params` as this server's era wants them: with the envelope in `_meta`, or untouched."""
+        return envelope(params, self.protocol, capabilities) if self.modern else params
+
+
+def envelope(params: Params, protocol: str, capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """`params` with the per-request `_meta` of 2026-07-28."""
+    known = params or {}
+    meta = known.get("_meta")
+    stamps = {
+        _META + "protocolVersion": protocol,
+        _META + "clientInfo": CLIENT_INFO,
+        _META + "clientCapabilities": dict(capabilities),
+    }
+    return {**known, "_meta": {**(meta if isinstance(meta, dict) else {}), **stamps}}
+
+
+async def shake_hands(channel: Channel, capabilities: Mapping[str, Any], hint: str = "") -> Peer:
+    """Negotiate. `hint` is the revision of last time ("" = never met): a server of the older era is not probed.
+
+    Raises RpcError when the server refuses both ways or closes the channel. The caller bounds the time.
+    """
+    if hint in HANDSHAKE_VERSIONS:
+        try:
+            return await _initialize(channel, capabilities)
+        except RpcError as error:
+            if _offered_modern(error) is None:
+                raise
+    peer = await _negotiate(channel, capabilities)
+    channel.adopt(peer.protocol)
+    return peer
+
+
+async def _negotiate(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
+    probe = asyncio.ensure_future(_discover(channel, capabilities))
+    older: asyncio.Future[Peer] | None = None
+    try:
+        done, _ = await asyncio.wait({probe}, timeout=PROBE_PATIENCE_S)
+        if probe in done and (peer := _peer_of(probe)) is not None:
+            return peer
+        older = asyncio.ensure_future(_initialize(channel, capabilities))
+        await asyncio.wait({probe, older} if probe not in done else {older}, return_when=asyncio.FIRST_COMPLETED)
+        if probe.done() and probe not in done and (peer := _peer_of(probe)) is not None:
+            return peer
+        try:
+            return await older
+        except RpcError as error:
+            if _offered_modern(error) is None:
+                raise
+            return await _agreed(probe if probe not in done else _discover(channel, capabilities))
+    finally:
+        for task in (probe, older):
+            if task is not None:
+                task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks any more
+                task.cancel()
+
+
+async def _agreed(probe: Any) -> Peer:
+    peer: Peer | None = await probe
+    if peer is None:
+        raise RpcError(INTERNAL_ERROR, "The server names no protocol revision that we speak")
+    return peer
+
+
+def _peer_of(probe: asyncio.Future[Peer | None]) -> Peer | None:
+    """The probe's outcome; None when the server is of the older era. A closed channel counts as that, too."""
+    error = probe.exception()
+    if error is None:
+        return probe.result()
+    if not isinstance(error, RpcError):
+        raise error
+    return None
+
+
+async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer | None:
+    """The peer by server/discover; None when it speaks no modern revision. Raises RpcError when it knows no such method."""
+    protocol = MODERN_VERSIONS[-1]
+    for _ in range(2):
+        channel.adopt(protocol)
+        try:
+            result = await channel.send_raw_request(
+                "server/discover", envelope(None, protocol, capabilities), {"cancel_on_abandon": False}
+            )
+        except RpcError as error:
+            offered = _offered_modern(error)
+            if offered is None or offered == protocol:
+                raise
+            protocol = offered
+            continue
+        return _discovered(result)
+    return None
+
+
+def _discovered(result: dict[str, Any]) -> Peer | None:
+    versions = result.get("supportedVersions")
+    common = [v for v in MODERN_VERSIONS if isinstance(versions, list) and v in versions]
+    if not common:
+        return None
+    meta = result.get("_meta")
+    info = meta.get(_META + "serverInfo") if isinstance(meta, dict) else None
+    return Peer(common[-1], _object(result.get("capabilities")), info, _text(result.get("instructions")))
+
+
+async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
+    params = {
+        "protocolVersion": HANDSHAKE_VERSIONS[-1],
+        "capabilities": dict(capabilities),
+        "clientInfo": CLIENT_INFO,
+    }
+    channel.adopt("")
+    result = await channel.send_raw_request("initialize", params, {"cancel_on_abandon": False})
+    protocol = result.get("protocolVersion")
+    if protocol not in HANDSHAKE_VERSIONS:
+        raise RpcError(INTERNAL_ERROR, f"The server speaks protocol revision {protocol!r}, which we do not"[:200])
+    channel.adopt(protocol)
+    await channel.notify("notifications/initialized", None)
+    info = result.get("serverInfo")
+    return Peer(
+        protocol,
+        _object(result.get("capabilities")),
+        info if isinstance(info, dict) else None,
+        _text(result.get("instructions")),
+    )
+
+
+def _offered_modern(error: RpcError) -> str | None:
+    """The newest modern revision that an "unsupported version" error names and we speak."""
+    if error.code != UNSUPPORTED_PROTOCOL_VERSION:
+        return None
+    supported = error.data.get("supported") if isinstance(error.data, dict) else None
+    common = [v for v in MODERN_VERSIONS if isinstance(supported, list) and v in supported]
+    return common[-1] if common else None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,176 @@
+"""All servers: one connection each, started by their lifecycle, discovered when unknown, changed by plan.
+
+Decides first, without awaiting, then does the I/O. Never here: one connection's life, what clients see.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterable, Iterator
+
+import anyio
+import anyio.abc
+
+from trayapp.backends.connection import Connection, World
+from trayapp.model.errors import ServerError, ServerNotFoundError, SignInWantedError
+from trayapp.model.lifecycle import State, reconnect_waits
+from trayapp.model.plan import Config, Plan
+from trayapp.model.servers import STARTS_AT_ONCE
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 10  # servers that start or are discovered at the same time
+
+
+class Pool:
+    """The connections of one configuration. Lives inside `tasks`, whose cancellation ends every server."""
+
+    def __init__(self, world: World, tasks: anyio.abc.TaskGroup) -> None:
+        self._world = world
+        self._tasks = tasks
+        self._connections: dict[str, Connection] = {}
+        self._keepers: dict[str, anyio.CancelScope] = {}
+        self._starting = anyio.CapacityLimiter(AT_ONCE)
+        self.discovering: set[str] = set()  # servers whose lists are being read for the first time
+        self._settled = anyio.Event()
+        self._settled.set()
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(self._connections.values())
+
+    def get(self, name: str) -> Connection | None:
+        """The connection of that server."""
+        return self._connections.get(name)
+
+    def find(self, name: str) -> Connection:
+        """As `get`; raises ServerNotFoundError."""
+        connection = self._connections.get(name)
+        if connection is None:
+            raise ServerNotFoundError(name, sorted(self._connections))
+        return connection
+
+    def apply(self, plan: Plan, config: Config) -> None:
+        """Make the servers those of `config`. Untouched ones keep their process and their calls."""
+        leaving = [self._connections[name] for name in (*plan.removed, *plan.relaunched) if name in self._connections]
+        for name in plan.removed:
+            self._connections.pop(name, None)
+        for name in (*plan.added, *plan.relaunched):
+            self._connections[name] = Connection(config.servers[name], self._world, self._tasks)
+        for name in plan.adjusted:
+            self._adjust(self._connections[name], config)
+        order = [name for name in config.servers if name in self._connections]
+        self._connections = {name: self._connections[name] for name in order}
+        for connection in leaving:
+            self._stop_keeping(connection.name)
+            connection.close_soon()
+        for name in (*plan.added, *plan.relaunched, *plan.adjusted):
+            self._start_if_wanted(self._connections[name])
+
+    def _adjust(self, connection: Connection, config: Config) -> None:
+        server = config.servers[connection.name]
+        connection.adjust(server)
+        if server.disabled != (connection.state is State.DISABLED):
+            self._tasks.start_soon(connection.set_disabled, server.disabled)
+
+    def _start_if_wanted(self, connection: Connection) -> None:
+        server = connection.server
+        self._stop_keeping(server.name)
+        if server.disabled:
+            return
+        if server.lifecycle == "eager":
+            self._tasks.start_soon(self._start, connection)
+        elif "keep-alive" in server.lifecycle:
+            self._keepers[server.name] = scope = anyio.CancelScope()
+            self._tasks.start_soon(self._keep, connection, scope)
+
+    async def _start(self, connection: Connection) -> None:
+        async with self._starting:
+            try:
+                await connection.ensure(explicit=True)
+            except ServerError as error:
+                log.info("%s", error)
+
+    async def _keep(self, connection: Connection, scope: anyio.CancelScope) -> None:
+        """Hold a keep-alive server connected: reconnect with growing waits until it is removed or wants a sign-in."""
+        with scope:
+            if connection.server.lifecycle not in STARTS_AT_ONCE:
+                await connection.joined.wait()
+            while connection.state is not State.DISABLED:
+                await self._hold(connection)
+
+    async def _hold(self, connection: Connection) -> None:
+        waits = reconnect_waits(random.uniform(-1, 1))
+        while True:
+            try:
+                async with self._starting:
+                    await connection.ensure(explicit=connection.state is not State.NEEDS_AUTH)
+            except SignInWantedError:
+                await anyio.sleep_forever()  # reconnecting by hand starts a new keeper
+            except ServerError:
+                await self._world.clock.sleep(next(waits))
+            else:
+                await connection.dropped.wait()
+                return
+
+    def _stop_keeping(self, name: str) -> None:
+        scope = self._keepers.pop(name, None)
+        if scope is not None:
+            scope.cancel()
+
+    # -- discovery, refresh, reconnect ---------------------------------------------------------------------------
+
+    def discover(self, names: Iterable[str]) -> None:
+        """Read the lists of servers that are not known yet, in the background, at most AT_ONCE at a time."""
+        fresh = [name for name in names if name not in self.discovering and name in self._connections]
+        if not fresh:
+            return
+        if self._settled.is_set():
+            self._settled = anyio.Event()
+        self.discovering.update(fresh)
+        for name in fresh:
+            self._tasks.start_soon(self._discover, self._connections[name])
+
+    async def settled(self) -> None:
+        """Wait until nothing is being discovered."""
+        await self._settled.wait()
+
+    async def _discover(self, connection: Connection) -> None:
+        try:
+            async with self._starting:
+                await self.refresh(connection, explicit=False)
+        except ServerError as error:
+            log.info("Discovery: %s", error)
+        finally:
+            self.discovering.discard(connection.name)
+            if not self.discovering:
+                self._settled.set()
+
+    async def refresh(self, connection: Connection, *, explicit: bool = True) -> None:
+        """Read a server's lists now; one that was not connected is closed again, unless it is to stay.
+
+        Raises ServerError.
+        """
+        was_live = connection.live is not None
+        try:
+            await connection.fetch(explicit=explicit)
+        finally:
+            stays = was_live or connection.server.lifecycle in STARTS_AT_ONCE or connection.in_flight
+            if not stays and connection.live is not None:
+                await connection.close()
+
+    async def reconnect(self, connection: Connection) -> None:
+        """End a connection and make a new one, whatever the backoff says. Raises ServerError."""
+        await connection.close()
+        self._start_if_wanted(connection)
+        await connection.ensure(explicit=True)
+
+    async def stop(self) -> None:
+        """Close every server, all at the same time."""
+        for name in list(self._keepers):
+            self._stop_keeping(name)
+        async with anyio.create_task_group() as tasks:
+            for connection in self._connections.values():
+                tasks.start_soon(connection.close)
+
+

@@ -1,0 +1,132 @@
+"""Every way to reach a server as one async context manager that yields a Transport.
+
+Never here: which server, when, how often; the handshake. HTTP lives in backends/http, imported at its first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import anyio
+
+from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch
+from trayapp.backends.processes import StderrTail, running
+from trayapp.model.errors import MultiMcpError
+from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.messages import CONNECTION_CLOSED, Channel, Params, RpcError
+
+SSE_AFTER = frozenset({404, 405, 406, 415})  # HTTP answers that mean "no Streamable HTTP here" (MCP transports, backwards compatibility)
+
+
+class Inbound(Protocol):
+    """Where messages that a server sends by itself go. A channel's answers to our requests are not among them."""
+
+    async def on_request(self, method: str, params: Params) -> dict[str, Any]:
+        """A request of the server's; the returned object is its result. Raises RpcError."""
+
+    def on_notification(self, method: str, params: Params) -> None:
+        """A notification; must not block."""
+
+
+@dataclass(slots=True)
+class HttpRefusal:
+    """What went wrong on HTTP last: the status of an error answer, and for how many seconds it asks us to wait."""
+
+    status: int | None = None
+    retry_after_s: float | None = None
+    why: str = ""  # a connection that failed without an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """An open way to a server. `gone` is set once it can carry nothing more; `obituary` then says why."""
+
+    kind: str
+    channel: Channel
+    gone: anyio.Event
+    obituary: Callable[[], Awaitable[str]]
+    pid: int | None = None
+    exit_code: Callable[[], int | None] = lambda: None
+    refusal: HttpRefusal = field(default_factory=HttpRefusal)
+
+
+Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContextManager[Transport]]
+
+
+@asynccontextmanager
+async def open_transport(
+    launch: Launch, inbound: Inbound, stderr: Callable[[bytes], None]
+) -> AsyncIterator[Transport]:
+    """Open the way that `launch` names. Raises ConnectFailedError."""
+    if isinstance(launch, StdioLaunch):
+        way = _stdio(launch, inbound, stderr)
+    else:
+        # 0.6 s of imports: in a thread, so that everybody else is served meanwhile (DESIGN, decision 2).
+        http = await anyio.to_thread.run_sync(importlib.import_module, "trayapp.backends.http")
+        way = http.open_http(launch, inbound)
+    try:
+        async with way as transport:
+            yield transport
+    except BaseExceptionGroup as group:
+        raise first_cause(group) from None
+
+
+def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The exception in a task group's bundle that says most: one of ours before any other."""
+    leaves: list[BaseException] = []
+    waiting: list[BaseException] = [group]
+    while waiting:
+        error = waiting.pop(0)
+        if isinstance(error, BaseExceptionGroup):
+            waiting.extend(error.exceptions)
+        else:
+            leaves.append(error)
+    ours = [leaf for leaf in leaves if isinstance(leaf, MultiMcpError | RpcError)]
+    return ours[0] if ours else leaves[0]
+
+
+def ways(launch: Launch) -> tuple[Launch, ...]:
+    """What to try in turn: an address without a `type` is tried as Streamable HTTP, then as legacy SSE."""
+    if isinstance(launch, HttpLaunch) and launch.kind is None:
+        return tuple(HttpLaunch(launch.server, launch.url, launch.headers, kind) for kind in ("http", "sse"))
+    return (launch,)
+
+
+@asynccontextmanager
+async def _stdio(
+    launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None]
+) -> AsyncIterator[Transport]:
+    async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+        return await inbound.on_request(method, params)
+
+    async def on_notify(context: RequestContext, method: str, params: Params) -> None:
+        """Never reached: the intercept below takes every notification."""
+
+    def on_notification(method: str, params: Params) -> bool:
+        inbound.on_notification(method, params)
+        return True
+
+    tail = StderrTail(stderr)
+    dispatcher: FrameDispatcher = FrameDispatcher(lambda data: process.write(data), on_junk=_to_stderr_log(stderr))
+    async with running(launch, lambda data: dispatcher.feed(data), tail) as process, anyio.create_task_group() as tasks:
+        await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
+        tasks.start_soon(_close_with_obituary, process, dispatcher)
+        try:
+            yield Transport("stdio", dispatcher, process.gone, process.obituary, process.pid, lambda: process.exit_code)
+        finally:
+            dispatcher.close(RpcError(CONNECTION_CLOSED, "The server was stopped"))
+            tasks.cancel_scope.cancel()
+
+
+async def _close_with_obituary(process: Any, dispatcher: FrameDispatcher) -> None:
+    await process.gone.wait()
+    dispatcher.close(RpcError(CONNECTION_CLOSED, f"The server {await process.obituary()}"))
+
+
+def _to_stderr_log(stderr: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """What a server prints on stdout besides frames is kept with its stderr, shortened."""
+    return lambda junk: stderr(b"[stdout] " + junk[:400] + b"\n")

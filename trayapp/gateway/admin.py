@@ -1,0 +1,172 @@
+"""Control requests of tray and command line: what wire/control names, carried out on the running gateway.
+
+Never here: client sessions, how a connection is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.abc
+
+from trayapp.backends.connection import Connection
+from trayapp.catalog.merge import ToolsChange
+from trayapp.gateway.errors import error_json, to_rpc
+from trayapp.gateway.router import text_of
+from trayapp.model.errors import MultiMcpError, ToolNotFoundError
+from trayapp.model.lifecycle import State
+from trayapp.model.status import problem_json
+from trayapp.wire import control
+from trayapp.wire.endpoint import Link
+from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
+
+if TYPE_CHECKING:
+    from trayapp.gateway.core import Gateway
+
+Reload = Callable[[], Awaitable[None]]
+
+
+class Control:
+    """One control connection."""
+
+    def __init__(self, gateway: Gateway, link: Link, reload: Reload) -> None:
+        self._gateway = gateway
+        self._link = link
+        self._reload = reload
+        self._news = anyio.Event()
+        self.dispatcher = FrameDispatcher(link.write)
+        self._handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {
+            control.SNAPSHOT: self._snapshot,
+            control.WATCH: self._watch,
+            control.LIST: self._list,
+            control.REFRESH: self._refresh,
+            control.RECONNECT: self._reconnect,
+            control.RELOAD: self._reload_file,
+            control.CALL: self._call,
+            control.SETTLE: self._settle,
+            control.STOP: self._stop,
+        }
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Serve until the other end is gone."""
+        async with anyio.create_task_group() as self._tasks:
+            await self.dispatcher.run(self._on_request, self._on_notification)
+            self._tasks.cancel_scope.cancel()
+
+    async def _on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+        handler = self._handlers.get(method)
+        if handler is None:
+            raise RpcError(METHOD_NOT_FOUND, f"No control request is named {method}")
+        try:
+            result: dict[str, Any] = await handler(dict(params or {}))
+        except MultiMcpError as error:
+            rpc = to_rpc(error)
+            raise RpcError(rpc.code, error.title, rpc.data) from None
+        return result
+
+    async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
+        """Control knows no notifications from its clients."""
+
+    async def _snapshot(self, params: dict[str, Any]) -> Any:
+        return self._gateway.snapshot().to_json()
+
+    async def _watch(self, params: dict[str, Any]) -> Any:
+        assert self._tasks is not None
+        self._tasks.start_soon(self._send_snapshots)
+        return {}
+
+    async def _send_snapshots(self) -> None:
+        """Whole snapshots, the newest only: a slow reader misses those in between, never the last."""
+        end = self._gateway.watch(lambda: self._news.set())
+        try:
+            while True:
+                self._news = anyio.Event()
+                self.dispatcher.send_notification(control.SNAPSHOT, self._gateway.snapshot().to_json())
+                await self._news.wait()
+        finally:
+            end()
+
+    async def _list(self, params: dict[str, Any]) -> Any:
+        server = params.get("server")
+        if server is not None:
+            self._gateway.pool.find(server)
+        return self._gateway.exposure.tool_rows(server)
+
+    async def _refresh(self, params: dict[str, Any]) -> Any:
+        async def one(connection: Connection) -> dict[str, Any]:
+            self._gateway.offers.changes.pop(connection.name, None)
+            await self._gateway.pool.refresh(connection)
+            change = self._gateway.offers.changes.get(connection.name, ToolsChange())
+            return {"added": list(change.added), "gone": list(change.gone), "back": list(change.back)}
+
+        outcome = await self._for_each(params, one, {"added": [], "gone": [], "back": []})
+        await self._gateway.offers.written()
+        return outcome
+
+    async def _reconnect(self, params: dict[str, Any]) -> Any:
+        async def one(connection: Connection) -> dict[str, Any]:
+            await self._gateway.pool.reconnect(connection)
+            return {"state": connection.state.value}
+
+        return await self._for_each(params, one, {})
+
+    async def _for_each(
+        self, params: dict[str, Any], work: Callable[[Connection], Awaitable[dict[str, Any]]], nothing: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Do `work` for the named server, or for all that are enabled, at the same time; failures stay apart."""
+        pool, results = self._gateway.pool, dict[str, Any]()
+
+        async def one(connection: Connection) -> None:
+            try:
+                outcome = {**await work(connection), "error": None}
+            except MultiMcpError as error:
+                outcome = {**nothing, "error": error_json(error)}
+            results[connection.name] = {"state": connection.state.value, **outcome}
+
+        named = params.get("server")
+        chosen = [pool.find(named)] if named is not None else [c for c in pool if c.state is not State.DISABLED]
+        async with anyio.create_task_group() as tasks:
+            for connection in chosen:
+                tasks.start_soon(one, connection)
+        return {"servers": {c.name: results[c.name] for c in chosen}}
+
+    async def _reload_file(self, params: dict[str, Any]) -> Any:
+        await self._reload()
+        return {"problems": [problem_json(problem) for problem in self._gateway.problems]}
+
+    async def _call(self, params: dict[str, Any]) -> Any:
+        asked = text_of(params, "tool", "call")
+        server, tool = await self._found(asked, params.get("server"))
+        connection = self._gateway.pool.find(server)
+        arguments = params.get("args") or {}
+        result = await connection.request("tools/call", {"name": tool, "arguments": arguments})
+        return {"server": server, "tool": tool, "result": result}
+
+    async def _found(self, asked: str, server: str | None) -> tuple[str, str]:
+        if server is not None:
+            self._gateway.pool.find(server)
+        try:
+            return await self._gateway.router.find_tool(asked, server)
+        except ToolNotFoundError:
+            if not self._gateway.pool.discovering:
+                raise
+        await self._gateway.pool.settled()
+        return self._gateway.exposure.find(asked, server)
+
+    async def _settle(self, params: dict[str, Any]) -> Any:
+        await self._gateway.pool.settled()
+        await self._gateway.offers.written()
+        return {}
+
+    async def _stop(self, params: dict[str, Any]) -> Any:
+        assert self._tasks is not None
+        self._tasks.start_soon(self._stop_soon)
+        return {}
+
+    async def _stop_soon(self) -> None:
+        await anyio.sleep(0)  # the answer goes out first
+        self._gateway.stop_wanted.set()

@@ -1,0 +1,293 @@
+"""The gateway's state in one place: configuration, servers, offers, sessions; what changes is told on from here.
+
+Never here: sockets, files' formats, one session's or one connection's own business.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+
+from trayapp import __version__
+from trayapp.backends.clock import Clock
+from trayapp.backends.connection import Connection, World
+from trayapp.backends.launch import Keyring
+from trayapp.backends.pool import Pool
+from trayapp.backends.transports import Open
+from trayapp.gateway.expose import LISTED_KINDS, Exposure
+from trayapp.gateway.frontend import LEVELS, Session
+from trayapp.gateway.offers import Offers, WriteSwitches
+from trayapp.gateway.router import Router
+from trayapp.model.errors import ServerError
+from trayapp.model.lifecycle import State
+from trayapp.model.offer import Offer
+from trayapp.model.plan import Config, plan
+from trayapp.model.status import GatewayState, GatewayStatus, Problem, ServerStatus, Snapshot
+from trayapp.wire.jsonio import loads
+from trayapp.wire.messages import METHOD_NOT_FOUND, Params, Reply, RpcError
+
+log = logging.getLogger(__name__)
+
+# On the very first run nothing is known. Many clients list once and ignore list_changed: lists wait this long after
+# the start for servers that are being discovered, no longer, whatever hangs.
+FIRST_LIST_GRACE_S = 0.7
+TELL_DELAY_S = 0.02  # changes within this are told together: one list_changed, one snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the gateway is built from; tests pass fakes of the same shapes."""
+
+    clock: Clock
+    environ: dict[str, str]
+    keyring: Keyring
+    open: Open
+    stderr: Callable[[str], Callable[[bytes], None]]
+    cache_dir: Path
+    write_switches: WriteSwitches
+
+
+class Gateway:
+    """Implements backends.connection.Observer. Lives inside `tasks`."""
+
+    def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
+        self.config = Config()
+        self.state: GatewayState = "starting"
+        self.http_url: str | None = None
+        self.sessions: set[Session] = set()
+        self.offers = Offers(parts.cache_dir, lambda: self.config, parts.write_switches, parts.clock.time)
+        self._clock = parts.clock
+        self._tasks = tasks
+        self._started = time.monotonic()
+        world = World(
+            clock=parts.clock,
+            settings=lambda: self.config.settings,
+            environ=parts.environ,
+            keyring=parts.keyring,
+            open=parts.open,
+            stderr=parts.stderr,
+            observer=self,
+            hint=self.offers.protocol_hint,
+            wants_offer=self.offers.worth_asking,
+        )
+        self.pool = Pool(world, tasks)
+        self.router = Router(self)
+        self.stop_wanted = anyio.Event()
+        self._list_at_latest = 0.0
+        self._exposure: Exposure | None = None
+        self._told: dict[str, bytes] = {}
+        self._file_problems: tuple[Problem, ...] = ()
+        self._revision = 0
+        self._something = anyio.Event()
+        self._news = anyio.Event()
+        self._watchers: list[Callable[[], None]] = []
+
+    # -- configuration -------------------------------------------------------------------------------------------
+
+    def take_config(self, config: Config) -> None:
+        """Make `config` the one that runs; untouched servers keep their process and their calls."""
+        old, self.config = self.config, config
+        self._file_problems = config.problems
+        self.pool.apply(plan(old, config), config)
+        self._exposure = None
+        self.offers.load([name for name in config.servers if name not in old.servers])
+        if self.state == "running":
+            self.pool.discover(self.offers.unknown())
+        self.changed()
+
+    def take_problem(self, problem: Problem) -> None:
+        """The file cannot be used as a whole: what runs goes on, and the problem is shown."""
+        self._file_problems = (*(p for p in self.config.problems), problem)
+        self.changed()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All that is wrong in the user's files now."""
+        return (*self._file_problems, *self.exposure.problems)
+
+    # -- the catalog ---------------------------------------------------------------------------------------------
+
+    @property
+    def exposure(self) -> Exposure:
+        """What clients see now."""
+        if self._exposure is None:
+            self._exposure = Exposure(self.config, self.offers.get)
+        return self._exposure
+
+    @property
+    def lists_may_grow(self) -> bool:
+        """Whether a list is worth waiting for: servers of which nothing is known are being asked, since a moment."""
+        if not self.pool.discovering or self._clock.now() >= self._list_at_latest:
+            return False
+        return not self.pool.discovering.isdisjoint(self.offers.missing())
+
+    async def first_lists(self) -> None:
+        """Wait until `lists_may_grow` is false."""
+        with anyio.move_on_after(max(0.0, self._list_at_latest - self._clock.now())):
+            while self.lists_may_grow:
+                await self._something.wait()
+
+    def listing_result(self, kind: str) -> dict[str, Any]:
+        """The result object of a list request; kind is tools, prompts, resources or templates."""
+        result: dict[str, Any] = loads(getattr(self.exposure, f"{kind}_result"))
+        return result
+
+    def start_serving(self) -> None:
+        """Sessions may come: ask servers that are not known."""
+        self.state = "running"
+        self._list_at_latest = self._clock.now() + FIRST_LIST_GRACE_S
+        self.pool.discover(self.offers.unknown())
+        self.changed()
+
+    # -- backends.connection.Observer ----------------------------------------------------------------------------
+
+    def state_changed(self, connection: Connection) -> None:
+        """See Observer."""
+        if connection.state is State.CONNECTED:
+            self._send_log_level(connection)
+        self.changed()
+
+    def offer_fetched(self, connection: Connection, offer: Offer) -> None:
+        """See Observer."""
+        server = self.config.servers.get(connection.name)
+        if server is None:
+            return  # removed meanwhile
+        if self.offers.take(server, offer):
+            self._exposure = None
+        self.changed()
+
+    def notified(self, connection: Connection, method: str, params: Params) -> None:
+        """See Observer. Goes to the sessions whose calls are under way there; to all when there is none."""
+        busy = {s for s in self.sessions for c in s.open_calls.values() if c.connection is connection}
+        for session in busy or self.sessions:
+            if method != "notifications/message" or session.wants_log((params or {}).get("level")):
+                session.notify(method, params)
+
+    async def asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
+        """See Observer. We announce no client capability to servers yet, so none should ask."""
+        raise RpcError(METHOD_NOT_FOUND, f"{method} is not supported by this client")
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    async def serve(self, session: Session) -> None:
+        """Run one session to its end."""
+        self.sessions.add(session)
+        self.changed()
+        try:
+            await session.run()
+        finally:
+            self.sessions.discard(session)
+            self.changed()
+
+    def session_ready(self, session: Session) -> None:
+        """A session has shaken hands: from now on it hears of changes."""
+        for kind in LISTED_KINDS:
+            self._told.setdefault(kind, self.exposure.listing(kind))
+
+    def set_log_levels(self) -> None:
+        """Tell every connected server the lowest level that a session asked for."""
+        for connection in self.pool:
+            self._send_log_level(connection)
+
+    def _send_log_level(self, connection: Connection) -> None:
+        wanted = [LEVELS.index(s.log_level) for s in self.sessions if s.log_level]
+        live = connection.live
+        if wanted and live is not None and "logging" in live.peer.capabilities and not live.peer.modern:
+            live.channel.relay("logging/setLevel", {"level": LEVELS[min(wanted)]}, _Unheard())
+
+    # -- telling -------------------------------------------------------------------------------------------------
+
+    def changed(self) -> None:
+        """Something that others may see is different; they hear of it soon, once for many changes."""
+        self._revision += 1
+        self._something.set()
+        self._something = anyio.Event()
+        self._news.set()
+
+    async def keep_telling(self) -> None:
+        """The task that tells sessions of changed lists and watchers of new snapshots."""
+        while True:
+            await self._news.wait()
+            await anyio.sleep(TELL_DELAY_S)
+            self._news = anyio.Event()
+            self._tell_sessions()
+            for watcher in list(self._watchers):
+                watcher()
+
+    def _tell_sessions(self) -> None:
+        if not self.sessions:
+            self._told = {}
+            return
+        for kind in LISTED_KINDS:
+            listing = self.exposure.listing(kind)
+            if self._told.get(kind, listing) != listing:
+                for session in self.sessions:
+                    session.notify(f"notifications/{kind}/list_changed")
+            if self._told:
+                self._told[kind] = listing
+
+    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call `watcher` after changes; the returned function ends that."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
+
+    # -- snapshot ------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The whole state as of now."""
+        now = self._clock.now()
+        status = GatewayStatus(
+            state=self.state,
+            pid=os.getpid(),
+            version=__version__,
+            uptime_s=round(time.monotonic() - self._started, 3),
+            http_url=self.http_url,
+            sessions=tuple(session.status for session in self.sessions),
+        )
+        servers = tuple(self._server_status(connection, now) for connection in self.pool)
+        return Snapshot(self._revision, status, servers, self.problems)
+
+    def _server_status(self, connection: Connection, now: float) -> ServerStatus:
+        server = connection.server
+        offer = self.offers.get(server.name)
+        live = connection.live
+        return ServerStatus(
+            name=server.name,
+            state=connection.state,
+            lifecycle=server.lifecycle,
+            transport=live.transport.kind if live else server.transport,
+            protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
+            tools=self.exposure.counts(server.name),
+            pid=connection.pid,
+            error=_error_of(connection.error),
+            failed_s_ago=_ago(now, connection.failed_at),
+            last_used_s_ago=_ago(now, connection.last_used),
+            calls=connection.calls,
+        )
+
+
+class _Unheard:
+    """A Call whose answer nobody waits for."""
+
+    def answered(self, reply: Reply) -> None:
+        pass
+
+    def progress(self, params: dict[str, Any]) -> None:
+        pass
+
+
+def _error_of(error: ServerError | None) -> dict[str, str] | None:
+    return {"title": error.title, "hint": error.hint} if error else None
+
+
+def _ago(now: float, moment: float | None) -> float | None:
+    return round(now - moment, 3) if moment is not None else None
+

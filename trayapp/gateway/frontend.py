@@ -1,0 +1,220 @@
+"""One client session: its handshake, its lists, its calls. The same behind the shim and, later, behind HTTP.
+
+The exception boundary of a session is its dispatcher. Never here: sockets, other sessions, starting servers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.abc
+
+from trayapp import __version__
+from trayapp.backends.connection import Connection
+from trayapp.backends.handshake import HANDSHAKE_VERSIONS
+from trayapp.gateway.calls import RoutedCall
+from trayapp.gateway.errors import to_rpc
+from trayapp.gateway.router import ROUTED, Router
+from trayapp.model.errors import MultiMcpError, ToolNotFoundError
+from trayapp.model.status import SessionStatus
+from trayapp.wire.frames import CANCELLED, FrameDispatcher, RequestContext
+from trayapp.wire.jsonio import dumps
+from trayapp.wire.messages import INVALID_REQUEST, METHOD_NOT_FOUND, Params, Reply, RequestId, RpcError
+
+if TYPE_CHECKING:
+    from trayapp.gateway.core import Gateway
+
+log = logging.getLogger(__name__)
+
+SERVER_INFO = {"name": "multi-mcp", "title": "multi-mcp", "version": __version__}
+CAPABILITIES = {
+    "tools": {"listChanged": True},
+    "prompts": {"listChanged": True},
+    "resources": {"listChanged": True},
+    "completions": {},
+    "logging": {},
+}
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")  # RFC 5424, as MCP logging
+
+
+class Session:
+    """One client. `options` are those of its first line: cwd, expose, servers, profile."""
+
+    def __init__(self, gateway: Gateway, sink: Callable[[bytes], None], options: dict[str, Any], transport: str) -> None:
+        self._gateway = gateway
+        self._router: Router = gateway.router
+        self.options = options
+        self.transport = transport
+        self.client = "unknown"
+        self.protocol = ""
+        self.log_level: str | None = None
+        self.ready = False  # has sent notifications/initialized
+        self.open_calls: dict[RequestId, RoutedCall] = {}
+        self._waiting: dict[RequestId, anyio.CancelScope] = {}  # calls whose server is being started
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self.dispatcher = FrameDispatcher(sink)
+        self.dispatcher.request_intercept = self._on_request_now
+
+    async def run(self) -> None:
+        """Serve until the client is gone; then its calls are given up."""
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                await self.dispatcher.run(self._on_request, self._on_notification, self._on_notification_now)
+                self._tasks.cancel_scope.cancel()
+        finally:
+            for call in list(self.open_calls.values()):
+                call.cancel("the client is gone")
+
+    @property
+    def status(self) -> SessionStatus:
+        """For the snapshot."""
+        return SessionStatus(self.client, self.transport, self.protocol, "tools")
+
+    def notify(self, method: str, params: Params = None) -> None:
+        """Tell the client something, once it said that it is ready to hear (MCP lifecycle)."""
+        if self.ready:
+            self.dispatcher.send_notification(method, params)
+
+    def wants_log(self, level: Any) -> bool:
+        """Whether a log message of that level is to be passed on."""
+        if self.log_level is None or level not in LEVELS:
+            return True
+        return LEVELS.index(level) >= LEVELS.index(self.log_level)
+
+    # -- requests that need no task ------------------------------------------------------------------------------
+
+    def _on_request_now(self, request_id: RequestId, method: str, params: Any) -> bool:
+        """Answer, or pass on, what can be done at once: calls of connected servers above all."""
+        if method in ROUTED:
+            self._route(request_id, method, params)
+            return True
+        if method == "ping":
+            self._send_result(request_id, b"{}")
+            return True
+        if method == "tools/list" and not self._gateway.lists_may_grow:
+            self._send_result(request_id, self._gateway.exposure.tools_result)
+            return True
+        return False
+
+    def _route(self, request_id: RequestId, method: str, params: Any) -> None:
+        if request_id in self.open_calls or request_id in self._waiting:
+            error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
+            self._send_error(request_id, error)
+            return
+        try:
+            server, own_params = self._router.target(method, params)
+            connection = self._router.connection(server)
+            if connection.live is not None:
+                self._send_on(request_id, connection, method, own_params)
+                return
+        except ToolNotFoundError as error:
+            if not self._gateway.offers.missing():
+                self._send_error(request_id, error)
+                return
+        except (MultiMcpError, RpcError) as error:
+            self._send_error(request_id, error)
+            return
+        assert self._tasks is not None
+        self._waiting[request_id] = scope = anyio.CancelScope()
+        self._tasks.start_soon(self._route_later, request_id, scope, method, params)
+
+    async def _route_later(self, request_id: RequestId, scope: anyio.CancelScope, method: str, params: Any) -> None:
+        """A call whose server must be started, or even be found, first."""
+        error: Exception | None = None
+        try:
+            with scope:
+                try:
+                    connection, own_params = await self._connected_target(method, params)
+                    del self._waiting[request_id]
+                    self._send_on(request_id, connection, method, own_params)
+                except (MultiMcpError, RpcError) as failure:
+                    error = failure
+        finally:
+            self._waiting.pop(request_id, None)
+        if error is not None:
+            self._send_error(request_id, error)
+
+    async def _connected_target(self, method: str, params: Any) -> tuple[Connection, dict[str, Any]]:
+        if method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
+            await self._router.find_tool(params["name"])
+        server, own_params = self._router.target(method, params)
+        connection = self._router.connection(server)
+        await connection.ensure()
+        return connection, own_params
+
+    def _send_on(self, request_id: RequestId, connection: Connection, method: str, params: dict[str, Any]) -> None:
+        RoutedCall(self, request_id, connection).send(method, params, self._router.timeout_s(connection))
+
+    def _send_result(self, request_id: RequestId, result: bytes) -> None:
+        self.dispatcher.respond_frame(b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (dumps(request_id), result))
+
+    def _send_error(self, request_id: RequestId, error: Exception) -> None:
+        rpc = to_rpc(error) if isinstance(error, MultiMcpError) else error
+        assert isinstance(rpc, RpcError)
+        self.dispatcher.respond(request_id, Reply.of_error(rpc))
+
+    # -- requests with a task of their own -----------------------------------------------------------------------
+
+    async def _on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+        if method == "initialize":
+            return self._initialize(params or {})
+        if method == "logging/setLevel":
+            return self._set_level(params or {})
+        if method in LISTS:
+            await self._gateway.first_lists()
+            result: dict[str, Any] = self._gateway.listing_result(LISTS[method])
+            return result
+        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
+
+    def _initialize(self, params: Params) -> dict[str, Any]:
+        wanted = (params or {}).get("protocolVersion")
+        self.protocol = wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+        info = (params or {}).get("clientInfo")
+        if isinstance(info, dict) and isinstance(info.get("name"), str):
+            self.client = info["name"][:80]
+        self._gateway.changed()
+        result: dict[str, Any] = {
+            "protocolVersion": self.protocol,
+            "capabilities": CAPABILITIES,
+            "serverInfo": SERVER_INFO,
+        }
+        instructions = self._gateway.exposure.instructions
+        return {**result, "instructions": instructions} if instructions else result
+
+    def _set_level(self, params: Params) -> dict[str, Any]:
+        level = (params or {}).get("level")
+        if level not in LEVELS:
+            raise RpcError(-32602, f"Unknown log level: {level!r}"[:200])
+        self.log_level = level
+        self._gateway.set_log_levels()
+        return {}
+
+    def _on_notification_now(self, method: str, params: Params) -> bool:
+        if method == CANCELLED and params is not None:
+            self._cancel(params.get("requestId"), str(params.get("reason") or "cancelled by the client"))
+        elif method == "notifications/initialized":
+            self.ready = True
+            self._gateway.session_ready(self)
+        return True
+
+    async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
+        """Never reached: the intercept takes every notification."""
+
+    def _cancel(self, request_id: Any, reason: str) -> None:
+        if not isinstance(request_id, int | str):
+            return
+        if call := self.open_calls.get(request_id):
+            call.cancel(reason)
+        elif scope := self._waiting.get(request_id):
+            scope.cancel()
+
+
+LISTS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "templates",
+}

@@ -1,0 +1,136 @@
+"""What every server offers as far as we know: from the cache at start, from the server once it was asked.
+
+Decides which server must be asked; writes the cache and servers.yaml in a thread, one job at a time.
+Never here: asking (backends do), what clients see (expose).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from trayapp.catalog.cache import CacheEntry, freshness, load_all, save
+from trayapp.catalog.merge import ToolsChange, merge_tools, tools_change
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.offer import Offer
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
+
+log = logging.getLogger(__name__)
+
+# A server that is started anyway is asked again when its lists are older than this: `npx -y` may have brought a newer one.
+RECHECK_S = 3600.0
+
+WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into servers.yaml; blocks, raises MultiMcpError
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Something to write: a cache entry, and the switches that servers.yaml should hold for that server."""
+
+    entry: CacheEntry
+    switches: dict[str, ToolSwitch] | None
+
+
+class Offers:
+    """Offers by server name. `config` gives the configuration that holds now."""
+
+    def __init__(self, folder: Path, config: Callable[[], Config], write: WriteSwitches, time: Callable[[], float]) -> None:
+        self._folder = folder
+        self._config = config
+        self._write = write
+        self._time = time
+        self._entries: dict[str, CacheEntry] = {}
+        self._jobs: list[Job] = []
+        self._wake = anyio.Event()
+        self._idle = anyio.Event()
+        self._idle.set()
+        self.changes: dict[str, ToolsChange] = {}  # of each server's last fetch
+
+    def load(self, names: list[str]) -> None:
+        """Take the cached entries of these servers. Blocks."""
+        self._entries.update(load_all(self._folder, names))
+
+    def get(self, name: str) -> Offer | None:
+        """What the server offers; None when it is not known for its present launch settings."""
+        entry = self._usable(name)
+        return entry.offer if entry else None
+
+    def unknown(self) -> list[str]:
+        """Enabled servers of which nothing is known, or of which the cache is stale: to be asked in the background."""
+        servers = self._config().servers.values()
+        return [s.name for s in servers if not s.disabled and self._age_class(s) != "fresh"]
+
+    def missing(self) -> set[str]:
+        """Enabled servers of which nothing at all is known."""
+        return {s.name for s in self._config().servers.values() if not s.disabled and self._usable(s.name) is None}
+
+    def worth_asking(self, name: str) -> bool:
+        """Whether a server that has just been connected should be asked for its lists."""
+        entry = self._usable(name)
+        if entry is None:
+            return True
+        age = self._time() - entry.saved_at
+        return not 0 <= age < RECHECK_S or self._age_class(self._config().servers[name]) != "fresh"
+
+    def protocol_hint(self, name: str) -> str:
+        """The protocol revision that the server spoke last time, "" when never met."""
+        entry = self._entries.get(name)
+        return entry.offer.protocol if entry else ""
+
+    def take(self, server: ServerConfig, offer: Offer) -> bool:
+        """An offer that was read just now; True when it differs from what was known. Written in the background."""
+        known = self.get(server.name)
+        entry = CacheEntry(server.name, launch_hash(server), self._time(), offer)
+        self._entries[server.name] = entry
+        found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
+        self.changes[server.name] = tools_change(server.tools, found)
+        merged = merge_tools(server.tools, found, server.new_tools == "enabled")
+        self._jobs.append(Job(entry, merged if merged != server.tools and (merged or server.tools) else None))
+        self._idle = anyio.Event() if self._idle.is_set() else self._idle
+        self._wake.set()
+        return known != offer
+
+    async def written(self) -> None:
+        """Wait until all that was taken is on disk, or its failure is in the log."""
+        await self._idle.wait()
+
+    async def keep_writing(self) -> None:
+        """The task that writes."""
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            jobs, self._jobs = self._jobs, []
+            await anyio.to_thread.run_sync(self._write_all, jobs)
+            if not self._jobs:
+                self._idle.set()
+
+    def _write_all(self, jobs: list[Job]) -> None:
+        latest = {job.entry.server: job for job in jobs}
+        switches = {name: job.switches for name, job in latest.items() if job.switches is not None}
+        try:
+            if switches:
+                self._write(switches)
+        except MultiMcpError as error:
+            log.warning("Could not note the tools in servers.yaml: %s", error)
+        for job in latest.values():
+            try:
+                save(self._folder, job.entry)
+            except MultiMcpError as error:
+                log.warning("%s", error)
+
+    def _usable(self, name: str) -> CacheEntry | None:
+        server = self._config().servers.get(name)
+        entry = self._entries.get(name)
+        if server is None or entry is None:
+            return None
+        return entry if entry.hash == launch_hash(server) else None
+
+    def _age_class(self, server: ServerConfig) -> str:
+        entry = self._entries.get(server.name)
+        return freshness(entry, launch_hash(server), self._time()) if entry else "invalid"

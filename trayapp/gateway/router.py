@@ -1,0 +1,122 @@
+"""From a client's request to the backend that answers it: find it by exposed name, start it if need be, pass it on.
+
+Never here: what sessions list, how a connection is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trayapp.backends.connection import Connection
+from trayapp.backends.pool import Pool
+from trayapp.catalog.lookup import server_of
+from trayapp.catalog.resources import SCHEME
+from trayapp.gateway.expose import Exposure
+from trayapp.model.errors import ServerError, ToolNotFoundError
+from trayapp.wire.messages import INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from trayapp.gateway.core import Gateway
+
+RESOURCE_NOT_FOUND = -32002  # MCP resources, error handling
+ROUTED = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
+
+
+Target = tuple[str, dict[str, Any]]  # server, params under that server's own names
+
+
+class Router:
+    """Routes by the exposure and the pool that `gateway` has now."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    @property
+    def _exposure(self) -> Exposure:
+        return self._gateway.exposure
+
+    @property
+    def _pool(self) -> Pool:
+        return self._gateway.pool
+
+    def target(self, method: str, params: Any) -> Target:
+        """Which server a request is for. Raises MultiMcpError, RpcError."""
+        if not isinstance(params, dict):
+            raise RpcError(INVALID_PARAMS, f"{method} needs params")
+        if method == "tools/call":
+            server, name = self._exposure.find(text_of(params, "name", method))
+            return server, {**params, "name": name}
+        if method == "prompts/get":
+            server, name = self._prompt(text_of(params, "name", method))
+            return server, {**params, "name": name}
+        if method == "resources/read":
+            server, uri = self._resource(text_of(params, "uri", method))
+            return server, {**params, "uri": uri}
+        return self._completion(params)
+
+    def connection(self, server: str) -> Connection:
+        """The connection of a server; raises ServerNotFoundError."""
+        return self._pool.find(server)
+
+    def timeout_s(self, connection: Connection) -> float:
+        """How long a request of a client may take at that server; 0 = as long as the client waits."""
+        own = connection.server.request_timeout
+        return self._gateway.config.settings.request_timeout if own is None else own
+
+    async def meet(self, asked: str) -> bool:
+        """Ask the servers that a tool of no known server may belong to for their lists; True when one was asked."""
+        settings = self._gateway.config.settings
+        unknown = self._gateway.offers.missing()
+        names = [name for name in server_of(asked, unknown, settings.tool_prefix) if self._pool.get(name)]
+        for name in names:
+            try:
+                await self._pool.refresh(self._pool.find(name), explicit=False)
+            except ServerError:
+                if len(names) == 1:
+                    raise
+        return bool(names)
+
+    async def find_tool(self, asked: str, server: str | None = None) -> tuple[str, str]:
+        """As Exposure.find, asking servers that are not known yet. Raises MultiMcpError."""
+        try:
+            return self._exposure.find(asked, server)
+        except ToolNotFoundError:
+            if not await self.meet(asked):
+                raise
+        return self._exposure.find(asked, server)
+
+    def _prompt(self, asked: str) -> tuple[str, str]:
+        key = self._exposure.prompts.by_name.get(asked)
+        if key is None:
+            raise RpcError(INVALID_PARAMS, f"No prompt is named {asked}")
+        return key
+
+    def _resource(self, uri: str) -> tuple[str, str]:
+        key = self._exposure.resources.find(uri)
+        if key is not None:
+            return key
+        if not uri.startswith(SCHEME):
+            # A URI that no list and no template names: with one server that has resources, it can only be that one's.
+            holders = self._exposure.resource_servers
+            if len(holders) == 1:
+                return holders[0], uri
+        raise RpcError(RESOURCE_NOT_FOUND, "No server has that resource", {"uri": uri})
+
+    def _completion(self, params: dict[str, Any]) -> Target:
+        ref = params.get("ref")
+        if not isinstance(ref, dict):
+            raise RpcError(INVALID_PARAMS, "completion/complete needs ref")
+        if ref.get("type") == "ref/prompt":
+            server, name = self._prompt(text_of(ref, "name", "ref/prompt"))
+            return server, {**params, "ref": {**ref, "name": name}}
+        uri = text_of(ref, "uri", "ref/resource")
+        server, original = self._exposure.find_template(uri) or self._resource(uri)
+        return server, {**params, "ref": {**ref, "uri": original}}
+
+
+def text_of(params: dict[str, Any], member: str, where: str) -> str:
+    """`params[member]`, which must be text. Raises RpcError."""
+    value = params.get(member)
+    if not isinstance(value, str):
+        raise RpcError(INVALID_PARAMS, f"{where} needs {member}")
+    return value

@@ -1,0 +1,127 @@
+"""Control requests: their names, and the client with which tray and command line ask a running gateway.
+
+JSON-RPC over the local socket, blocking, one request at a time. Never here: an event loop, what the gateway answers.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+from trayapp.model.errors import MultiMcpError, NoGatewayError
+from trayapp.wire.endpoint import USES_TCP, Hello, greeting, read_endpoint
+from trayapp.wire.jsonio import dumps, loads
+from trayapp.wire.rundir import socket_path
+
+SNAPSHOT = "snapshot"  # -> the object of `status --json`
+WATCH = "watch"  # -> {}; then a notification "snapshot" for every revision
+LIST = "list"  # {server?} -> [row of `list --json`]
+REFRESH = "refresh"  # {server?} -> {server: {"added", "gone", "back", "error"}}
+RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}
+RELOAD = "reload"  # -> {"problems": [...]}
+CALL = "call"  # {tool, server?, args} -> the tool's result
+SETTLE = "settle"  # -> {} once no server is being discovered
+STOP = "stop"  # -> {}; the gateway ends after answering
+
+CONNECT_TIMEOUT_S = 2.0  # a gateway that does not accept within this hangs
+DEFAULT_TIMEOUT_S = 10.0  # requests that touch no server
+RECEIVE_BYTES = 1 << 18
+
+
+class ControlError(MultiMcpError):
+    """The gateway answered with an error of ours; `code` and `exit_code` are those it named."""
+
+    def __init__(self, title: str, hint: str, code: str, exit_code: int) -> None:
+        super().__init__(title, hint)
+        self.code = code
+        self.exit_code = exit_code  # type: ignore[assignment]  # an int from the wire, checked by the CLI
+
+
+class ControlClient:
+    """One connection to the gateway of a runtime folder. Use it as a context manager.
+
+    Raises NoGatewayError when nothing answers there.
+    """
+
+    def __init__(self, run: str, timeout: float | None = DEFAULT_TIMEOUT_S) -> None:
+        self._socket = connect(run, Hello("control"))
+        self._socket.settimeout(timeout)
+        self._buffer = b""
+        self._last_id = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._socket.close()
+
+    def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
+        """Ask and wait. Raises ControlError for an error answer, NoGatewayError when the gateway goes away."""
+        self._last_id += 1
+        request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params or {}}
+        self._send(dumps(request) + b"\n")
+        for message in self._messages():
+            if message.get("id") == self._last_id:
+                return _value(message)
+        raise NoGatewayError("The gateway ended before it answered")
+
+    def watch(self) -> Iterator[dict[str, Any]]:
+        """Snapshots, the present one first, until the gateway ends."""
+        self.call(WATCH)
+        for message in self._messages():
+            if message.get("method") == SNAPSHOT:
+                yield message["params"]
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise NoGatewayError(f"The gateway went away: {error.strerror}") from None
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        while True:
+            line, newline, rest = self._buffer.partition(b"\n")
+            if newline:
+                self._buffer = rest
+                yield loads(line)
+                continue
+            try:
+                data = self._socket.recv(RECEIVE_BYTES)
+            except TimeoutError:
+                raise NoGatewayError("The gateway does not answer") from None
+            except OSError as error:
+                raise NoGatewayError(f"The gateway went away: {error.strerror}") from None
+            if not data:
+                return
+            self._buffer += data
+
+
+def connect(run: str, hello: Hello) -> socket.socket:
+    """A socket to the gateway with the first line sent. Raises NoGatewayError."""
+    try:
+        if USES_TCP:
+            endpoint = read_endpoint(run)
+            if endpoint is None:
+                raise NoGatewayError
+            sock = socket.create_connection(("127.0.0.1", endpoint.port), CONNECT_TIMEOUT_S)
+            token = endpoint.token
+        else:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.settimeout(CONNECT_TIMEOUT_S)
+            sock.connect(socket_path(run))
+            token = ""
+        sock.sendall(greeting(hello, token))
+    except OSError:
+        raise NoGatewayError from None
+    return sock
+
+
+def _value(message: dict[str, Any]) -> Any:
+    error = message.get("error")
+    if error is None:
+        return message.get("result")
+    data = error.get("data") or {}
+    title = error.get("message", "The gateway reported an error without words")
+    raise ControlError(title, data.get("hint", ""), data.get("code", "failed"), int(data.get("exit_code", 1)))

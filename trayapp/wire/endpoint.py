@@ -1,0 +1,283 @@
+"""The one local endpoint of a gateway: its lock, its socket, its endpoint file, and the first line of a connection.
+
+A Unix socket; on Windows loopback TCP with a token from the endpoint file. Never here: what a session or a control
+request means, starting a gateway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import os
+import secrets
+import socket
+import stat
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from trayapp.model.errors import AlreadyRunningError, StorageError
+from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.rundir import socket_path
+
+log = logging.getLogger(__name__)
+
+USES_TCP = sys.platform == "win32"
+GREETING = b"multi-mcp/1 "  # then a JSON object and a newline; the number is the protocol's
+GREETING_LIMIT = 64 * 1024  # bytes; a working folder and a few names fit many times over
+WRITE_LIMIT = 256 * 1024 * 1024  # bytes a reader may be behind before its connection is given up
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The endpoint file: how to reach the running gateway."""
+
+    pid: int
+    version: str
+    socket: str
+    port: int = 0  # of the local TCP socket, Windows only
+    token: str = ""
+    started_at: float = 0.0  # Unix seconds
+    http_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """First line of a connection: what it is for ("session" or "control") and its options."""
+
+    kind: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+class GatewayLock:
+    """Held for a gateway's whole life. The operating system frees it, whatever way the process ends."""
+
+    def __init__(self, run: str) -> None:
+        self._path = Path(run) / "gateway.lock"
+        self._file: IO[str] | None = None
+
+    def acquire(self) -> None:
+        """Raises AlreadyRunningError when another process holds it, StorageError when it cannot be made."""
+        private_folder(self._path.parent)
+        try:
+            file = self._path.open("a+", encoding="ascii")
+        except OSError as error:
+            raise StorageError(f"Cannot open {self._path}: {error.strerror}", "Check the folder's owner and rights") from None
+        if not _lock_now(file):
+            file.seek(0)
+            holder = file.read(20).strip()
+            file.close()
+            raise AlreadyRunningError(int(holder) if holder.isdecimal() else 0)
+        self._path.chmod(0o600)
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        self._file = file
+
+    def release(self) -> None:
+        """Let another gateway start. The file stays: removing it would let two processes hold "the" lock."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.truncate(0)
+            self._file.close()
+            self._file = None
+
+
+def _lock_now(file: IO[str]) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(0x10000)  # beyond the text, which others must be able to read
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            file.seek(0)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def private_folder(path: Path) -> None:
+    """Make `path` a folder of mode 0700 that is ours. Raises StorageError."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if sys.platform == "win32":
+            return
+        facts = path.stat()
+        if facts.st_uid != os.getuid():
+            raise StorageError(f"{path} belongs to another user", "Set MULTI_MCP_HOME to a folder of your own")
+        if stat.S_IMODE(facts.st_mode) != 0o700:
+            path.chmod(0o700)
+    except OSError as error:
+        raise StorageError(f"Cannot use the folder {path}: {error.strerror}", "Check its owner and rights") from None
+
+
+def endpoint_file(run: str) -> Path:
+    """Where the endpoint file lies."""
+    return Path(run) / "endpoint.json"
+
+
+def write_endpoint(run: str, endpoint: Endpoint) -> None:
+    """Publish the endpoint, atomically and for this user only. Raises StorageError."""
+    path = endpoint_file(run)
+    fresh = path.with_suffix(".new")
+    try:
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(dumps(asdict(endpoint)))
+        os.replace(fresh, path)
+    except OSError as error:
+        raise StorageError(f"Cannot write {path}: {error.strerror}", "Free some space, or check the folder's rights") from None
+
+
+def read_endpoint(run: str) -> Endpoint | None:
+    """The published endpoint, or None when there is none that can be read."""
+    try:
+        values = loads(endpoint_file(run).read_bytes())
+    except (OSError, JsonError):
+        return None
+    names = Endpoint.__dataclass_fields__
+    if not isinstance(values, dict) or not isinstance(values.get("pid"), int):
+        return None
+    return Endpoint(**{name: value for name, value in values.items() if name in names})
+
+
+def greeting(hello: Hello, token: str = "") -> bytes:
+    """The first line that a connection sends."""
+    options = {"kind": hello.kind, **hello.options}
+    if token:
+        options["token"] = token
+    return GREETING + dumps(options) + b"\n"
+
+
+Accept = Callable[[Hello, "Link"], FrameDispatcher]
+
+
+class Link(asyncio.Protocol):
+    """One connection to the local socket; after its first line, frames go to the dispatcher that `accept` gave."""
+
+    def __init__(self, accept: Accept, token: str) -> None:
+        self._accept = accept
+        self._token = token
+        self._transport: asyncio.Transport | None = None
+        self._dispatcher: FrameDispatcher | None = None
+        self._head = b""
+        self.lost = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if not peer_is_us(transport.get_extra_info("socket")):
+            log.warning("Refused a connection of another user")
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if self._dispatcher is not None:
+            self._dispatcher.feed(data)
+            return
+        self._head += data
+        line, newline, rest = self._head.partition(b"\n")
+        if not newline and len(self._head) < GREETING_LIMIT:
+            return
+        hello = self._read_greeting(line) if newline else None
+        if hello is None:
+            log.warning("Refused a connection that began with something else than our first line")
+            self.close()
+            return
+        self._head = b""
+        self._dispatcher = self._accept(hello, self)
+        if rest:
+            self._dispatcher.feed(rest)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost.set()
+        if self._dispatcher is not None:
+            self._dispatcher.close()
+
+    def write(self, data: bytes) -> None:
+        """Send without blocking. A reader that is hopelessly behind loses its connection."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        transport.write(data)
+        if transport.get_write_buffer_size() > WRITE_LIMIT:
+            log.warning("Gave up a connection that does not read its answers")
+            transport.abort()
+
+    def close(self) -> None:
+        """End the connection once what was written is out."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def _read_greeting(self, line: bytes) -> Hello | None:
+        if not line.startswith(GREETING):
+            return None
+        try:
+            options = loads(line[len(GREETING) :])
+        except JsonError:
+            return None
+        if not isinstance(options, dict):
+            return None
+        token, kind = options.pop("token", ""), options.pop("kind", None)
+        if self._token and not hmac.compare_digest(str(token).encode(), self._token.encode()):
+            return None
+        return Hello(kind, options) if kind in ("session", "control") else None
+
+
+def peer_is_us(sock: socket.socket | None) -> bool:
+    """Whether the other end of a Unix socket is a process of this user; True where the system cannot tell."""
+    if sock is None or sys.platform != "linux":
+        return True
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid()
+
+
+@dataclass(slots=True)
+class Listener:
+    """A bound local socket. `close` stops listening and removes what was published."""
+
+    run: str
+    endpoint: Endpoint
+    server: asyncio.Server
+
+    def close(self) -> None:
+        """Stop listening; connections that exist stay until they are closed."""
+        self.server.close()
+        with suppress(OSError):
+            endpoint_file(self.run).unlink()
+        if self.endpoint.socket:
+            with suppress(OSError):
+                Path(self.endpoint.socket).unlink()
+
+
+async def listen(run: str, accept: Accept, version: str) -> Listener:
+    """Bind the local socket and publish the endpoint file. The caller holds the GatewayLock. Raises StorageError."""
+    loop = asyncio.get_running_loop()
+    token = secrets.token_urlsafe(32)
+    started = time.time()
+    if USES_TCP:
+        server = await loop.create_server(lambda: Link(accept, token), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        endpoint = Endpoint(os.getpid(), version, "", port, token, started)
+    else:
+        path = socket_path(run)
+        private_folder(Path(path).parent)
+        with suppress(FileNotFoundError):
+            Path(path).unlink()  # left behind by a gateway that was killed: we hold the lock
+        try:
+            server = await loop.create_unix_server(lambda: Link(accept, ""), path)
+        except OSError as error:
+            raise StorageError(f"Cannot listen on {path}: {error.strerror}", "Check the folder's rights") from None
+        os.chmod(path, 0o600)
+        endpoint = Endpoint(os.getpid(), version, path, 0, token, started)
+    write_endpoint(run, endpoint)
+    return Listener(run, endpoint, server)

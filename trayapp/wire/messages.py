@@ -1,0 +1,135 @@
+"""JSON-RPC vocabulary that all channels share: error codes, an answer, the receiver of an answer, a channel.
+
+Never here: sockets, processes, MCP methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from trayapp.wire.jsonio import dumps, loads
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+CONNECTION_CLOSED = -32000  # the SDK's code for a peer that went away
+REQUEST_TIMEOUT = -32001  # the SDK's code for a request that ran out of time
+UNSUPPORTED_PROTOCOL_VERSION = -32022  # MCP 2026-07-28, basic/versioning
+
+Params = Mapping[str, Any] | None
+RequestId = int | str
+
+
+class RpcError(Exception):
+    """A JSON-RPC error object, received or to be sent. Unknown fields of a received one are kept in `raw`."""
+
+    def __init__(self, code: int, message: str, data: Any = None, raw: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+        self.raw = raw
+
+    @classmethod
+    def received(cls, error: Any) -> RpcError:
+        """From the `error` member of an answer, however odd."""
+        if not isinstance(error, dict):
+            return cls(INTERNAL_ERROR, f"The server sent an error without a code: {error!r}"[:200])
+        code = error.get("code")
+        if not isinstance(code, int):
+            code = INTERNAL_ERROR
+        return cls(code, str(error.get("message", "")), error.get("data"), error)
+
+    def body(self) -> dict[str, Any]:
+        """The `error` member to send."""
+        if self.raw is not None:
+            return self.raw
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            error["data"] = self.data
+        return error
+
+
+class Reply:
+    """One answer: either the frame as it came, with the place of its id, or the parsed message.
+
+    `frame[start:end]` is the id's JSON text. A frame without a place (`end == 0`) is sent from `message`.
+    """
+
+    __slots__ = ("_message", "end", "frame", "start")
+
+    def __init__(self, frame: bytes, start: int = 0, end: int = 0, message: dict[str, Any] | None = None) -> None:
+        self.frame = frame
+        self.start = start
+        self.end = end
+        self._message = message
+
+    @classmethod
+    def of_result(cls, result: Mapping[str, Any]) -> Reply:
+        """An answer made here."""
+        return cls(b"", message={"jsonrpc": "2.0", "id": None, "result": result})
+
+    @classmethod
+    def of_error(cls, error: RpcError) -> Reply:
+        """An error answer made here, or one that came by a channel without frames."""
+        return cls(b"", message={"jsonrpc": "2.0", "id": None, "error": error.body()})
+
+    def with_id(self, id_json: bytes) -> bytes:
+        """The whole frame, newline included, under another id. Nothing but the id differs from what came."""
+        if self.end:
+            view = memoryview(self.frame)
+            return b"".join((view[: self.start], id_json, view[self.end :], b"\n"))
+        return dumps({**self.message, "id": loads(id_json)}) + b"\n"
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The parsed answer; parsed at first use when it came as a large frame. Raises JsonError."""
+        if self._message is None:
+            self._message = loads(self.frame)
+        return self._message
+
+    def result(self) -> dict[str, Any]:
+        """The `result` member; raises RpcError for an error answer or a result that is not an object."""
+        message = self.message
+        if "error" in message:
+            raise RpcError.received(message["error"])
+        result = message.get("result")
+        if not isinstance(result, dict):
+            raise RpcError(INTERNAL_ERROR, "The server's answer holds no result object")
+        return result
+
+
+class Call(Protocol):
+    """Whoever waits for one answer. Both methods are called on the event loop and must not block."""
+
+    def answered(self, reply: Reply) -> None:
+        """The one answer; nothing comes after it."""
+
+    def progress(self, params: dict[str, Any]) -> None:
+        """A progress notification for this call, its `progressToken` already the caller's own."""
+
+
+class Channel(Protocol):
+    """What a connection to a backend can do, whatever carries it: the SDK's `Outbound` and a way to relay unparsed."""
+
+    async def send_raw_request(self, method: str, params: Params, opts: Any = None) -> dict[str, Any]:
+        """Send and await the result. `opts` as the SDK's CallOptions (timeout). Raises RpcError."""
+
+    async def notify(self, method: str, params: Params, opts: Any = None) -> None:
+        """Send a notification; dropped in silence when the channel is closed."""
+
+    def relay(self, method: str, params: Params, call: Call) -> int:
+        """Send a request whose answer goes to `call` as it comes; returns an id for `cancel`.
+
+        A `progressToken` in `params._meta` is replaced on the way and restored in what `call.progress` gets.
+        On a closed channel `call` is answered with CONNECTION_CLOSED at once.
+        """
+
+    def cancel(self, request_id: int, reason: str) -> None:
+        """Give up a relayed request: the peer is told, its answer is dropped, `call` hears nothing more."""
+
+    def adopt(self, protocol: str) -> None:
+        """Requests from here on are of that protocol revision ("" = not agreed yet); HTTP says it in a header."""
