@@ -10,7 +10,8 @@ import time
 
 from trayapp.wire.rundir import run_dir, socket_path
 
-CHUNK = 1 << 18  # bytes a read; the kernel's pipes hold 64 KiB, sockets some more
+CHUNK = 1 << 20  # bytes a read
+PIPE_HOLDS = 1 << 16  # bytes, unless told otherwise
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
 USAGE = "usage: multi-mcp stdio [--expose auto|tools|search] [--servers A,B] [--profile NAME]"
 OPTIONS = ("--expose", "--servers", "--profile")
@@ -106,12 +107,28 @@ def relay(gateway: int) -> None:
     poll.register(0, select.POLLIN)
     poll.register(gateway, select.POLLIN)
     target = {0: gateway, gateway: 1}
+    large = False
     while True:
         for source, _ in poll.poll():
             data = os.read(source, CHUNK)
             if not data:
                 return
+            if len(data) > PIPE_HOLDS and not large:
+                large = True
+                widen(1)
             write_all(target[source], data)
+
+
+def widen(descriptor: int) -> None:
+    """Let a pipe hold 1 MiB where the system can: a large answer then needs one turn of its reader, not sixteen."""
+    if sys.platform != "linux":
+        return
+    import fcntl
+
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, 1 << 20)
+    except OSError:
+        return  # a file, a socket, or the user's quota for pipes: it works as it is
 
 
 def write_all(descriptor: int, data: bytes) -> None:

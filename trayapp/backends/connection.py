@@ -154,7 +154,9 @@ class Connection:
         self.begin()
         try:
             opts = {"timeout": timeout} if timeout else None
-            return await live.channel.send_raw_request(method, live.peer.stamped(params, self._world.capabilities), opts)
+            return await live.channel.send_raw_request(
+                method, live.peer.stamped(params, self._world.capabilities), opts
+            )
         finally:
             self.end()
 
@@ -253,7 +255,9 @@ class Connection:
             error = ConnectFailedError(self.name, f"Cannot start {self.name}: {failure.title}", failure.hint)
         except Exception as failure:
             log.exception("Connection to %s failed in a way that we do not know", self.name)
-            error = ConnectFailedError(self.name, f"Cannot use {self.name}: {type(failure).__name__}", "See gateway.log")
+            error = ConnectFailedError(
+                self.name, f"Cannot use {self.name}: {type(failure).__name__}", "See gateway.log"
+            )
         finally:
             with anyio.CancelScope(shield=True):
                 self._settle(attempt, error)
@@ -328,7 +332,9 @@ class Connection:
                 await self._serve(Live(transport, peer), attempt)
         if limit.cancelled_caught:
             title = f"{self.name} did not finish its handshake within {timeout:g} s"
-            raise ConnectFailedError(self.name, title, "Raise its connect_timeout in servers.yaml if it is slow to start")
+            raise ConnectFailedError(
+                self.name, title, "Raise its connect_timeout in servers.yaml if it is slow to start"
+            )
         return True
 
     @staticmethod

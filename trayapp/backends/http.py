@@ -111,7 +111,9 @@ class SdkChannel:
             self._progress.pop(ours, None)
             answer_wanted = self._scopes.pop(number, None) is not None
             if answer_wanted:
-                call.answered(reply or Reply.of_error(RpcError(CONNECTION_CLOSED, self._refusal.why or "Connection closed")))
+                call.answered(
+                    reply or Reply.of_error(RpcError(CONNECTION_CLOSED, self._refusal.why or "Connection closed"))
+                )
 
     def _headers(self, method: str, params: Params) -> dict[str, str]:
         if not self._protocol:
@@ -146,7 +148,9 @@ class _Wire(httpx2.AsyncHTTPTransport):
             self._gone.set()
             self._refusal.why = why = f"Cannot reach {request.url.host}: {error or type(error).__name__}"
             body = {"jsonrpc": "2.0", "id": None, "error": RpcError(CONNECTION_CLOSED, why).body()}
-            return httpx2.Response(502, headers={"content-type": "application/json"}, content=dumps(body), request=request)
+            return httpx2.Response(
+                502, headers={"content-type": "application/json"}, content=dumps(body), request=request
+            )
         if response.status_code >= 400:
             self._refusal.status = response.status_code
             self._refusal.retry_after_s = _seconds(response.headers.get("retry-after"))
@@ -237,7 +241,9 @@ def _ours(launch: HttpLaunch, error: BaseException, refusal: HttpRefusal) -> Bas
         return error
     host = httpx2.URL(launch.url).host
     why = f"HTTP {refusal.status}" if refusal.status else str(error) or type(error).__name__
-    failure = ConnectFailedError(launch.server, f"Cannot reach {launch.server} at {host}: {why}", "Check its url in servers.yaml")
+    failure = ConnectFailedError(
+        launch.server, f"Cannot reach {launch.server} at {host}: {why}", "Check its url in servers.yaml"
+    )
     failure.http_status = refusal.status
     failure.retry_after_s = refusal.retry_after_s
     return failure

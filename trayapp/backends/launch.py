@@ -65,7 +65,9 @@ def prepare(server: ServerConfig, environ: Mapping[str, str], keyring: Keyring) 
     env = child_environment(ready, environ)
     cwd = ready.cwd
     if cwd is not None and not Path(cwd).is_dir():
-        raise ConnectFailedError(server.name, f"Cannot start {server.name}: no folder {cwd} (ENOENT)", "Correct its cwd in servers.yaml")
+        raise ConnectFailedError(
+            server.name, f"Cannot start {server.name}: no folder {cwd} (ENOENT)", "Correct its cwd in servers.yaml"
+        )
     program = find_program(ready.command, env, cwd)
     if program is None:
         raise ConnectFailedError(

@@ -172,5 +172,3 @@ class Pool:
         async with anyio.create_task_group() as tasks:
             for connection in self._connections.values():
                 tasks.start_soon(connection.close)
-
-

@@ -98,7 +98,13 @@ class ServerProcess(asyncio.SubprocessProtocol):
         with anyio.move_on_after(EXIT_CODE_WAIT_S):
             await self._exited.wait()
         code = self._transport.get_returncode() if self._transport else None
-        ended = "closed its output" if code is None else f"ended by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+        ended = (
+            "closed its output"
+            if code is None
+            else f"ended by {_signal_name(-code)}"
+            if code < 0
+            else f"exited with code {code}"
+        )
         words = self.stderr.last()
         return f"{ended}: {words}" if words else ended
 
@@ -155,12 +161,21 @@ async def _spawn(launch: StdioLaunch, process: ServerProcess) -> None:
     pipe = subprocess.PIPE
     try:
         await asyncio.get_running_loop().subprocess_exec(
-            lambda: process, *launch.argv, stdin=pipe, stdout=pipe, stderr=pipe, env=launch.env, cwd=launch.cwd, **options
+            lambda: process,
+            *launch.argv,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=launch.env,
+            cwd=launch.cwd,
+            **options,
         )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConnectFailedError(
-            launch.server, f"Cannot start {launch.server}: {launch.argv[0]}: {reason}", "Check its command in servers.yaml"
+            launch.server,
+            f"Cannot start {launch.server}: {launch.argv[0]}: {reason}",
+            "Check its command in servers.yaml",
         ) from None
 
 

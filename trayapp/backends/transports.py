@@ -19,7 +19,9 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.wire.frames import FrameDispatcher, RequestContext
 from trayapp.wire.messages import CONNECTION_CLOSED, Channel, Params, RpcError
 
-SSE_AFTER = frozenset({404, 405, 406, 415})  # HTTP answers that mean "no Streamable HTTP here" (MCP transports, backwards compatibility)
+SSE_AFTER = frozenset(
+    {404, 405, 406, 415}
+)  # HTTP answers that mean "no Streamable HTTP here" (MCP transports, backwards compatibility)
 
 
 class Inbound(Protocol):
@@ -58,9 +60,7 @@ Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContext
 
 
 @asynccontextmanager
-async def open_transport(
-    launch: Launch, inbound: Inbound, stderr: Callable[[bytes], None]
-) -> AsyncIterator[Transport]:
+async def open_transport(launch: Launch, inbound: Inbound, stderr: Callable[[bytes], None]) -> AsyncIterator[Transport]:
     """Open the way that `launch` names. Raises ConnectFailedError."""
     if isinstance(launch, StdioLaunch):
         way = _stdio(launch, inbound, stderr)
@@ -97,9 +97,7 @@ def ways(launch: Launch) -> tuple[Launch, ...]:
 
 
 @asynccontextmanager
-async def _stdio(
-    launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None]
-) -> AsyncIterator[Transport]:
+async def _stdio(launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None]) -> AsyncIterator[Transport]:
     async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
         return await inbound.on_request(method, params)
 

@@ -87,5 +87,3 @@ def _explained(reply: Reply, connection: Connection) -> Reply:
         "The call was not repeated, it may have had effects; the next call starts the server again",
     )
     return Reply.of_error(RpcError(CONNECTION_CLOSED, str(lost), {"code": lost.code, "server": lost.server}))
-
-

@@ -290,4 +290,3 @@ def _error_of(error: ServerError | None) -> dict[str, str] | None:
 
 def _ago(now: float, moment: float | None) -> float | None:
     return round(now - moment, 3) if moment is not None else None
-

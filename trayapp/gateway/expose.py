@@ -76,7 +76,13 @@ class Exposure:
     def problems(self) -> tuple[Problem, ...]:
         """Clashes of names, as problems of the servers concerned; not fatal."""
         return tuple(
-            Problem("", 0, f"{clash.server}/{clash.tool} is listed as {clash.exposed}: {clash.reason}", server=clash.server, fatal=False)
+            Problem(
+                "",
+                0,
+                f"{clash.server}/{clash.tool} is listed as {clash.exposed}: {clash.reason}",
+                server=clash.server,
+                fatal=False,
+            )
             for clash in self.names.clashes
         )
 
@@ -158,7 +164,9 @@ class Exposure:
     @cached_property
     def templates_result(self) -> bytes:
         """JSON of the result of resources/templates/list."""
-        items = [{**item, "uriTemplate": self.resources.exposed_template(*key)} for key, item in self._templates.items()]
+        items = [
+            {**item, "uriTemplate": self.resources.exposed_template(*key)} for key, item in self._templates.items()
+        ]
         return dumps({"resourceTemplates": items})
 
     @cached_property

@@ -43,7 +43,9 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 class Session:
     """One client. `options` are those of its first line: cwd, expose, servers, profile."""
 
-    def __init__(self, gateway: Gateway, sink: Callable[[bytes], None], options: dict[str, Any], transport: str) -> None:
+    def __init__(
+        self, gateway: Gateway, sink: Callable[[bytes], None], options: dict[str, Any], transport: str
+    ) -> None:
         self._gateway = gateway
         self._router: Router = gateway.router
         self.options = options

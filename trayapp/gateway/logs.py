@@ -68,7 +68,9 @@ class StderrFiles:
 
 def log_name(server: str) -> str:
     """`NAME.log` for plain names; for others a safe name that no other server has."""
-    return f"{server}.log" if re.fullmatch(r"[A-Za-z0-9_-]{1,80}", server) else file_name(server).replace(".json", ".log")
+    return (
+        f"{server}.log" if re.fullmatch(r"[A-Za-z0-9_-]{1,80}", server) else file_name(server).replace(".json", ".log")
+    )
 
 
 class _Rotated:

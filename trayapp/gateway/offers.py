@@ -40,7 +40,9 @@ class Job:
 class Offers:
     """Offers by server name. `config` gives the configuration that holds now."""
 
-    def __init__(self, folder: Path, config: Callable[[], Config], write: WriteSwitches, time: Callable[[], float]) -> None:
+    def __init__(
+        self, folder: Path, config: Callable[[], Config], write: WriteSwitches, time: Callable[[], float]
+    ) -> None:
         self._folder = folder
         self._config = config
         self._write = write

@@ -138,6 +138,8 @@ class ConnectFailedError(ServerError):
     """The server could not be started or reached, or did not finish its handshake."""
 
     code = "connect_failed"
+    http_status: int | None = None  # of the answer that refused us
+    retry_after_s: float | None = None  # how long that answer asked us to wait
 
 
 class ServerBackoffError(ServerError):

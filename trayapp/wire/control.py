@@ -54,7 +54,9 @@ class ControlClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._socket.close()
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:

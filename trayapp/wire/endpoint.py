@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 USES_TCP = sys.platform == "win32"
 GREETING = b"multi-mcp/1 "  # then a JSON object and a newline; the number is the protocol's
+SEND_BYTES = 4 << 20  # a large answer then leaves in few turns
 GREETING_LIMIT = 64 * 1024  # bytes; a working folder and a few names fit many times over
 WRITE_LIMIT = 256 * 1024 * 1024  # bytes a reader may be behind before its connection is given up
 
@@ -68,7 +69,9 @@ class GatewayLock:
         try:
             file = self._path.open("a+", encoding="ascii")
         except OSError as error:
-            raise StorageError(f"Cannot open {self._path}: {error.strerror}", "Check the folder's owner and rights") from None
+            raise StorageError(
+                f"Cannot open {self._path}: {error.strerror}", "Check the folder's owner and rights"
+            ) from None
         if not _lock_now(file):
             file.seek(0)
             holder = file.read(20).strip()
@@ -136,7 +139,9 @@ def write_endpoint(run: str, endpoint: Endpoint) -> None:
             file.write(dumps(asdict(endpoint)))
         os.replace(fresh, path)
     except OSError as error:
-        raise StorageError(f"Cannot write {path}: {error.strerror}", "Free some space, or check the folder's rights") from None
+        raise StorageError(
+            f"Cannot write {path}: {error.strerror}", "Free some space, or check the folder's rights"
+        ) from None
 
 
 def read_endpoint(run: str) -> Endpoint | None:
@@ -176,7 +181,10 @@ class Link(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        if not peer_is_us(transport.get_extra_info("socket")):
+        sock = transport.get_extra_info("socket")
+        with suppress(OSError):  # the system caps it: some 400 KiB on Linux, twice the default
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
+        if not peer_is_us(sock):
             log.warning("Refused a connection of another user")
             transport.abort()
 

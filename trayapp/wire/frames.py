@@ -15,7 +15,14 @@ from typing import Any, TypedDict, TypeGuard
 import anyio
 import anyio.abc
 
-from trayapp.wire.framing import MAX_FRAME_BYTES, SMALL_FRAME_BYTES, FrameSplitter, Oversized, find_answer_id, find_leading_id
+from trayapp.wire.framing import (
+    MAX_FRAME_BYTES,
+    SMALL_FRAME_BYTES,
+    FrameSplitter,
+    Oversized,
+    find_answer_id,
+    find_leading_id,
+)
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import (
     CONNECTION_CLOSED,
@@ -208,7 +215,10 @@ class FrameDispatcher:
             self._early.append(data)
             return
         frames = self._splitter.feed(data)
-        with BATCH.hold():
+        if len(frames) == 1:
+            self._take(frames[0])
+            return
+        with BATCH:
             for frame in frames:
                 self._take(frame)
 

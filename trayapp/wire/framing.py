@@ -14,7 +14,15 @@ SMALL_FRAME_BYTES = 64 * 1024
 
 _VERSION = rb'"jsonrpc"\s{0,8}:\s{0,8}"2\.0"\s{0,8}'
 _ID = rb'"id"\s{0,8}:\s{0,8}(-?[0-9]{1,18}|"[^"\\]{0,200}")\s{0,8}'
-_ANSWER_HEAD = re.compile(rb"\s{0,8}\{\s{0,8}(?:" + _VERSION + rb",\s{0,8})?" + _ID + rb',\s{0,8}(?:' + _VERSION + rb',\s{0,8})?"(?:result|error)"')
+_ANSWER_HEAD = re.compile(
+    rb"\s{0,8}\{\s{0,8}(?:"
+    + _VERSION
+    + rb",\s{0,8})?"
+    + _ID
+    + rb",\s{0,8}(?:"
+    + _VERSION
+    + rb',\s{0,8})?"(?:result|error)"'
+)
 _ANSWER_START = re.compile(rb"\s{0,8}\{\s{0,8}(?:" + _VERSION + rb',\s{0,8})?"(?:result|error)"')
 _ANSWER_TAIL = re.compile(rb",\s{0,8}" + _ID + rb"\}\s{0,8}\Z")
 _ANY_ID = re.compile(rb"\s{0,8}\{\s{0,8}(?:" + _VERSION + rb",\s{0,8})?" + _ID + rb",")

@@ -5,38 +5,28 @@ Never here: what the frames say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 
 class Batch:
-    """Outboxes that hold back their frames until the batch ends; one batch at a time on one event loop."""
+    """Outboxes that hold back their frames while it is entered; one batch at a time on one event loop.
+
+    Entered again inside itself it changes nothing.
+    """
+
+    __slots__ = ("depth", "waiting")
 
     def __init__(self) -> None:
-        self._open = False
-        self._waiting: list[Outbox] = []
+        self.depth = 0
+        self.waiting: list[Outbox] = []
 
-    @property
-    def open(self) -> bool:
-        """Whether frames are being held back now."""
-        return self._open
+    def __enter__(self) -> None:
+        self.depth += 1
 
-    def join(self, outbox: Outbox) -> None:
-        """Flush `outbox` when the batch ends."""
-        self._waiting.append(outbox)
-
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Hold back what is written inside; a nested one changes nothing."""
-        if self._open:
-            yield
-            return
-        self._open = True
-        try:
-            yield
-        finally:
-            self._open = False
-            waiting, self._waiting = self._waiting, []
+    def __exit__(self, *failure: object) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            waiting, self.waiting = self.waiting, []
             for outbox in waiting:
                 outbox.flush()
 
@@ -55,11 +45,11 @@ class Outbox:
 
     def write(self, frame: bytes) -> None:
         """Send one whole frame, newline included: at once, or when the open batch ends."""
-        if not BATCH.open:
+        if not BATCH.depth:
             self._sink(frame)
             return
         if not self._parts:
-            BATCH.join(self)
+            BATCH.waiting.append(self)
         self._parts.append(frame)
 
     def flush(self) -> None:
