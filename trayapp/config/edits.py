@@ -90,9 +90,9 @@ def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) 
     said = [(slot, _name(slot)) for slot in slots if _name(slot) in ("disabled", "enabled")]
     for slot, name in said:
         wanted = enabled if name == "enabled" else not enabled
-        if not _says(slot.value, wanted):
+        if not _says(slot.value, wanted) and not (is_null(slot.value) and enabled):
             editor.assign(slot, wanted)
-    if not said and _merged_enabled(entry) != enabled:
+    if not said and _merged_enabled(editor, entry) != enabled:
         editor.insert(entry, {"disabled": not enabled}, after=_before_tools(slots))
     return editor.finish()
 
@@ -177,15 +177,18 @@ def _says(node: Node, wanted: bool) -> bool:
         return False
 
 
-def _merged_pairs(slot: Slot) -> list[Pair]:
+def _merged_pairs(editor: Editor, slot: Slot) -> list[Pair]:
     """The pairs of an entry, those that `<<` brings in among them."""
     node = follow(slot.value)
-    return pairs(node) if isinstance(node, MappingNode) else []
+    try:
+        return pairs(node) if isinstance(node, MappingNode) else []
+    except Wrong as wrong:
+        editor.refuse(wrong.place.line, f"{shown(slot.path[-1])}: {wrong.message}")
 
 
-def _merged_enabled(entry: Slot) -> bool:
+def _merged_enabled(editor: Editor, entry: Slot) -> bool:
     """What an entry says by `<<` alone, or by saying nothing."""
-    for pair in _merged_pairs(entry):
+    for pair in _merged_pairs(editor, entry):
         spelling = spelled(pair.name, SERVER_KEYS)
         if spelling and spelling.name in ("disabled", "enabled"):
             return _says(pair.value, spelling.name == "enabled")
@@ -223,7 +226,7 @@ def _is_own_comment(line: str, column: int) -> bool:
 
 def _listed(editor: Editor, server: Slot) -> dict[str, ToolSwitch]:
     """The tools that an entry lists, as the parser reads them."""
-    found = [pair for pair in _merged_pairs(server) if pair.name == "tools"]
+    found = [pair for pair in _merged_pairs(editor, server) if pair.name == "tools"]
     try:
         return read_tools(found[0].value) if found else {}
     except Wrong as wrong:
@@ -238,7 +241,7 @@ def _write_tools(
     slot = next((slot for slot in editor.slots(server.value, server.path) if slot.path[-1] == "tools"), None)
     entries = {name: _entry(switch) for name, switch in added.items()}
     if slot is None:
-        if changed or any(pair.name == "tools" for pair in _merged_pairs(server)):
+        if changed or any(pair.name == "tools" for pair in _merged_pairs(editor, server)):
             editor.refuse(server.key.line, "its tools come from another entry")
         editor.insert(server, {"tools": entries}, depth=1)
         return
@@ -269,8 +272,8 @@ def _set_tool(editor: Editor, slot: Slot, switch: ToolSwitch) -> None:
 
 
 def _set_key(editor: Editor, tool: Slot, slot: Slot | None, key: str, value: bool) -> None:
-    """One key of a tool's mapping, left alone where it says so already; `stale: false` is not written but taken away."""
-    merged = {pair.name: pair.value for pair in _merged_pairs(tool)}
+    """One key of a tool's mapping, left alone where it says so already; a `stale` that ended is taken away."""
+    merged = {pair.name: pair.value for pair in _merged_pairs(editor, tool)}
     if key in merged and not is_null(merged[key]):
         if _says(merged[key], value):
             return

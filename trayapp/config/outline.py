@@ -17,8 +17,11 @@ Path = tuple[str, ...]
 
 
 def outline(node: Node | None) -> Any:
-    """Dicts, lists and (kind, text) pairs; aliases and merge keys followed. A mapping that has a key twice, or none that
-    can be read, is the list of its pairs: no edit reaches into it, and it says the same while nothing in it changes."""
+    """Dicts, lists and (kind, text) pairs; aliases and merge keys followed.
+
+    A mapping with a doubled or unreadable key is the list of its pairs: no edit reaches into it, and it says the same
+    while nothing in it changes.
+    """
     if node is None:
         return NOTHING
     node = follow(node)
@@ -30,6 +33,8 @@ def outline(node: Node | None) -> Any:
     found = kind(node)
     if found == "null":
         return NOTHING
+    if node.style in ("|", ">"):  # one that ends the file without a line end gets one when something follows
+        return found, node.text.removesuffix("\n")
     return found, node.text.lower() if found == "bool" else node.text
 
 

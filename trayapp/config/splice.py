@@ -87,14 +87,14 @@ class Editor:
 
     def assign(self, slot: Slot, value: Any) -> None:
         """Replace the value of a pair, which must be a scalar, or a flow without comments."""
-        node = slot.value
+        node, end = slot.value, self.layout.content_end(slot.value)
         new = render.flow(value, json_like=_json_like(slot.parent))
         if is_null(node) and not isinstance(node, Alias):
             self._fill(slot, " " + new)
-        elif isinstance(node, (Scalar, Alias)) or "#" not in self.text[node.start : self.layout.content_end(node)]:
-            self._note(node.start, self.layout.content_end(node), new)
+        elif isinstance(node, Scalar | Alias):
+            self._note(node.start, end, new)
         else:
-            self.refuse(node.line, f"{_last(slot.path)} holds comments")
+            self._replace_collection(slot, end, new)
         self._expect(slot.path, value)
 
     def insert(self, slot: Slot, new: MappingType[str, Any], *, depth: int = 0, after: Slot | None = None) -> None:
@@ -181,6 +181,13 @@ class Editor:
         else:
             said = slot.value.end > slot.value.start
             self._note(at, slot.value.end if said else at, new)
+
+    def _replace_collection(self, slot: Slot, end: int, new: str) -> None:
+        """Put `new` in the place of lines or braces, which must hold no comments that would be lost."""
+        at = self.layout.colon_end(slot.key)
+        if at is None or "#" in self.text[at:end]:
+            self.refuse(slot.value.line, f"{_last(slot.path)} holds comments")
+        self._note(at, end, " " + new)
 
     def _fill_mapping(self, slot: Slot, new: MappingType[str, Any], depth: int) -> None:
         """Put the first pairs where nothing, null or {} stands: as lines, in a flow in braces."""
