@@ -1,0 +1,57 @@
+"""The program's front door: argv to the shim or to the command line.
+
+Never here: imports that the shim would pay for, what a verb does.
+"""
+
+import os
+import sys
+
+INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
+HELP = ("--help", "-h")
+
+
+def main() -> int:
+    """Run the program; its exit code. Ctrl-C and a reader that went away end it without a word."""
+    argv = sys.argv[1:]
+    try:
+        code = dispatch(argv)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains when it flushes at its end
+        return 1
+    return code
+
+
+def dispatch(argv: list[str]) -> int:
+    """To the shim, to the version, or to everything else."""
+    if argv[:1] == ["stdio"] and not any(word in HELP for word in argv):
+        from trayapp.shim import main as shim
+
+        return shim(argv[1:])
+    if argv in (["--version"], ["-V"]):
+        from trayapp import __version__
+
+        print(f"multi-mcp {__version__}")
+        return 0
+    from trayapp.cli.app import run
+
+    return run(argv)
+
+
+def find_package() -> None:
+    """Started by its path (service/command does so): imports come from the package's parent, not from its inside."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    if sys.path and os.path.abspath(sys.path[0]) == here:
+        del sys.path[0]
+    parent = os.path.dirname(here)
+    if parent not in sys.path:
+        sys.path.append(parent)
+
+
+if __name__ == "__main__":
+    if not __package__:
+        find_package()
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""The table of verbs, and the click group that loads the one that was asked for.
+
+Never here: what a verb does. A verb is the click command `NAME_verb` of its module.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import NamedTuple
+
+import click
+
+from trayapp import __version__
+from trayapp.cli.boundary import guarded
+from trayapp.model.errors import UsageError
+
+PROGRAM = "multi-mcp"
+
+
+class Verb(NamedTuple):
+    """Where a verb lives, and its line in the list."""
+
+    module: str
+    summary: str
+
+
+VERBS: dict[str, Verb] = {
+    "tray": Verb("tray", "Run the app; the same as no verb at all."),
+    "start": Verb("start", "Start the gateway, here or in the background."),
+    "stop": Verb("stop", "Stop the gateway and all its servers."),
+    "stdio": Verb("stdio", "Connect an AI tool: what its configuration runs."),
+    "status": Verb("status", "Show the gateway, its servers and their problems."),
+    "list": Verb("listing", "List the tools of all servers, or of one."),
+    "call": Verb("call", "Call a tool and print its answer."),
+    "enable": Verb("switch", "Switch a server or some of its tools on."),
+    "disable": Verb("switch", "Switch a server or some of its tools off."),
+    "refresh": Verb("refresh", "Ask servers for their tools again."),
+    "reconnect": Verb("refresh", "Connect servers anew, without waiting."),
+    "edit": Verb("edit", "Open servers.yaml."),
+    "demo": Verb("demo", "Show it all at work, in a folder of its own."),
+}
+HIDDEN: dict[str, Verb] = {"sample-server": Verb("sample", "Be the bundled sample server.")}
+
+
+class Verbs(click.Group):
+    """Loads a verb's module when the verb is asked for, and lists all of them from the table."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        verb = VERBS.get(cmd_name) or HIDDEN.get(cmd_name)
+        if verb is None:
+            return None
+        module = importlib.import_module(f"trayapp.cli.{verb.module}")
+        command = getattr(module, f"{cmd_name.replace('-', '_')}_verb")
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        asked = args[0]
+        if asked not in VERBS and asked not in HIDDEN and not asked.startswith("-"):
+            raise UsageError(f"{PROGRAM} has no verb {asked}", f"{_did_you_mean(asked)}See: {PROGRAM} --help")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, verb.summary) for name, verb in VERBS.items()])
+
+
+def _did_you_mean(asked: str) -> str:
+    from difflib import get_close_matches
+
+    near = [verb for verb in VERBS if len(asked) > 1 and verb.startswith(asked)] or get_close_matches(asked, VERBS, n=1)
+    return f"Did you mean {near[0]}? " if near else ""
+
+
+@click.command(
+    cls=Verbs,
+    invoke_without_command=True,
+    subcommand_metavar="[VERB] [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    epilog=f"\b\nExample: {PROGRAM} status\nHelp for one verb: {PROGRAM} VERB --help",
+)
+@click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
+@click.pass_context
+def program(context: click.Context) -> int | None:
+    """All your MCP servers behind one endpoint.
+
+    Without a verb: run the app.
+    """
+    if context.invoked_subcommand is not None:
+        return None
+    from trayapp.cli.tray import run_app
+
+    return run_app()
+
+
+def run(argv: list[str]) -> int:
+    """Run one command line; its exit code."""
+    return guarded(lambda words: program.main(words, PROGRAM, standalone_mode=False), argv)

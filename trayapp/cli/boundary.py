@@ -1,0 +1,52 @@
+"""Where a verb's failure becomes two lines and an exit code: the one place of the command line that catches errors.
+
+Never here: raising them, the texts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from trayapp.cli.output import is_terminal, note, print_json, safe_streams
+from trayapp.cli.text import one_line
+from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
+
+INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
+
+
+def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
+    """Run `work` on the arguments; its exit code, whatever happens."""
+    safe_streams()
+    try:
+        code = work(argv)
+    except MultiMcpError as error:
+        return report(error, as_json="--json" in argv)
+    except click.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        return report(usage_error(error), as_json="--json" in argv)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return report(MultiMcpError(f"{error.filename or 'The system'}: {error.strerror}"), as_json="--json" in argv)
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def report(error: MultiMcpError, *, as_json: bool) -> int:
+    """Say what happened and what to do, on stderr; with --json on stdout as well. The exit code."""
+    title, hint = one_line(error.title), one_line(error.hint)
+    if as_json:
+        print_json({"error": {"title": title, "hint": hint, "code": error.code}})
+    head = click.style("Error:", fg="red", bold=True) if is_terminal(sys.stderr) else "Error:"
+    note(f"{head} {title}", *([hint] if hint else []))
+    return int(error.exit_code)
+
+
+def usage_error(error: click.ClickException) -> UsageError:
+    """What click found wrong with the words of a command line, in our form."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = context.command_path if context else "multi-mcp"
+    return UsageError(error.format_message().rstrip("."), f"See: {command} --help")

@@ -1,0 +1,63 @@
+"""`multi-mcp call`: one tool, called through the gateway as a client would.
+
+Never here: what the words mean (call_args), what the result looks like (content).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from trayapp.cli.call_args import HOW, from_json, from_pairs
+from trayapp.cli.content import result_text
+from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.output import note, print_json, say, waiting
+from trayapp.cli.text import one_line
+from trayapp.model.errors import ExitCode, UsageError
+from trayapp.wire.control import CALL
+
+EXAMPLES = (
+    "multi-mcp call sample_add a=1 b=2",
+    """multi-mcp call echo --server sample --args '{"text": "hello"}'""",
+)
+
+
+@click.command("call", epilog=examples(*EXAMPLES))
+@click.argument("tool")
+@click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1)
+@click.option("--args", "args_json", metavar="JSON", help="All arguments as one JSON object; - reads it from stdin.")
+@click.option("--server", help="The server that has the tool, where a name means more than one.")
+@json_option
+def call_verb(tool: str, pairs: tuple[str, ...], args_json: str | None, server: str | None, as_json: bool) -> int:
+    """Call TOOL and print its answer.
+
+    A VALUE that is JSON (a number, true, null, a list, an object, a quoted text) counts as that, anything else as text.
+    The exit code is 1 when the tool answers with an error.
+    """
+    params = {"tool": tool, "server": server, "args": arguments(pairs, args_json)}
+    with waiting(f"Calling {one_line(tool)}", quiet=as_json):
+        result = ask(CALL, params, timeout=None)["result"]
+    show(result, as_json)
+    return ExitCode.FAILED if result.get("isError") is True else ExitCode.OK
+
+
+def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:
+    """From the one place or the other. Raises UsageError."""
+    if args_json is None:
+        return from_pairs(pairs)
+    if pairs:
+        raise UsageError("KEY=VALUE and --args do not go together", HOW)
+    return from_json(sys.stdin.read() if args_json == "-" else args_json)
+
+
+def show(result: dict[str, Any], as_json: bool) -> None:
+    """The result on stdout."""
+    text = "" if as_json else result_text(result)
+    if as_json:
+        print_json(result)
+    elif text:
+        say(text)
+    else:
+        note("The tool answered with nothing")

@@ -1,0 +1,65 @@
+"""`multi-mcp list`: every tool that is known, and why a client does not see it.
+
+Never here: deciding that (the gateway does).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.output import Table, print_json, print_table, say
+from trayapp.cli.text import first_line, one_line
+from trayapp.wire.control import LIST
+
+Row = dict[str, Any]
+
+STYLES = {"disabled": "dim", "stale": "yellow"}
+
+
+@click.command("list", epilog=examples("multi-mcp list github --disabled"))
+@click.argument("server", required=False)
+@click.option("--disabled", is_flag=True, help="Only tools that are switched off.")
+@click.option("--stale", is_flag=True, help="Only tools that their server no longer has.")
+@click.option("--withheld", is_flag=True, help="Only tools that are held back, with the reason.")
+@json_option
+def list_verb(server: str | None, disabled: bool, stale: bool, withheld: bool, as_json: bool) -> None:
+    """List the tools of all servers, or of SERVER.
+
+    More than one filter: tools that fit any of them.
+    """
+    rows = chosen(ask(LIST, {"server": server}), disabled=disabled, stale=stale, withheld=withheld)
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(Table(("TOOL", "NOTE", "DESCRIPTION"), [cells(row) for row in rows], STYLES))
+    else:
+        say("No tools" if not (disabled or stale or withheld) else "No such tools")
+
+
+def chosen(rows: list[Row], *, disabled: bool, stale: bool, withheld: bool) -> list[Row]:
+    """The rows that fit any of the filters; all without one."""
+    if not (disabled or stale or withheld):
+        return rows
+    tests = ((disabled, is_switched_off), (stale, lambda row: row["stale"]), (withheld, lambda row: row["withheld"]))
+    return [row for row in rows if any(wanted and fits(row) for wanted, fits in tests)]
+
+
+def is_switched_off(row: Row) -> bool:
+    """Whether the user, and nothing else, keeps the tool from clients."""
+    return not row["enabled"] and not row["withheld"]
+
+
+def cells(row: Row) -> tuple[str, str, str]:
+    """Name, note, and the description's first line."""
+    name = row["exposed_name"] or f"{row['server']}/{row['name']}"
+    return one_line(name), note_of(row), first_line(row["description"])
+
+
+def note_of(row: Row) -> str:
+    """Why no client sees the tool, empty when they do."""
+    if row["withheld"]:
+        return f"withheld: {one_line(row['withheld'])}"
+    return "stale" if row["stale"] else "" if row["enabled"] else "disabled"

@@ -1,0 +1,44 @@
+"""What verbs have in common: the --json option, the example in their help, the gateway that they ask.
+
+Never here: printing, one verb's own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from trayapp.wire.control import DEFAULT_TIMEOUT_S, ControlClient, ControlError
+from trayapp.wire.rundir import run_dir
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def json_option(function: Function) -> Function:
+    """Adds `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(function)
+
+
+def examples(*lines: str) -> str:
+    """The last words of a verb's help."""
+    return "\b\n" + "\n".join(f"{'Example: ' if n == 0 else '         '}{line}" for n, line in enumerate(lines))
+
+
+def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
+    """A connection to this user's gateway; `timeout` in seconds for each answer. Raises NoGatewayError."""
+    return ControlClient(run_dir(os.environ), timeout)
+
+
+def ask(method: str, params: dict[str, Any] | None = None, timeout: float | None = DEFAULT_TIMEOUT_S) -> Any:
+    """One control request. Raises NoGatewayError, ControlError."""
+    with gateway(timeout) as client:
+        return client.call(method, params)
+
+
+def as_error(error: dict[str, Any]) -> ControlError:
+    """An error that stands inside an answer, `{"title", "hint", "code", "exit_code"}`, as an exception."""
+    code, exit_code = error.get("code", "failed"), int(error.get("exit_code", 1))
+    return ControlError(error["title"], error.get("hint", ""), code, exit_code)

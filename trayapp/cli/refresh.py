@@ -1,0 +1,80 @@
+"""`multi-mcp refresh` and `multi-mcp reconnect`: what the gateway does now instead of later, for one server or all.
+
+Never here: merging tools, connecting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from trayapp.cli.options import as_error, ask, examples, json_option
+from trayapp.cli.output import print_json, say, waiting
+from trayapp.cli.text import count, one_line
+from trayapp.model.errors import ExitCode
+from trayapp.wire.control import RECONNECT, REFRESH
+
+Outcome = dict[str, Any]  # of one server, see wire/control
+
+NAMES_SHOWN = 5
+CHANGES = (("added", "new"), ("gone", "gone"), ("back", "back"))
+
+
+@click.command("refresh", epilog=examples("multi-mcp refresh github"))
+@click.argument("server", required=False)
+@json_option
+def refresh_verb(server: str | None, as_json: bool) -> int:
+    """Ask all servers, or SERVER, for their tools again.
+
+    New tools are added to servers.yaml; what you switched off stays off.
+    """
+    with waiting(f"Asking {server or 'all servers'} for tools", quiet=as_json):
+        servers = ask(REFRESH, {"server": server}, timeout=None)["servers"]
+    return told(servers, server, as_json, change_text)
+
+
+@click.command("reconnect", epilog=examples("multi-mcp reconnect github"))
+@click.argument("server", required=False)
+@json_option
+def reconnect_verb(server: str | None, as_json: bool) -> int:
+    """Connect all servers, or SERVER, anew.
+
+    A server that failed a short while ago is tried at once.
+    """
+    with waiting(f"Connecting {server or 'all servers'}", quiet=as_json):
+        servers = ask(RECONNECT, {"server": server}, timeout=None)["servers"]
+    return told(servers, server, as_json, lambda outcome: one_line(outcome["state"]))
+
+
+def told(servers: dict[str, Outcome], asked: str | None, as_json: bool, words: Callable[[Outcome], str]) -> int:
+    """Print a line for each server; the exit code is that of the first failure. Raises that of the one asked for."""
+    if asked is not None and servers[asked]["error"] is not None:
+        raise as_error(servers[asked]["error"])
+    if as_json:
+        print_json({"servers": servers})
+    else:
+        say(*(f"{one_line(name)}: {_line(outcome, words)}" for name, outcome in servers.items()))
+        say(*([] if servers else ["No servers to ask"]))
+    failed = [outcome["error"] for outcome in servers.values() if outcome["error"] is not None]
+    return int(failed[0]["exit_code"]) if failed else ExitCode.OK
+
+
+def _line(outcome: Outcome, words: Callable[[Outcome], str]) -> str:
+    error = outcome["error"]
+    if error is None:
+        return words(outcome)
+    return one_line(f"{error['title']}. {error['hint']}" if error["hint"] else error["title"])
+
+
+def change_text(outcome: Outcome) -> str:
+    """`2 new (a, b), 1 gone (c)`, or that nothing changed."""
+    parts = [f"{_tools(outcome[key], word)}" for key, word in CHANGES if outcome[key]]
+    return ", ".join(parts) or "no change"
+
+
+def _tools(names: list[str], word: str) -> str:
+    shown = [one_line(name) for name in names[:NAMES_SHOWN]]
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{count(len(names), f'{word} tool')} ({', '.join(shown)}{more})"

@@ -1,0 +1,73 @@
+"""`multi-mcp start`: this process becomes the gateway, or starts one in the background.
+
+Never here: what a gateway does. The only module outside the gateway that loads it, and only when it runs here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import click
+
+from trayapp.cli.options import examples
+from trayapp.cli.output import note, waiting
+from trayapp.config.paths import find_paths
+from trayapp.model.errors import AlreadyRunningError, NoGatewayError, StorageError
+from trayapp.service.child import RUNS_ALREADY, await_ready, start_detached
+from trayapp.service.command import sample_command
+from trayapp.wire.control import connect
+from trayapp.wire.endpoint import Hello, read_endpoint
+from trayapp.wire.rundir import run_dir
+
+GATEWAY_LOG = "gateway.log"
+
+
+@click.command("start", epilog=examples("multi-mcp start --detach"))
+@click.option("--detach", is_flag=True, help="Run in the background; return once it is ready.")
+@click.option("--linger", is_flag=True, hidden=True, help="End some minutes after the last client.")
+def start_verb(detach: bool, linger: bool) -> int:
+    """Start the gateway.
+
+    It runs here until Ctrl-C, or with --detach in the background until it is
+    stopped. Each user has one gateway.
+    """
+    if not detach:
+        return run_here(linger, lambda: note(f"Gateway ready (process {os.getpid()})"))
+    note(f"Gateway ready (process {run_detached(linger)})")
+    return 0
+
+
+def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
+    """Be the gateway until told to stop; the exit code. Raises AlreadyRunningError, StorageError."""
+    from trayapp.gateway.run import run_gateway
+
+    return run_gateway(dict(os.environ), linger=linger, sample=sample_command(), on_ready=on_ready)
+
+
+def run_detached(linger: bool) -> int:
+    """Start a gateway in the background and wait until it answers; its process id.
+
+    Raises AlreadyRunningError, NoGatewayError, StorageError.
+    """
+    run = run_dir(os.environ)
+    refuse_second(run)
+    try:
+        process = start_detached(os.environ, linger=linger)
+    except OSError as error:
+        raise StorageError(f"The gateway cannot be started: {error.strerror}", "Install multi-mcp again") from None
+    with waiting("Starting the gateway"):
+        await_ready(run, process=process, log_file=find_paths(os.environ).log_dir / GATEWAY_LOG)
+    if process.poll() == RUNS_ALREADY:  # another start was quicker
+        refuse_second(run)
+    return process.pid
+
+
+def refuse_second(run: str) -> None:
+    """Raise AlreadyRunningError when a gateway answers."""
+    try:
+        connect(run, Hello("control")).close()
+    except NoGatewayError:
+        return
+    endpoint = read_endpoint(run)
+    raise AlreadyRunningError(endpoint.pid if endpoint else 0)

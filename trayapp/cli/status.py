@@ -1,0 +1,94 @@
+"""`multi-mcp status`: the gateway, its servers and their problems, once or for as long as one likes.
+
+Never here: the words (status_view).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trayapp.cli import status_view as view
+from trayapp.cli.options import examples, gateway, json_option
+from trayapp.cli.output import is_terminal, print_json, say
+from trayapp.model.errors import NoGatewayError
+from trayapp.wire.control import SNAPSHOT
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+
+@click.command("status", epilog=examples("multi-mcp status --watch"))
+@click.option("--watch", is_flag=True, help="Stay, and show every change.")
+@json_option
+def status_verb(watch: bool, as_json: bool) -> None:
+    """Show the gateway, its servers and their problems.
+
+    With --watch and --json: one document a line, one for each change.
+    """
+    if not watch:
+        with gateway() as client:
+            show(client.call(SNAPSHOT), as_json)
+        return
+    with gateway(timeout=None) as client:
+        watched(client.watch(), as_json)
+    raise NoGatewayError("The gateway ended")
+
+
+def show(snapshot: dict[str, Any], as_json: bool) -> None:
+    """One snapshot on stdout."""
+    if as_json:
+        print_json(snapshot)
+    elif is_terminal(sys.stdout):
+        from rich.console import Console
+
+        Console(highlight=False).print(screen(snapshot))
+    else:
+        say(*view.lines(snapshot))
+
+
+def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
+    """Every snapshot until they end: a live table on a terminal, else a line for each change."""
+    if as_json:
+        for snapshot in snapshots:
+            print_json(snapshot, compact=True)
+    elif is_terminal(sys.stdout):
+        live(snapshots)
+    else:
+        for line in changes(map(view.summary, snapshots)):
+            say(line)
+
+
+def changes(lines: Iterator[str]) -> Iterator[str]:
+    """The lines that differ from the one before."""
+    last = None
+    for line in lines:
+        if line != last:
+            yield line
+        last = line
+
+
+def live(snapshots: Iterator[dict[str, Any]]) -> None:
+    """Draw each snapshot over the one before."""
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(highlight=False), auto_refresh=False) as display:
+        for snapshot in snapshots:
+            display.update(screen(snapshot), refresh=True)
+
+
+def screen(snapshot: dict[str, Any]) -> Group:
+    """A snapshot for a terminal."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[Any] = [Text(view.header(snapshot), style="bold"), Text(view.details(snapshot), style="dim"), Text()]
+    parts.append(view.table(snapshot).rich() if snapshot["servers"] else Text("No servers yet: multi-mcp edit"))
+    problems = view.problem_lines(snapshot)
+    if problems:
+        parts += [Text(), Text("\n".join(problems), style="yellow")]
+    return Group(*parts)

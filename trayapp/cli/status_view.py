@@ -1,0 +1,104 @@
+"""A snapshot, as `status --json` has it, in words: header, details, table, problems.
+
+Never here: asking for it, printing, clocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trayapp.cli.output import Table
+from trayapp.cli.text import ago, count, one_line
+
+Snapshot = dict[str, Any]
+
+READY = ("idle", "connected", "stopping")  # a call to a server in one of these can be served
+STYLES = {
+    "connected": "green",
+    "connecting": "cyan",
+    "failed": "bold red",
+    "needs sign-in": "yellow",
+    "idle": "dim",
+    "disabled": "dim",
+    "stopping": "dim",
+}
+HEADERS = ("SERVER", "STATE", "TOOLS", "CALLS", "NOTE")
+CLIENTS_NAMED = 5
+
+
+def header(snapshot: Snapshot) -> str:
+    """`multi-mcp: 5 of 7 servers ready, 112 tools`; disabled servers do not count."""
+    return f"multi-mcp: {summary(snapshot)}"
+
+
+def summary(snapshot: Snapshot) -> str:
+    """`5 of 7 servers ready, 112 tools`."""
+    wanted = [server for server in snapshot["servers"] if server["state"] != "disabled"]
+    ready = [server for server in wanted if server["state"] in READY]
+    tools = sum(server["tools"]["enabled"] for server in wanted)
+    return f"{len(ready)} of {count(len(wanted), 'server')} ready, {count(tools, 'tool')}"
+
+
+def details(snapshot: Snapshot) -> str:
+    """The gateway's own line: process, how long it has run, who uses it."""
+    gateway = snapshot["gateway"]
+    parts = [f"{gateway['state'].capitalize()} for {ago(gateway['uptime_s'])}", f"process {gateway['pid']}"]
+    clients = [one_line(session["client"]) or "unknown" for session in gateway["sessions"]]
+    more = "" if len(clients) <= CLIENTS_NAMED else ", ..."
+    named = f" ({', '.join(clients[:CLIENTS_NAMED])}{more})" if clients else ""
+    parts.append(f"{count(len(clients), 'client')}{named}")
+    if gateway["http_url"]:
+        parts.append(one_line(gateway["http_url"]))
+    return ", ".join(parts)
+
+
+def table(snapshot: Snapshot) -> Table:
+    """One row a server."""
+    return Table(HEADERS, [_row(server) for server in snapshot["servers"]], STYLES)
+
+
+def problem_lines(snapshot: Snapshot) -> list[str]:
+    """`FILE:LINE: what`, and what to do below it."""
+    lines: list[str] = []
+    for problem in snapshot["problems"]:
+        lines.append(one_line(f"{place(problem)}{problem['message']}"))
+        if problem["hint"]:
+            lines.append(f"  {one_line(problem['hint'])}")
+    return [count(len(snapshot["problems"]), "problem") + ":", *lines] if lines else []
+
+
+def place(problem: dict[str, Any]) -> str:
+    """`FILE:LINE: ` and the server where they are known."""
+    line = f":{problem['line']}" if problem["line"] else ""
+    file = f"{problem['file']}{line}: " if problem["file"] else ""
+    server = problem.get("server")
+    return f"{file}{server}: " if server and server not in problem["message"] else file
+
+
+def lines(snapshot: Snapshot) -> list[str]:
+    """All of it as plain text."""
+    servers = table(snapshot).lines() if snapshot["servers"] else ["No servers yet: multi-mcp edit"]
+    problems = problem_lines(snapshot)
+    return [header(snapshot), details(snapshot), "", *servers, *(["", *problems] if problems else [])]
+
+
+def _row(server: dict[str, Any]) -> tuple[str, ...]:
+    tools = server["tools"]
+    on = str(tools["enabled"])
+    listed = on if tools["enabled"] == tools["total"] - tools["stale"] else f"{on} of {tools['total']}"
+    state = "needs sign-in" if server["state"] == "needs_auth" else server["state"]
+    return one_line(server["name"]), state, listed, str(server["calls"]), "; ".join(_notes(server))
+
+
+def _notes(server: dict[str, Any]) -> list[str]:
+    notes: list[str] = []
+    error = server["error"]
+    if error is not None:
+        when = f" ({ago(server['failed_s_ago'])} ago)" if server["failed_s_ago"] is not None else ""
+        notes.append(one_line(error["title"]) + when)
+        if error["hint"]:
+            notes.append(one_line(error["hint"]))
+    tools = server["tools"]
+    notes += [f"{tools['stale']} stale"] if tools["stale"] else []
+    notes += [f"{tools['withheld']} withheld"] if tools["withheld"] else []
+    return notes

@@ -1,0 +1,21 @@
+"""`multi-mcp stdio` in the list of verbs and in its help; the front door hands the verb itself to the shim.
+
+Never here: the shim.
+"""
+
+from __future__ import annotations
+
+import click
+
+from trayapp.cli.options import examples
+
+
+@click.command("stdio", epilog=examples("multi-mcp stdio --servers github,files"))
+@click.option("--expose", type=click.Choice(["auto", "tools", "search"]), help="All tools, or one that finds them.")
+@click.option("--servers", metavar="A,B", help="Only these servers.")
+@click.option("--profile", metavar="NAME", help="A profile of servers.yaml.")
+def stdio_verb(expose: str | None, servers: str | None, profile: str | None) -> None:
+    """Connect an AI tool: what its configuration runs.
+
+    Speaks MCP on stdin and stdout. Starts the gateway when none runs.
+    """

@@ -1,0 +1,131 @@
+"""`multi-mcp enable` and `multi-mcp disable`: one edit of servers.yaml, which a running gateway is told of.
+
+Never here: how the file is edited (config/store).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from fnmatch import fnmatchcase
+
+import click
+
+from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.output import print_json, say
+from trayapp.cli.servers_file import own_store
+from trayapp.config.parse import parse
+from trayapp.config.problems import nearest
+from trayapp.config.store import Store
+from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, ToolNotFoundError
+from trayapp.model.plan import Config
+from trayapp.wire.control import LIST, RELOAD, ControlError
+
+TARGET = "SERVER[/TOOL-GLOB]"
+
+
+@click.command("enable", epilog=examples("multi-mcp enable github", "multi-mcp enable 'github/search_*'"))
+@click.argument("target", metavar=TARGET)
+@json_option
+def enable_verb(target: str, as_json: bool) -> None:
+    """Switch a server, or those of its tools that TOOL-GLOB fits, on."""
+    switch(target, True, as_json)
+
+
+@click.command("disable", epilog=examples("multi-mcp disable github", "multi-mcp disable 'github/delete_*'"))
+@click.argument("target", metavar=TARGET)
+@json_option
+def disable_verb(target: str, as_json: bool) -> None:
+    """Switch a server, or those of its tools that TOOL-GLOB fits, off.
+
+    No client sees them any more, and calls to them are refused.
+    """
+    switch(target, False, as_json)
+
+
+def switch(target: str, enabled: bool, as_json: bool) -> None:
+    """Change the file, tell a running gateway, say what changed.
+
+    Raises Unparsable, ServerNotFoundError, ToolNotFoundError, StorageError.
+    """
+    store = own_store()
+    store.create()
+    server, _, glob = target.partition("/")
+    config = parse(store.read().text, str(store.path))
+    check_server(server, config)
+    changed = switch_tools(store, config, server, glob, enabled) if glob else switch_server(store, server, enabled)
+    if changed:
+        tell_gateway()
+    if as_json:
+        print_json({"enabled": enabled, "changed": changed})
+    else:
+        word = "Enabled" if enabled else "Disabled"
+        say(*(f"{word} {name}" for name in changed) if changed else ("Nothing to change",))
+
+
+def switch_server(store: Store, server: str, enabled: bool) -> list[str]:
+    """Switch the whole server; what changed."""
+    return [server] if store.set_server_enabled(server, enabled) else []
+
+
+def switch_tools(store: Store, config: Config, server: str, glob: str, enabled: bool) -> list[str]:
+    """Switch the tools that the glob fits; what changed, as SERVER/TOOL."""
+    known = known_tools(config, server)
+    names = [name for name in known if fnmatchcase(name, glob) or fnmatchcase(known[name], glob)]
+    if not names:
+        raise no_such_tool(server, glob, known)
+    differing = [name for name in names if is_enabled(config, server, name) != enabled]
+    if differing:
+        store.set_tools_enabled(server, differing, enabled)
+    return [f"{server}/{name}" for name in differing]
+
+
+def known_tools(config: Config, server: str) -> dict[str, str]:
+    """Tools that the file names or a running gateway knows: own name -> exposed name, or the own one again."""
+    entry = config.servers.get(server)
+    known = {name: name for name in (entry.tools if entry else None) or {}}
+    with suppress(NoGatewayError, ControlError):
+        known |= {row["name"]: row["exposed_name"] or row["name"] for row in ask(LIST, {"server": server})}
+    return known
+
+
+def is_enabled(config: Config, server: str, tool: str) -> bool:
+    """What the file says of a tool, in so many words or by saying nothing."""
+    entry = config.servers.get(server)
+    if entry is None or entry.tools is None:
+        return True
+    said = entry.tools.get(tool)
+    return said.enabled if said else entry.new_tools == "enabled"
+
+
+def check_server(server: str, config: Config) -> None:
+    """Raise ServerNotFoundError for a server that the file does not have; one with a wrong entry counts."""
+    known = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
+    if server not in known:
+        error = ServerNotFoundError(server, known)
+        near = nearest(server, known)
+        error.hint = f"Did you mean {near}?" if near else error.hint
+        raise error
+
+
+def no_such_tool(server: str, glob: str, known: Collection[str]) -> MultiMcpError:
+    """The error for a glob that fits nothing, with what is nearest."""
+    error = ToolNotFoundError(glob, near_tools(glob, known))
+    error.title = f"No tool of {server} is named {glob}"
+    if not known:
+        error.hint = "Its tools are not known yet; start the gateway first: multi-mcp start"
+    elif not error.suggestions:
+        error.hint = f"See: multi-mcp list {server}"
+    return error
+
+
+def near_tools(glob: str, known: Collection[str]) -> list[str]:
+    """The one nearest to a glob's plain letters, if there is any."""
+    near = nearest("".join(letter for letter in glob if letter not in "*?[]"), known)
+    return [near] if near else []
+
+
+def tell_gateway() -> None:
+    """The change holds at once, and not only when the file is next looked at."""
+    with suppress(NoGatewayError):
+        ask(RELOAD)

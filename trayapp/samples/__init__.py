@@ -1,0 +1,4 @@
+"""MCP servers that come with multi-mcp, each a program of its own.
+
+Never here: imports of the rest of multi-mcp.
+"""

@@ -1,0 +1,127 @@
+"""A gateway process started from outside, and waited for: until it answers, until it is gone.
+
+Never here: which process a tray supervises, what one says to a gateway. The shim comes here: imports stay few.
+"""
+
+# pathlib costs the shim more than all of this
+# ruff: noqa: PTH100, PTH111
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+from trayapp.service.command import gateway_command
+
+TYPE_CHECKING = False  # as in typing, which costs as much
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+READY_TIMEOUT_S = 20.0  # a cold disk and a busy machine; usually it takes 0.3 s
+GONE_TIMEOUT_S = 15.0  # the stop ladder of a stubborn server takes 4 s, and many stop at once
+FIRST_PAUSE_S = 0.005
+LONGEST_PAUSE_S = 0.1
+LOG_LINES_SHOWN = 3
+LOG_TAIL_BYTES = 4096
+RUNS_ALREADY = 7  # the exit code of a gateway that found another one; that one will answer
+FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that no user wants to remove
+
+
+def start_detached(environ: Mapping[str, str], *, linger: bool) -> subprocess.Popen[bytes]:
+    """Start a gateway that outlives this process and its terminal. Raises OSError.
+
+    The home is taken from `environ`; a relative MULTI_MCP_HOME is resolved here, the gateway's folder is another.
+    """
+    env = dict(environ)
+    if env.get("MULTI_MCP_HOME"):
+        env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
+    flags = 0
+    if sys.platform == "win32":
+        flags = subprocess.CREATE_NO_WINDOW | subprocess.DETACHED_PROCESS
+    null = subprocess.DEVNULL
+    return subprocess.Popen(
+        gateway_command(linger=linger),
+        env=env,
+        cwd=FROM_ANYWHERE,
+        stdin=null,
+        stdout=null,
+        stderr=null,
+        start_new_session=True,
+        creationflags=flags,
+    )
+
+
+def await_ready(
+    run: str,
+    timeout_s: float = READY_TIMEOUT_S,
+    process: subprocess.Popen[bytes] | None = None,
+    log_file: Path | None = None,
+) -> None:
+    """Wait until a gateway answers in the runtime folder `run`.
+
+    Raises NoGatewayError, after `timeout_s` seconds or as soon as `process` died; `log_file` gives its last words.
+    """
+    from trayapp.model.errors import NoGatewayError
+    from trayapp.wire.control import connect
+    from trayapp.wire.endpoint import Hello
+
+    for _ in pauses(timeout_s):
+        try:
+            connect(run, Hello("control")).close()
+        except NoGatewayError:
+            code = process.poll() if process is not None else None
+            if code not in (None, RUNS_ALREADY):
+                raise _died(code, log_file) from None
+        else:
+            return
+    raise NoGatewayError(f"The gateway did not answer within {timeout_s:g} s")
+
+
+def await_gone(pid: int, timeout_s: float = GONE_TIMEOUT_S) -> bool:
+    """Wait until a process has ended; False when it still runs after `timeout_s` seconds."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return any(not is_alive(process) for _ in pauses(timeout_s))
+    except psutil.NoSuchProcess:
+        return True
+
+
+def is_alive(process: object) -> bool:
+    """Whether a psutil.Process still runs; one that waits only to be reaped does not."""
+    import psutil
+
+    assert isinstance(process, psutil.Process)
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def pauses(timeout_s: float) -> Iterator[None]:
+    """Come back at once, then after growing pauses, until `timeout_s` seconds have passed."""
+    end, pause = time.monotonic() + timeout_s, FIRST_PAUSE_S
+    yield
+    while time.monotonic() < end:
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE_S)
+        yield
+
+
+def _died(code: int | None, log_file: Path | None) -> Exception:
+    from trayapp.model.errors import NoGatewayError
+
+    said = " | ".join(_last_lines(log_file)) if log_file is not None else ""
+    return NoGatewayError(f"The gateway ended at its start (exit code {code}){': ' + said if said else ''}")
+
+
+def _last_lines(path: Path) -> list[str]:
+    try:
+        data = path.read_bytes()[-LOG_TAIL_BYTES:]
+    except OSError:
+        return []
+    return data.decode(errors="replace").splitlines()[-LOG_LINES_SHOWN:]

@@ -1,0 +1,54 @@
+"""The command lines of our own processes: the program itself, the gateway, the shim, the sample server.
+
+Never here: starting any of them. Imports stay few: the shim comes here to start a gateway.
+"""
+
+# pathlib costs the shim more than all of this
+# ruff: noqa: PTH100, PTH118, PTH120
+
+from __future__ import annotations
+
+import os
+import sys
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SAMPLE_VERB = "sample-server"  # how a frozen program, which has no interpreter to run a file, runs the sample server
+
+
+def is_frozen() -> bool:
+    """Whether this is a packaged program without an interpreter of its own."""
+    return bool(getattr(sys, "frozen", False))
+
+
+def own_command() -> list[str]:
+    """Program and first arguments that run multi-mcp, from any working folder.
+
+    By path and not by `-m`: that is 5 ms quicker, and takes no module out of the folder that it is started in.
+    """
+    return [sys.executable] if is_frozen() else [sys.executable, os.path.join(PACKAGE, "__main__.py")]
+
+
+def gateway_command(*, linger: bool) -> list[str]:
+    """Runs a gateway; with `linger` one that ends by itself some time after its last session."""
+    return [*own_command(), "start", *(["--linger"] if linger else [])]
+
+
+def shim_command() -> list[str]:
+    """What a client's configuration should hold, program first: absolute, and the same after every start.
+
+    The script that the installation put beside the interpreter where there is one: it is what people know.
+    """
+    script = os.path.join(os.path.dirname(sys.executable), "multi-mcp.exe" if os.name == "nt" else "multi-mcp")
+    if not is_frozen() and os.access(script, os.X_OK):
+        return [script, "stdio"]
+    return [*own_command(), "stdio"]
+
+
+def sample_file() -> str:
+    """Path of the sample server's program."""
+    return os.path.join(PACKAGE, "samples", "server.py")
+
+
+def sample_command() -> list[str]:
+    """Runs the bundled sample server. Without site and environment: it needs neither, and is up in half the time."""
+    return [sys.executable, SAMPLE_VERB] if is_frozen() else [sys.executable, "-I", "-S", sample_file()]
