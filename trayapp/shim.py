@@ -1,6 +1,7 @@
 """The stdio process that an AI tool starts: its stdin and stdout, joined to the gateway's local socket.
 
-Never here: asyncio, json, threads, anything that costs start-up time (DESIGN, decision 3).
+It outlives the gateway: see shim_ledger for what it then needs to know. Never here: asyncio, json, threads, anything
+that costs start-up time (DESIGN, decision 3).
 """
 
 import os
@@ -8,32 +9,35 @@ import select
 import sys
 import time
 
-from trayapp.wire.rundir import run_dir, socket_path
+from trayapp.wire.rundir import STOPPING, run_dir, socket_path
 
 CHUNK = 1 << 20  # bytes a read
 PIPE_HOLDS = 1 << 16  # bytes, unless told otherwise
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
+AWAIT_OTHERS_S = 0.7  # a crashed gateway is restarted by the tray, where there is one; after this we do it
+LOOK_MS = 1000  # how often a gateway that was stopped on purpose is looked for while the client wants nothing
 USAGE = "usage: multi-mcp stdio [--expose auto|tools|search] [--servers A,B] [--profile NAME]"
 OPTIONS = ("--expose", "--servers", "--profile")
 
 
 def main(argv: list[str]) -> int:
-    """Relay until either side ends. `argv` without the verb; the exit code."""
+    """Relay until the client ends. `argv` without the verb; the exit code."""
     options = parse(argv)
     if options is None:
         print(USAGE, file=sys.stderr)
         return 2
     if sys.platform == "win32":
-        from trayapp.shim_windows import relay_with_threads
+        from trayapp.shim_windows import run_shim
 
-        return relay_with_threads(greeting(options))
-    descriptor = open_gateway(greeting(options))
-    if descriptor < 0:
+        return run_shim(options)
+    shim = Shim(greeting(options), run_dir(os.environ))
+    if not shim.open_gateway():
+        print("multi-mcp: the gateway did not start\nSee what it says with: multi-mcp start", file=sys.stderr)
         return 4
     try:
-        relay(descriptor)
-    except KeyboardInterrupt:
-        return 130
+        shim.relay()
+    except (KeyboardInterrupt, BrokenPipeError):
+        return 0  # the client is gone
     return 0
 
 
@@ -51,7 +55,11 @@ def parse(argv: list[str]) -> dict[str, str] | None:
 
 def greeting(options: dict[str, str]) -> bytes:
     """The first line of the connection (wire/endpoint), written without the json module."""
-    members = {"kind": "session", "cwd": os.getcwd(), "pid": str(os.getpid()), **options}
+    try:
+        cwd = os.getcwd()
+    except OSError:
+        cwd = ""  # the folder was removed under us
+    members = {"kind": "session", "cwd": cwd, "pid": str(os.getpid()), **options}
     text = ",".join(f"{quoted(name)}:{quoted(value)}" for name, value in members.items())
     return f"multi-mcp/1 {{{text}}}\n".encode("utf-8", "replace")
 
@@ -62,61 +70,208 @@ def quoted(text: str) -> str:
     return '"' + "".join(c if c >= " " else f"\\u{ord(c):04x}" for c in text) + '"'
 
 
-def open_gateway(hello: bytes) -> int:
-    """File descriptor of a connection to the gateway, which is started when none runs; -1 when that failed."""
-    run = run_dir(os.environ)
-    sock = connect(run)
-    if sock < 0:
-        start_gateway()
-        deadline = time.monotonic() + START_PATIENCE_S
-        pause = 0.01
-        while sock < 0 and time.monotonic() < deadline:
+class Shim:
+    """One client's session. Only whole lines travel: neither side ever gets half a frame of a connection that broke."""
+
+    def __init__(self, hello: bytes, run: str) -> None:
+        self._hello = hello
+        self._run = run
+        self._gateway = -1  # descriptor; -1: none
+        self._from_client: list[bytes] = []  # the beginning of a line
+        self._from_gateway: list[bytes] = []
+        self._early: list[tuple[bool, bytes]] = []  # what passed before the ledger was loaded
+        self._ledger: Ledger | None = None
+        self._stopped = False  # on purpose: not started again before the client wants something
+        self._large = False
+        self._poll = select.poll()
+
+    # -- finding a gateway ---------------------------------------------------------------------------------------
+
+    def open_gateway(self, patience_s: float = START_PATIENCE_S) -> bool:
+        """Connect, starting a gateway when none runs; False when none could be had."""
+        if self._connect():
+            return True
+        from trayapp.service.child import start_detached
+
+        start_detached(dict(os.environ), linger=True)
+        reap_by_itself()
+        return self._connect_within(patience_s)
+
+    def _connect_within(self, seconds: float) -> bool:
+        deadline, pause = time.monotonic() + seconds, 0.005
+        while not self._connect():
+            if time.monotonic() > deadline:
+                return False
             time.sleep(pause)
             pause = min(pause * 1.5, 0.1)
-            sock = connect(run)
-    if sock < 0:
-        print("multi-mcp: the gateway did not start\nSee what it says with: multi-mcp start", file=sys.stderr)
-        return -1
-    write_all(sock, hello)
-    return sock
+        return True
+
+    def _connect(self) -> bool:
+        import _socket  # half of what `socket` costs
+
+        sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        try:
+            sock.connect(socket_path(self._run))
+            sock.send(self._hello)
+        except OSError:
+            sock.close()
+            return False
+        self._gateway = sock.detach()
+        self._stopped = False
+        self._poll.register(self._gateway, select.POLLIN)
+        return True
+
+    # -- relaying ------------------------------------------------------------------------------------------------
+
+    def relay(self) -> None:
+        """Until the client closes our stdin. Raises BrokenPipeError when it does not read any more."""
+        self._poll.register(0, select.POLLIN)
+        while True:
+            for source, _ in self._poll.poll(LOOK_MS if self._gateway < 0 else None):
+                if source == 0:
+                    data = os.read(0, CHUNK)
+                    if not data:
+                        return
+                    self._client_sent(data)
+                elif source == self._gateway:
+                    data = read_socket(source)
+                    if data:
+                        self._gateway_sent(data)
+                    else:
+                        self._gateway_lost()
+            if self._gateway < 0 and self._connect():
+                self._replay()
+
+    def _client_sent(self, data: bytes) -> None:
+        lines = whole_lines(self._from_client, data)
+        if lines:
+            self._forward(lines)
+
+    def _forward(self, lines: bytes) -> None:
+        if self._gateway < 0:
+            self._reopen()
+        if self._gateway < 0:
+            write_all(1, self._known().refusals(lines))
+            return
+        try:
+            write_all(self._gateway, lines)
+        except PartlyWritten as failure:
+            if failure.written:
+                self._note(True, lines)  # it may have been read, and begun: it is not sent again
+            self._gateway_lost()
+            if not failure.written:
+                self._forward(lines)
+            return
+        self._note(True, lines)
+
+    def _gateway_sent(self, data: bytes) -> None:
+        lines = whole_lines(self._from_gateway, data)
+        if not lines:
+            return
+        if lines.endswith(STOPPING):
+            self._stopped = True
+            lines = lines[: -len(STOPPING)]
+        if self._ledger is not None and self._ledger.swallows:
+            lines = self._ledger.without_swallowed(lines)
+        if len(lines) > PIPE_HOLDS and not self._large:
+            self._large = True
+            widen(1)
+        if lines:
+            write_all(1, lines)
+            self._note(False, lines)
+            self._known()
+
+    def _note(self, from_client: bool, lines: bytes) -> None:
+        if self._ledger is None:
+            self._early.append((from_client, lines))
+        elif from_client:
+            self._ledger.client_sent(lines)
+        else:
+            self._ledger.gateway_sent(lines)
+
+    def _known(self) -> "Ledger":
+        """The ledger, loaded once the first answer is out."""
+        if self._ledger is None:
+            from trayapp.shim_ledger import Ledger as Loaded
+
+            self._ledger = Loaded()
+            early, self._early = self._early, []
+            for from_client, lines in early:
+                self._note(from_client, lines)
+        return self._ledger
+
+    # -- the gateway is gone -------------------------------------------------------------------------------------
+
+    def _gateway_lost(self) -> None:
+        """Each call under way gets its one error; then a new gateway, at once unless it was stopped on purpose."""
+        if self._gateway >= 0:
+            self._poll.unregister(self._gateway)
+            os.close(self._gateway)
+            self._gateway = -1
+        self._from_gateway.clear()  # half an answer: its call gets the error
+        write_all(1, self._known().lost())
+        if not self._stopped:
+            self._reopen()
+
+    def _reopen(self) -> None:
+        if (not self._stopped and self._connect_within(AWAIT_OTHERS_S)) or self.open_gateway():
+            self._replay()
+
+    def _replay(self) -> None:
+        try:
+            write_all(self._gateway, self._known().replay())
+        except PartlyWritten:
+            self._gateway_lost()
 
 
-def connect(run: str) -> int:
-    """A connected, blocking socket's descriptor, or -1."""
-    import _socket  # half of what `socket` costs
+class PartlyWritten(OSError):
+    """The other end went away after `written` bytes."""
 
-    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    def __init__(self, written: int) -> None:
+        super().__init__("the other end went away")
+        self.written = written
+
+
+def reap_by_itself() -> None:
+    """Let no zombie of a gateway hang on us. Not before it was started: it would inherit this."""
+    import signal
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+def whole_lines(rest: list[bytes], data: bytes) -> bytes:
+    """All that is complete of `rest` and `data`; the beginning of the next line is left in `rest`."""
+    end = data.rfind(b"\n") + 1
+    if not end:
+        rest.append(data)
+        return b""
+    whole = data if end == len(data) else data[:end]
+    if rest:
+        whole = b"".join((*rest, whole))
+        rest.clear()
+    if end < len(data):
+        rest.append(data[end:])
+    return whole
+
+
+def read_socket(descriptor: int) -> bytes:
+    """What came; nothing when the other end is gone, whatever way."""
     try:
-        sock.connect(socket_path(run))
+        return os.read(descriptor, CHUNK)
     except OSError:
-        sock.close()
-        return -1
-    return sock.detach()
+        return b""
 
 
-def start_gateway() -> None:
-    """Start a gateway of its own, detached: it outlives this shim and ends by itself when nobody needs it."""
-    from trayapp.service.child import start_detached
-
-    start_detached(dict(os.environ), linger=True)
-
-
-def relay(gateway: int) -> None:
-    """Copy stdin to the gateway and the gateway to stdout until one of them ends."""
-    poll = select.poll()
-    poll.register(0, select.POLLIN)
-    poll.register(gateway, select.POLLIN)
-    target = {0: gateway, gateway: 1}
-    large = False
-    while True:
-        for source, _ in poll.poll():
-            data = os.read(source, CHUNK)
-            if not data:
-                return
-            if len(data) > PIPE_HOLDS and not large:
-                large = True
-                widen(1)
-            write_all(target[source], data)
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write everything, waiting where the other side is slow. Raises PartlyWritten, for our stdout BrokenPipeError."""
+    written = 0
+    try:
+        while written < len(data):
+            written += os.write(descriptor, memoryview(data)[written:] if written else data)
+    except OSError:
+        if descriptor == 1:
+            raise BrokenPipeError from None
+        raise PartlyWritten(written) from None
 
 
 def widen(descriptor: int) -> None:
@@ -131,8 +286,6 @@ def widen(descriptor: int) -> None:
         return  # a file, a socket, or the user's quota for pipes: it works as it is
 
 
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write everything; waits where the other side is slow."""
-    written = os.write(descriptor, data)
-    while written < len(data):
-        written += os.write(descriptor, memoryview(data)[written:])
+TYPE_CHECKING = False  # typing costs 5 ms
+if TYPE_CHECKING:
+    from trayapp.shim_ledger import Ledger

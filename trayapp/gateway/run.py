@@ -34,7 +34,7 @@ from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import Problem
 from trayapp.wire.endpoint import GatewayLock, Hello, Link, listen
 from trayapp.wire.frames import FrameDispatcher
-from trayapp.wire.rundir import run_dir
+from trayapp.wire.rundir import STOPPING, run_dir
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +98,7 @@ class _Process:
             listener.close()
             await gateway.pool.stop()
             for link in list(self._links):
+                link.write(STOPPING)
                 link.close()
             await anyio.sleep(0)
             tasks.cancel_scope.cancel()

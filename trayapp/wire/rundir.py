@@ -6,6 +6,8 @@ Never here: imports beyond os and sys (the shim pays for each), opening anything
 import os
 import sys
 
+# A gateway's last word to each session when it is stopped on purpose: the shim then does not start another at once.
+STOPPING = b'{"jsonrpc":"2.0","method":"notifications/multi-mcp/stopping"}\n'
 SOCKET_PATH_LIMIT = 100  # bytes; sun_path holds 104 on macOS and 108 on Linux, its end included
 
 
