@@ -56,10 +56,14 @@ def _merge_all(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: s
     servers = _servers(editor)
     refused: dict[str, str] = {}
     for name, tools in found.items():
-        if name in servers:
-            _merge_server(editor, servers[name], tools)
-        else:
+        if name not in servers:
             refused[name] = f"{name} is not in {file}"
+            continue
+        try:
+            with editor.all_or_nothing():
+                _merge_server(editor, servers[name], tools)
+        except EditRefusedError as error:
+            refused[name] = str(error)
     return Merged(editor.finish(), refused)
 
 

@@ -6,6 +6,7 @@ Never here: changing the text.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 from trayapp.config.nodes import Mapping, Node, Scalar, Sequence
 
@@ -20,6 +21,7 @@ class Layout:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self._starts = [0, *(found.end() for found in _BREAK.finditer(text))]
         found = _BREAK.search(text)
         self._newline = found[0] if found and found[0] in ("\n", "\r\n", "\r") else "\n"
 
@@ -35,10 +37,7 @@ class Layout:
 
     def line_start(self, at: int) -> int:
         """Where the line of `at` begins."""
-        start = at
-        while start > 0 and not _BREAK.match(self.text[start - 1]):
-            start -= 1
-        return start
+        return self._starts[bisect_right(self._starts, at) - 1]
 
     def next_line(self, end: int) -> int | None:
         """The start of the line after the one that ends at `end`, None at the end of the text."""

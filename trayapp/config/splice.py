@@ -5,7 +5,9 @@ Never here: what keys mean, files. What cannot be changed safely is refused, nev
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -142,6 +144,17 @@ class Editor:
         else:
             self._note(start, end if following is None else following, "")
         self._expected = drop(self._expected, slot.path)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Forget the changes noted inside when one of them is refused."""
+        count, expected = len(self._splices), self._expected
+        try:
+            yield
+        except EditRefusedError:
+            del self._splices[count:]
+            self._expected = expected
+            raise
 
     def finish(self) -> str:
         """The new text; raises EditRefusedError when it does not say exactly what was wanted."""

@@ -1,0 +1,275 @@
+"""servers.yaml on the disk: nothing lost, nothing half written."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trayapp.config.files import storage_error
+from trayapp.config.parse import parse
+from trayapp.config.problems import Unparsable
+from trayapp.config.sample import sample_text
+from trayapp.config.splice import EditRefusedError
+from trayapp.config.store import Loaded, Store, signature
+from trayapp.config.text import MAX_BYTES
+from trayapp.model.errors import FileChangedError, StorageError
+from trayapp.model.servers import ToolSwitch
+
+TEXT = "# mine\r\nservers:\r\n  s: {command: 'x'}   # é\r\n"
+posix_only = pytest.mark.skipif(os.name == "nt", reason="modes and links as on POSIX")
+not_root = pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "servers.yaml"
+    file.write_bytes(TEXT.encode())
+    return file
+
+
+def only_file_in(folder: Path) -> str:
+    (file,) = folder.iterdir()
+    return file.name
+
+
+@pytest.mark.requirement("file-comments-kept")
+def test_an_edit_keeps_every_other_byte(path: Path) -> None:  # merge-13
+    assert Store(path).set_server_enabled("s", False)
+    assert path.read_bytes() == TEXT.replace("'x'}", "'x', disabled: true}").encode()
+    assert only_file_in(path.parent) == "servers.yaml"
+
+
+def test_an_edit_that_changes_nothing_writes_nothing(path: Path) -> None:
+    before = signature(path)
+    assert not Store(path).set_server_enabled("s", True)
+    assert Store(path).merge_tools({"s": {}, "other": {"a": ToolSwitch()}}) == {"other": "other is not in servers.yaml"}
+    assert signature(path) == before
+
+
+def test_every_edit_is_there(path: Path) -> None:
+    store = Store(path)
+    assert store.merge_tools({"s": {"a": ToolSwitch(), "b": ToolSwitch()}}) == {}
+    assert store.set_tools_enabled("s", ["a"], False)
+    assert store.add_server("t", {"url": "https://x/"})
+    assert store.set_setting("expose", "search")
+    config = parse(store.read().text, "servers.yaml")
+    assert config.problems == ()
+    assert config.servers["s"].tools == {"a": ToolSwitch(False), "b": ToolSwitch()}
+    assert config.servers["t"].url == "https://x/"
+    assert config.settings.expose == "search"
+    assert store.remove_server("t")
+    assert "t" not in parse(store.read().text, "f").servers
+
+
+@pytest.mark.requirement("file-changed-refused")
+def test_a_write_is_refused_when_the_file_changed_since_it_was_read(path: Path) -> None:
+    store = Store(path)
+    seen = store.read()
+    path.write_bytes(b"servers: {}\n")
+    with pytest.raises(FileChangedError):
+        store.write("mine", seen)
+    path.unlink()
+    with pytest.raises(FileChangedError):
+        store.write("mine", seen)
+    path.write_bytes(b"")
+    with pytest.raises(FileChangedError):
+        store.write("mine", Loaded("", ""))
+    assert path.read_bytes() == b""
+    assert only_file_in(path.parent) == "servers.yaml"
+
+
+def test_an_edit_starts_again_when_somebody_saved_in_between(path: Path) -> None:
+    saves = iter([b"servers: {s: {command: y}}\n", b"servers: {s: {command: z}}\n"])
+
+    def change(text: str) -> str:
+        save = next(saves, None)
+        if save:
+            path.write_bytes(save)
+        return text + "# edited\n"
+
+    assert Store(path).edit(change)
+    assert path.read_bytes() == b"servers: {s: {command: z}}\n# edited\n"
+
+
+def test_an_edit_gives_up_against_an_editor_that_never_rests(path: Path) -> None:
+    saved = 0
+
+    def change(text: str) -> str:
+        nonlocal saved
+        saved += 1
+        path.write_text(f"# save {saved}\n")
+        return text + "x: 1\n"
+
+    with pytest.raises(FileChangedError):
+        Store(path).edit(change, attempts=3)
+    assert path.read_text() == "# save 3\n"
+    assert only_file_in(path.parent) == "servers.yaml"
+
+
+def test_a_file_that_cannot_be_read_is_left_alone(path: Path) -> None:  # merge-11, config-32
+    path.write_bytes(b"servers: [\n")
+    with pytest.raises(Unparsable) as caught:
+        Store(path).set_server_enabled("s", False)
+    assert caught.value.problem.file == "servers.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(Unparsable, match="UTF-8"):
+        Store(path).add_server("t", {"command": "x"})
+    path.write_bytes(b"#" * (MAX_BYTES + 1))
+    with pytest.raises(Unparsable, match="10 MB"):
+        Store(path).read()
+    assert path.stat().st_size == MAX_BYTES + 1
+
+
+def test_an_edit_that_is_refused_leaves_the_file_alone(path: Path) -> None:
+    path.write_bytes(b"servers:\n  a: &a {command: x}\n  s: *a\n")
+    with pytest.raises(EditRefusedError):
+        Store(path).set_server_enabled("s", False)
+    assert path.read_bytes() == b"servers:\n  a: &a {command: x}\n  s: *a\n"
+
+
+# --- the first file
+
+
+@pytest.mark.requirement("file-first-run")
+def test_a_missing_file_is_made_from_the_first_text(tmp_path: Path) -> None:
+    store = Store(tmp_path / "a" / "b" / "servers.yaml", lambda: sample_text([sys.executable, "-m", "x"]))
+    assert store.read() == Loaded("", "")
+    assert store.signature() is None
+    assert store.create()
+    assert not store.create()
+    assert parse(store.read().text, "f").servers["sample"].command == sys.executable
+    assert store.signature() is not None
+
+
+def test_the_first_edit_makes_the_file_too(tmp_path: Path) -> None:
+    store = Store(tmp_path / "servers.yaml", lambda: sample_text(["x"]))
+    assert store.set_server_enabled("sample", False)
+    assert parse(store.read().text, "f").servers["sample"].disabled
+    bare = Store(tmp_path / "bare.yaml")
+    assert bare.add_server("s", {"command": "x"})
+    assert bare.read().text == "servers:\n  s:\n    command: x\n"
+
+
+@posix_only
+def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "servers.yaml"
+    Store(path).add_server("s", {"command": "x"})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+# --- the file system
+
+
+@posix_only
+@pytest.mark.requirement("file-atomic-write")
+def test_the_mode_of_a_file_is_kept(path: Path) -> None:
+    path.chmod(0o640)
+    Store(path).set_server_enabled("s", False)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@posix_only
+def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, path: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    target = path.rename(tmp_path / "dotfiles" / "mine.yaml")
+    path.symlink_to(tmp_path / "dotfiles" / "mine.yaml")
+    before = signature(path)
+    Store(path).set_server_enabled("s", False)
+    assert path.is_symlink()
+    assert b"disabled" in target.read_bytes()
+    assert signature(path) != before
+
+
+@posix_only
+def test_a_link_that_leads_nowhere_gets_its_target(tmp_path: Path) -> None:
+    link = tmp_path / "servers.yaml"
+    link.symlink_to(tmp_path / "away" / "x.yaml")
+    Store(link).add_server("s", {"command": "x"})
+    assert link.is_symlink()
+    assert (tmp_path / "away" / "x.yaml").exists()
+
+
+def nowhere(folder: Path) -> Path:
+    (folder / "file").write_bytes(b"")
+    return folder / "file" / "servers.yaml"
+
+
+def in_the_way(folder: Path) -> Path:
+    (folder / "servers.yaml").mkdir()
+    return folder / "servers.yaml"
+
+
+def loop(folder: Path) -> Path:
+    (folder / "servers.yaml").symlink_to(folder / "servers.yaml")
+    return folder / "servers.yaml"
+
+
+def pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "servers.yaml")
+    return folder / "servers.yaml"
+
+
+@posix_only
+@pytest.mark.parametrize("make", [nowhere, in_the_way, loop, pipe])
+def test_what_stands_in_the_way_is_named(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    path = make(tmp_path)
+    with pytest.raises(StorageError) as caught:
+        Store(path).add_server("s", {"command": "x"})
+    assert caught.value.hint
+    with pytest.raises(StorageError):
+        Store(path).write("x", Loaded("", ""))
+
+
+@not_root
+def test_a_read_only_folder_or_file_is_a_clear_error(path: Path) -> None:
+    path.parent.chmod(0o500)
+    try:
+        with pytest.raises(StorageError, match="permission"):
+            Store(path).set_server_enabled("s", False)
+    finally:
+        path.parent.chmod(0o700)
+    path.chmod(0o400)
+    with pytest.raises(StorageError, match="permission"):
+        Store(path).set_server_enabled("s", False)
+    assert path.read_bytes() == TEXT.encode()
+
+
+@posix_only
+@pytest.mark.requirement("fault-disk-full")
+def test_a_full_disk_leaves_the_old_file_whole(path: Path) -> None:
+    import resource
+    import signal
+
+    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))  # no file over 8 bytes: a write stops in the middle
+    try:
+        with pytest.raises(StorageError, match="cannot be written"):
+            Store(path).set_server_enabled("s", False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, old)
+    assert path.read_bytes() == TEXT.encode()
+    assert only_file_in(path.parent) == "servers.yaml"
+
+
+@pytest.mark.parametrize(("number", "word"), [(28, "full"), (30, "read-only"), (13, "permissions")])
+def test_errors_of_the_system_say_what_to_do(number: int, word: str) -> None:
+    error = storage_error(OSError(number, "x"), Path("servers.yaml"), "written")
+    assert word in str(error)
+    assert "servers.yaml cannot be written" in error.title
+
+
+def test_a_text_that_no_file_can_hold_is_refused(path: Path) -> None:
+    store = Store(path)
+    with pytest.raises(EditRefusedError):
+        store.add_server("s2", {"command": "\ud800"})
+    with pytest.raises(StorageError):
+        store.write("\ud800", store.read())
+    assert path.read_bytes() == TEXT.encode()
