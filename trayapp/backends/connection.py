@@ -212,6 +212,7 @@ class Connection:
     async def close(self) -> None:
         """End the connection, process included, and wait until it is gone."""
         if self.state in (State.CONNECTING, State.CONNECTED):
+            self.live = None  # at once: no call may be sent into a connection that is being closed
             self._apply(Event.CLOSE)
             self._closing.set()
         elif self.state in (State.FAILED, State.NEEDS_AUTH):

@@ -16,7 +16,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import IO, Any
 
 import anyio
+import anyio.to_thread
 
+from trayapp.backends.keeper import Keeper
 from trayapp.backends.launch import StdioLaunch
 from trayapp.model.errors import ConnectFailedError
 
@@ -139,21 +141,24 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
 @asynccontextmanager
 async def running(
-    launch: StdioLaunch, on_stdout: Callable[[bytes], None], stderr: StderrTail
+    launch: StdioLaunch, on_stdout: Callable[[bytes], None], stderr: StderrTail, keeper: Keeper
 ) -> AsyncIterator[ServerProcess]:
     """Spawn, yield, and stop with every descendant, whatever happens inside. Raises ConnectFailedError."""
     process = ServerProcess(on_stdout, stderr)
     # Shielded: a cancellation between fork and the `try` below would leave a process that nobody stops.
     with anyio.CancelScope(shield=True):
-        await _spawn(launch, process)
+        marks = keeper.environment()
+        await _spawn(launch, process, {**launch.env, **marks})
+        keeper.adopt(process.pid, marks)
     try:
         yield process
     finally:
         with anyio.CancelScope(shield=True):
             await process.stop()
+            await anyio.to_thread.run_sync(keeper.finish, process.pid)
 
 
-async def _spawn(launch: StdioLaunch, process: ServerProcess) -> None:
+async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str]) -> None:
     options: dict[str, Any] = {"start_new_session": True}
     if _WINDOWS:
         no_window = 0x08000000  # CREATE_NO_WINDOW; with CREATE_NEW_PROCESS_GROUP for CTRL_BREAK
@@ -166,7 +171,7 @@ async def _spawn(launch: StdioLaunch, process: ServerProcess) -> None:
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
-            env=launch.env,
+            env=env,
             cwd=launch.cwd,
             **options,
         )

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import anyio
 
+from trayapp.backends.keeper import Keeper, NoKeeper
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch
 from trayapp.backends.processes import StderrTail, running
 from trayapp.model.errors import MultiMcpError
@@ -60,10 +61,12 @@ Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContext
 
 
 @asynccontextmanager
-async def open_transport(launch: Launch, inbound: Inbound, stderr: Callable[[bytes], None]) -> AsyncIterator[Transport]:
+async def open_transport(
+    launch: Launch, inbound: Inbound, stderr: Callable[[bytes], None], *, keeper: Keeper | None = None
+) -> AsyncIterator[Transport]:
     """Open the way that `launch` names. Raises ConnectFailedError."""
     if isinstance(launch, StdioLaunch):
-        way = _stdio(launch, inbound, stderr)
+        way = _stdio(launch, inbound, stderr, keeper or NoKeeper())
     else:
         # 0.6 s of imports: in a thread, so that everybody else is served meanwhile (DESIGN, decision 2).
         http = await anyio.to_thread.run_sync(importlib.import_module, "trayapp.backends.http")
@@ -97,7 +100,9 @@ def ways(launch: Launch) -> tuple[Launch, ...]:
 
 
 @asynccontextmanager
-async def _stdio(launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None]) -> AsyncIterator[Transport]:
+async def _stdio(
+    launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None], keeper: Keeper
+) -> AsyncIterator[Transport]:
     async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
         return await inbound.on_request(method, params)
 
@@ -110,7 +115,7 @@ async def _stdio(launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes]
 
     tail = StderrTail(stderr)
     dispatcher: FrameDispatcher = FrameDispatcher(lambda data: process.write(data), on_junk=_to_stderr_log(stderr))
-    async with running(launch, lambda data: dispatcher.feed(data), tail) as process, anyio.create_task_group() as tasks:
+    async with running(launch, lambda data: dispatcher.feed(data), tail, keeper) as process, anyio.create_task_group() as tasks:
         await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
         tasks.start_soon(_close_with_obituary, process, dispatcher)
         try:

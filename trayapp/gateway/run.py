@@ -18,6 +18,7 @@ import anyio.abc
 
 from trayapp import __version__
 from trayapp.backends.clock import SystemClock
+from trayapp.backends.keeper import make_keeper, reap_leftovers
 from trayapp.backends.transports import open_transport
 from trayapp.config.parse import parse
 from trayapp.config.paths import Paths, find_paths
@@ -71,6 +72,7 @@ class _Process:
         self._run = run
         self._store = Store(paths.config_file, first_text=lambda: sample_text(sample))
         self._links: set[Link] = set()
+        self._keeper = make_keeper(run)
         self._seen: object = None
         self._emptied = False
         self._reading = anyio.Lock()
@@ -86,6 +88,7 @@ class _Process:
             tasks.start_soon(gateway.keep_telling)
             tasks.start_soon(gateway.offers.keep_writing)
             tasks.start_soon(self._watch_file)
+            tasks.start_soon(anyio.to_thread.run_sync, reap_leftovers, self._run)
             if linger:
                 tasks.start_soon(self._linger)
             self._stop_on_signals(gateway)
@@ -97,6 +100,7 @@ class _Process:
             await gateway.offers.written()
             listener.close()
             await gateway.pool.stop()
+            self._keeper.close()
             for link in list(self._links):
                 link.write(STOPPING)
                 link.close()
@@ -108,7 +112,7 @@ class _Process:
             clock=SystemClock(),
             environ=self._environ,
             keyring=lambda name: None,
-            open=open_transport,
+            open=partial(open_transport, keeper=self._keeper),
             stderr=StderrFiles(self._paths.log_dir / "servers").sink,
             cache_dir=self._paths.cache_dir,
             write_switches=self._write_switches,

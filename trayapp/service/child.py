@@ -35,7 +35,7 @@ def start_detached(environ: Mapping[str, str], *, linger: bool) -> subprocess.Po
 
     The home is taken from `environ`; a relative MULTI_MCP_HOME is resolved here, the gateway's folder is another.
     """
-    env = dict(environ)
+    env = {name: value for name, value in environ.items() if name != "MULTI_MCP_BACKEND"}  # nobody's descendant
     if env.get("MULTI_MCP_HOME"):
         env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
     flags = 0

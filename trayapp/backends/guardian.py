@@ -1,0 +1,160 @@
+"""Which processes belong to a server, and ending them: for a stop, for a start after a crash, and as a program of its own.
+
+As a program (`python -I -S guardian.py REGISTRY`) it outlives a killed gateway by seconds and ends what that left behind.
+Standard library's smallest parts only, nothing of ours: the program must stay small. Never here: Windows (job objects).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+GRACE_S = 2.0  # as in the stop ladder: after stdin closed, and again after SIGTERM
+POLL_S = 0.1
+ORDERLY = b"end\n"  # what a gateway writes that has stopped its servers itself
+MARK = "MULTI_MCP_BACKEND"  # environment variable of every server process; descendants inherit it
+
+Identity = tuple[int, str]  # process id and start time: a reused id has another start time
+Kin = tuple[Identity, str]  # a server's first process, and the mark of all that descends from it
+
+
+def start_time(pid: int) -> str:
+    """When the process started, in the system's own terms; "" when there is none (a zombie counts as none)."""
+    if sys.platform == "linux":
+        fields = _stat(pid)
+        return "" if fields is None or fields[0] in ("Z", "X") else fields[19]
+    import subprocess
+
+    shown = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    state, _, started = shown.stdout.strip().partition(" ")
+    return "" if state.startswith("Z") else started.strip()
+
+
+def alive(identity: Identity) -> bool:
+    """Whether that very process still runs."""
+    pid, started = identity
+    return bool(started) and start_time(pid) == started
+
+
+def family(leader: Identity, mark: str) -> list[Identity]:
+    """Every living process of the session that `leader` leads, and every one that carries `mark` in its environment.
+
+    Once the leader is gone its number may be somebody else's: then only the mark counts.
+    """
+    session = str(leader[0]) if alive(leader) else ""
+    if sys.platform != "linux":
+        return _family_by_ps(leader[0]) if session else []
+    found = []
+    for name in os.listdir("/proc"):  # noqa: PTH208 (pathlib would be most of this program)
+        if not name.isdecimal() or int(name) == os.getpid():
+            continue
+        fields = _stat(int(name))
+        if fields is None or fields[0] in ("Z", "X"):
+            continue
+        if fields[3] == session or (mark and _carries(int(name), mark)):
+            found.append((int(name), fields[19]))
+    return found
+
+
+def send(identities: list[Identity], number: int) -> None:
+    """Signal each that is still the same process."""
+    for pid, started in identities:
+        if start_time(pid) == started:
+            try:
+                os.kill(pid, number)
+            except OSError:
+                continue  # gone, or not ours
+
+
+def reap(registry: str) -> None:
+    """End all that a registry names, with all descendants, and remove the registry. Takes up to 5 s."""
+    end(read_registry(registry), GRACE_S)
+    try:
+        os.unlink(registry)  # noqa: PTH108
+    except OSError:
+        return
+
+
+def end(leaders: list[Kin], patience_s: float) -> None:
+    """Wait `patience_s` for each to end by itself, then SIGTERM to all that is left of them, 2 s, SIGKILL."""
+    members = _members(leaders)
+    _wait_until_none_alive(members, patience_s)
+    for number, seconds in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 1.0)):
+        members = [member for member in {*members, *_members(leaders)} if alive(member)]
+        if not members:
+            return
+        send(members, number)
+        _wait_until_none_alive(members, seconds)
+
+
+def _members(leaders: list[Kin]) -> list[Identity]:
+    return [member for leader, mark in leaders for member in family(leader, mark)]
+
+
+def read_registry(path: str) -> list[Kin]:
+    """The ((process id, start time), mark) of each line; lines that cannot be read are left out."""
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            rows = [line.rstrip("\n").split("\t") for line in file]
+    except OSError:
+        return []
+    return [((int(row[0]), row[1]), row[2]) for row in rows if len(row) >= 3 and row[0].isdecimal()]
+
+
+def _wait_until_none_alive(identities: list[Identity], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and any(alive(identity) for identity in identities):
+        time.sleep(POLL_S)
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat from the third on: state, ppid, pgrp, session, ...; the start time is [19]."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _carries(pid: int, mark: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+            return f"{MARK}={mark}".encode() in file.read().split(b"\0")
+    except OSError:
+        return False  # another user's
+
+
+def _family_by_ps(leader: int) -> list[Identity]:
+    """Where there is no /proc: the members of the leader's session or group, and all of their descendants."""
+    import subprocess
+
+    listing = subprocess.run(["ps", "-axo", "pid=,ppid=,pgid=,sess="], capture_output=True, text=True, check=False).stdout
+    rows = [line.split() for line in listing.splitlines()]
+    members = {int(row[0]) for row in rows if len(row) == 4 and str(leader) in (row[0], row[2], row[3])}
+    grew = True
+    while grew:
+        children = {int(row[0]) for row in rows if len(row) == 4 and int(row[1]) in members} - members
+        members |= children
+        grew = bool(children)
+    members.discard(os.getpid())
+    return [(pid, started) for pid in sorted(members) if (started := start_time(pid))]
+
+
+def main(registry: str) -> None:
+    """Wait until the gateway at the other end of stdin is gone; unless it went in order, end what it left."""
+    if os.fork():
+        os._exit(0)  # nobody's child: the gateway need not wait for us, nor its children be counted with us
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    last = b""
+    while data := os.read(0, 4096):
+        last = (last + data)[-len(ORDERLY) :]
+    if last != ORDERLY:
+        reap(registry)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
