@@ -613,8 +613,8 @@ def test_a_removed_server_leaves_the_others_as_they_were(text: str, data: st.Dat
 
 PIECES = [
     "servers:", "s:", "tools:", "command: x", "disabled: true", "enabled:", " a:", "{", "}", "[", "]", ",", "\n",
-    "\n  ", "\n    ", "\n      ", " ", "# c", "&a ", "*a", "<<: ", "'", '"', "|", ">", "- ", "? ", ": ", "null", "!!str ",
-    "---\n", "\n...\n", "\r\n", "\ufeff", "é", "settings:",
+    "\n  ", "\n    ", "\n      ", " ", "# c", "&a ", "*a", "<<: ", "'", '"', "|", ">", "- ", "? ", ": ", "null",
+    "!!str ", "---\n", "\n...\n", "\r\n", "\ufeff", "é", "settings:",
 ]  # fmt: skip
 
 
