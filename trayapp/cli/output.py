@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 GAP = "  "
+COLUMN_KEPT = 40  # columns that every cell but the last may have on a narrow terminal
 
 Row = Sequence[str]
 
@@ -30,11 +31,10 @@ class Table:
 
     def lines(self) -> list[str]:
         """Plain text in aligned columns."""
-        rows = [self.headers, *self.rows]
-        widths = [max(width(row[column]) for row in rows) for column in range(len(self.headers))]
+        widths = self._widths()
         return [
             GAP.join(cell + " " * (widths[column] - width(cell)) for column, cell in enumerate(row)).rstrip()
-            for row in rows
+            for row in (self.headers, *self.rows)
         ]
 
     def rich(self) -> RichTable:
@@ -43,12 +43,15 @@ class Table:
         from rich.text import Text
 
         table = RichTable(box=None, pad_edge=False, padding=(0, len(GAP), 0, 0), header_style="bold")
-        for header in self.headers:
-            last = header is self.headers[-1]
-            table.add_column(header, no_wrap=True, overflow="ellipsis", min_width=None if last else min(len(header), 8))
+        *widths, _ = self._widths()
+        for header, columns in zip(self.headers, [*widths, 0], strict=True):  # the last one gives way
+            table.add_column(header, no_wrap=True, overflow="ellipsis", min_width=min(columns, COLUMN_KEPT) or None)
         for row in self.rows:
             table.add_row(*(Text(cell, style=self.styles.get(cell, "")) for cell in row))
         return table
+
+    def _widths(self) -> list[int]:
+        return [max(map(width, cells)) for cells in zip(self.headers, *self.rows, strict=True)]
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -75,6 +75,12 @@ def place(problem: dict[str, Any]) -> str:
     return f"{file}{server}: " if server and server not in problem["message"] else file
 
 
+def failure(server: dict[str, Any]) -> str:
+    """`NAME: why; what to do` for a server with an error; the same as long as the error is."""
+    error = server["error"]
+    return one_line("; ".join(part for part in (f"{server['name']}: {error['title']}", error["hint"]) if part))
+
+
 def lines(snapshot: Snapshot) -> list[str]:
     """All of it as plain text."""
     servers = table(snapshot).lines() if snapshot["servers"] else ["No servers yet: multi-mcp edit"]

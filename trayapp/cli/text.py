@@ -18,7 +18,7 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]?",  # the short ones
     re.DOTALL,
 )
-# What draws nothing and yet does something: other controls, bidirectional overrides, invisible tags; and halves of pairs
+# What draws nothing and yet does something: other controls, bidirectional overrides, invisible tags
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )

@@ -67,5 +67,5 @@ def _ready_line(snapshot: dict[str, Any]) -> str:
 
 
 def _troubles(snapshot: dict[str, Any]) -> list[str]:
-    failed = [f"{row[0]}: {row[4]}" for row in view.table(snapshot).rows if row[1] in ("failed", "needs sign-in")]
-    return failed + view.problem_lines(snapshot)[1:]
+    failed = [server for server in snapshot["servers"] if server["error"] is not None]
+    return [view.failure(server) for server in failed] + view.problem_lines(snapshot)[1:]

@@ -1,0 +1,135 @@
+"""Runs the real program as a person does, and a small real control server in the gateway's place.
+
+Never here: tests. `FakeGateway` speaks wire/control on the real socket; what it answers is up to the test.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import anyio.abc
+
+from trayapp.gateway.errors import to_rpc
+from trayapp.model.errors import MultiMcpError
+from trayapp.service.command import own_command
+from trayapp.wire import control
+from trayapp.wire.endpoint import Hello, Link, listen
+from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
+from trayapp.wire.rundir import run_dir
+
+RUN_TIMEOUT_S = 50.0
+PROGRAM = own_command()
+
+Answer = Any  # a JSON value, an error to answer with, or a function of the params that gives one of these
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """This process's environment with that home, and nothing that would open windows or colour texts."""
+    dropped = ("DISPLAY", "WAYLAND_DISPLAY", "EDITOR", "VISUAL", "FORCE_COLOR", "NO_COLOR", "PYTHONWARNINGS")
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    return kept | {"MULTI_MCP_HOME": str(home), "PYTHONIOENCODING": "utf-8"} | more
+
+
+def run_cli(
+    home: Path, *argv: str, stdin: str = "", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`multi-mcp ARGV...` to its end, in a working folder that has nothing to do with it."""
+    return subprocess.run(
+        [*PROGRAM, *argv],
+        cwd=home,
+        env=dict(env or environment(home)),
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=RUN_TIMEOUT_S,
+        check=False,
+    )
+
+
+def start_cli(home: Path, *argv: str) -> subprocess.Popen[str]:
+    """`multi-mcp ARGV...`, running, with pipes in unbuffered text mode."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [*PROGRAM, *argv],
+        cwd=home,
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        encoding="utf-8",
+    )
+
+
+class FakeGateway:
+    """A control server in a thread. `answers` by method; `requests` is what was asked, in order."""
+
+    def __init__(self, home: Path, answers: Mapping[str, Answer], snapshots: tuple[dict[str, Any], ...] = ()) -> None:
+        self._run = run_dir({"MULTI_MCP_HOME": str(home)})
+        self._answers = dict(answers)
+        self._snapshots = snapshots
+        self._ready = threading.Event()
+        self._end: Callable[[], None] = lambda: None
+        self._thread = threading.Thread(target=lambda: anyio.run(self._serve), name="fake gateway")
+        self._tasks: anyio.abc.TaskGroup
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+        self._thread.join()
+
+    async def _serve(self) -> None:
+        listener = await listen(self._run, self._accept, "0.0.0")
+        ended, portal = anyio.Event(), anyio.from_thread.BlockingPortal()
+        async with portal, anyio.create_task_group() as self._tasks:
+            self._end = lambda: portal.call(ended.set)
+            self._ready.set()
+            await ended.wait()
+            listener.close()
+            self._tasks.cancel_scope.cancel()
+
+    def _accept(self, hello: Hello, link: Link) -> FrameDispatcher:
+        dispatcher = FrameDispatcher(link.write)
+        self._tasks.start_soon(self._hold, dispatcher, link)
+        return dispatcher
+
+    async def _hold(self, dispatcher: FrameDispatcher, link: Link) -> None:
+        try:
+            await dispatcher.run(self._on_request, self._on_notification)
+        finally:
+            link.close()
+
+    async def _on_request(self, context: RequestContext, method: str, params: Params) -> Any:
+        self.requests.append((method, dict(params or {})))
+        if method == control.WATCH:
+            self._tasks.start_soon(self._send_snapshots, context.dispatcher)
+            return {}
+        if method not in self._answers:
+            raise RpcError(METHOD_NOT_FOUND, f"the test gave no answer to {method}")
+        answer = self._answers[method]
+        answer = answer(dict(params or {})) if callable(answer) else answer
+        if isinstance(answer, MultiMcpError):
+            rpc = to_rpc(answer)
+            raise RpcError(rpc.code, answer.title, rpc.data)
+        return answer
+
+    async def _send_snapshots(self, dispatcher: FrameDispatcher) -> None:
+        for snapshot in self._snapshots:
+            dispatcher.send_notification(control.SNAPSHOT, snapshot)
+
+    async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
+        """None is expected."""

@@ -1,0 +1,27 @@
+"""Tables in plain text. Never here: what a verb shows."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from trayapp.cli.output import Table
+
+TABLE = Table(("NAME", "STATE"), [("漢字", "idle"), ("long name", "failed [bold]x[/bold]")], {"idle": "dim"})
+
+
+def test_columns_are_aligned_by_what_they_take_on_the_screen() -> None:
+    assert TABLE.lines() == ["NAME       STATE", "漢字       idle", "long name  failed [bold]x[/bold]"]
+
+
+def test_a_table_of_headers_alone_is_one_line() -> None:
+    assert Table(("NAME",), []).lines() == ["NAME"]
+
+
+def test_on_a_terminal_a_row_is_one_line_cut_at_its_end_and_markup_is_text() -> None:
+    console = Console(width=24, color_system=None)
+    with console.capture() as captured:
+        console.print(TABLE.rich())
+    lines = captured.get().splitlines()
+    assert len(lines) == 3
+    assert lines[2].startswith("long name  failed [bold")
+    assert all(len(line) <= 24 for line in lines)

@@ -1,0 +1,119 @@
+"""`multi-mcp start`, `stop` and no verb at all, with real gateways. Never here: what a gateway does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.cli.running import environment, run_cli, start_cli
+from tests.cli.samples import FAILED, server, snapshot
+from trayapp.cli.tray import plain_lines
+from trayapp.model.lifecycle import State
+from trayapp.service.child import is_alive
+from trayapp.wire.endpoint import GatewayLock
+from trayapp.wire.rundir import run_dir
+
+
+@pytest.fixture
+def started(home: Path) -> Iterator[Path]:
+    """A home with a gateway in the background."""
+    done = run_cli(home, "start", "--detach")
+    assert done.returncode == 0, done.stderr
+    yield home
+    run_cli(home, "stop")
+
+
+@pytest.mark.requirement("file-first-run", "cli-json-shapes")
+def test_the_first_start_writes_a_file_with_a_sample_that_works(started: Path) -> None:
+    assert run_cli(started, "call", "sample_add", "a=20", "b=22").stdout == "42\n"
+    text = (started / "servers.yaml").read_text()
+    assert "# multi-mcp:" in text
+    assert "clock: {enabled: true}" in text
+    document = json.loads(run_cli(started, "status", "--json").stdout)
+    assert [found["name"] for found in document["servers"]] == ["sample"]
+
+
+@pytest.mark.requirement("proc-one-gateway", "cli-exit-codes", "cli-error-lines")
+@pytest.mark.parametrize("words", [["start"], ["start", "--detach"], [], ["tray"]])
+def test_a_second_gateway_says_so_and_exits_with_7(started: Path, words: list[str]) -> None:
+    done = run_cli(started, *words)
+    assert done.stderr.startswith("Error: The gateway is already running (process ")
+    assert done.stderr.endswith("\nSee it with: multi-mcp status\n")
+    assert done.returncode == 7
+
+
+@pytest.mark.requirement("cli-stop")
+def test_stop_returns_once_gateway_and_servers_are_gone(started: Path) -> None:
+    run_cli(started, "call", "sample_clock")
+    pid = json.loads(run_cli(started, "status", "--json").stdout)["gateway"]["pid"]
+    family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    assert len(family) == 2
+    done = run_cli(started, "stop")
+    assert (done.stdout, done.returncode) == (f"Stopped the gateway (process {pid})\n", 0)
+    assert not any(map(is_alive, family))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_gateway_in_the_foreground_says_when_it_is_ready_and_ends_on_a_signal(
+    home: Path, number: signal.Signals
+) -> None:
+    running = start_cli(home, "start")
+    assert running.stderr is not None
+    assert running.stderr.readline() == f"Gateway ready (process {running.pid})\n"
+    running.send_signal(number)
+    out, errors = running.communicate(timeout=20)
+    assert (out, errors, running.returncode) == ("", "", 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_without_a_verb_the_gateway_runs_here_and_tells_its_state_line_by_line(home: Path) -> None:
+    running = start_cli(home)
+    assert running.stdout is not None
+    first = running.stdout.readline()
+    assert first.startswith("Gateway ready, ")
+    while "1 of 1 server ready, 3 tools" not in first:
+        first = running.stdout.readline()
+        assert first
+    running.send_signal(signal.SIGTERM)
+    _, errors = running.communicate(timeout=20)
+    assert (errors, running.returncode) == ("", 0)
+
+
+def test_a_pipe_gets_a_line_for_each_change_and_each_new_trouble() -> None:
+    fine = server("a")
+    broken = server("a", State.FAILED, error=FAILED, failed_s_ago=3.0)
+    still = server("a", State.FAILED, error=FAILED, failed_s_ago=4.0)
+    shown = list(plain_lines(iter(snapshot(one).to_json() for one in (fine, fine, broken, still, fine))))
+    assert shown == [
+        "Gateway ready, 1 of 1 server ready, 3 tools",
+        "Gateway ready, 0 of 1 server ready, 3 tools",
+        "a: npx is not installed; Install node",
+        "Gateway ready, 1 of 1 server ready, 3 tools",
+    ]
+
+
+@pytest.mark.requirement("cli-exit-codes")
+def test_a_lock_that_another_process_holds_is_respected(home: Path) -> None:
+    lock = GatewayLock(run_dir(environment(home)))
+    lock.acquire()
+    try:
+        done = run_cli(home, "start")
+    finally:
+        lock.release()
+    assert f"already running (process {os.getpid()})" in done.stderr
+    assert done.returncode == 7
+
+
+def test_a_gateway_that_dies_at_its_start_is_an_error_with_its_last_words(home: Path) -> None:
+    (home / "run").write_text("in the way", encoding="utf-8")
+    done = run_cli(home, "start", "--detach")
+    assert "The gateway ended at its start" in done.stderr
+    assert done.returncode == 4

@@ -1,0 +1,77 @@
+"""Snapshots in words. Never here: asking for one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.samples import FAILED, full_snapshot, server, snapshot
+from trayapp.cli import status_view as view
+from trayapp.model.lifecycle import State
+from trayapp.model.status import Problem, ToolCounts
+
+
+def test_the_header_counts_enabled_servers_and_their_tools() -> None:
+    assert view.header(full_snapshot().to_json()) == "multi-mcp: 2 of 4 servers ready, 31 tools"
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        ([], "0 of 0 servers ready, 0 tools"),
+        ([State.IDLE], "1 of 1 server ready, 3 tools"),
+        ([State.CONNECTING], "0 of 1 server ready, 3 tools"),
+        ([State.STOPPING, State.DISABLED], "1 of 1 server ready, 3 tools"),
+    ],
+)
+def test_a_server_is_ready_when_a_call_to_it_can_be_served(states: list[State], words: str) -> None:
+    servers = [server(f"s{number}", state) for number, state in enumerate(states)]
+    assert view.summary(snapshot(*servers).to_json()) == words
+
+
+def test_the_whole_view_in_a_pipe() -> None:
+    assert view.lines(full_snapshot().to_json()) == [
+        "multi-mcp: 2 of 4 servers ready, 31 tools",
+        "Running for 3 min, process 4711, 1 client (claude-code), http://127.0.0.1:7461/mcp",
+        "",
+        "SERVER  STATE          TOOLS     CALLS  NOTE",
+        "github  connected      24 of 26  5",
+        "files   idle           3         0",
+        "broken  failed         4         0      npx is not installed (12 s ago); Install node",
+        "linear  needs sign-in  0         0",
+        "off     disabled       0 of 2    0",
+        "",
+        "1 problem:",
+        "/home/me/servers.yaml:12: files: Unknown key comand",
+        "  Did you mean command?",
+    ]
+
+
+def test_stale_and_withheld_tools_are_noted() -> None:
+    row = view.table(snapshot(server("a", tools=ToolCounts(5, 2, 1, 2))).to_json()).rows[0]
+    assert row[2:] == ("2 of 5", "0", "1 stale; 2 withheld")
+    row = view.table(snapshot(server("a", tools=ToolCounts(3, 2, 1))).to_json()).rows[0]
+    assert row[2:] == ("2", "0", "1 stale")
+
+
+def test_a_problem_without_a_line_or_file_says_what_it_knows() -> None:
+    problems = (
+        Problem("", 0, "a/x is listed as a_x_2", server="a", fatal=False),
+        Problem("/f", 0, "Unreadable"),
+        Problem("/f", 3, "files has no command", server="files"),
+    )
+    assert view.problem_lines(snapshot(problems=problems).to_json()) == [
+        "3 problems:",
+        "a/x is listed as a_x_2",
+        "/f: Unreadable",
+        "/f:3: files has no command",
+    ]
+
+
+def test_what_servers_say_is_cleaned() -> None:
+    hostile = server("a", State.FAILED, error={**FAILED, "title": "\x1b[2Jgone\nsecond"}, failed_s_ago=1.0)
+    lines = view.lines(snapshot(hostile).to_json())
+    assert "a       failed  3      0      gone second (1 s ago); Install node" in lines
+
+
+def test_no_servers_at_all_says_what_to_do() -> None:
+    assert view.lines(snapshot().to_json())[-1] == "No servers yet: multi-mcp edit"

@@ -1,0 +1,112 @@
+"""`multi-mcp enable` and `disable`. Never here: how the file is edited (tests/config)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import FakeGateway, run_cli
+from tests.cli.samples import row
+from trayapp.wire.control import LIST, RELOAD
+
+FILE = """\
+# mine
+servers:
+  github:   # the big one
+    command: npx -y github
+    tools:
+      search_code: {enabled: true}
+      search_issues: {enabled: true}   # keep
+      delete_repo: {enabled: false}
+  files: {command: files}
+  wrong: {}
+"""
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    path = home / "servers.yaml"
+    path.write_text(FILE, encoding="utf-8")
+    return path
+
+
+@pytest.mark.requirement("cli-enable-disable", "file-comments-kept")
+def test_a_glob_switches_the_tools_that_the_file_names_and_nothing_else(home: Path, file: Path) -> None:
+    done = run_cli(home, "disable", "github/search_*")
+    assert done.stdout == "Disabled github/search_code\nDisabled github/search_issues\n"
+    changed = FILE.replace("search_code: {enabled: true}", "search_code: {enabled: false}")
+    assert file.read_text() == changed.replace("search_issues: {enabled: true}", "search_issues: {enabled: false}")
+
+
+@pytest.mark.requirement("cli-enable-disable")
+def test_a_server_is_switched_off_and_on_again(home: Path, file: Path) -> None:
+    assert run_cli(home, "disable", "files").stdout == "Disabled files\n"
+    assert "files: {command: files, disabled: true}" in file.read_text()
+    assert json.loads(run_cli(home, "enable", "files", "--json").stdout) == {"enabled": True, "changed": ["files"]}
+
+
+@pytest.mark.requirement("cli-enable-disable")
+def test_a_running_gateway_is_told_at_once(home: Path, file: Path) -> None:
+    with FakeGateway(home, {RELOAD: {"problems": []}}) as gateway:
+        run_cli(home, "enable", "github/delete_repo")
+    assert gateway.requests == [(LIST, {"server": "github"}), (RELOAD, {})]
+
+
+def test_tools_that_only_the_gateway_knows_can_be_switched_by_either_name(home: Path, file: Path) -> None:
+    rows = [row("read", server="files", exposed_name="files_read"), row("write", server="files")]
+    with FakeGateway(home, {LIST: rows, RELOAD: {"problems": []}}):
+        done = run_cli(home, "disable", "files/files_r*")
+    assert done.stdout == "Disabled files/read\n"
+    assert "read: {enabled: false}" in file.read_text()
+    assert "write" not in file.read_text()
+
+
+@pytest.mark.parametrize("words", [["enable", "github/search_code"], ["enable", "github"], ["disable", "github/del*"]])
+def test_what_is_so_already_is_left_alone(home: Path, file: Path, words: list[str]) -> None:
+    with FakeGateway(home, {LIST: []}) as gateway:
+        done = run_cli(home, *words)
+    assert (done.stdout, done.returncode) == ("Nothing to change\n", 0)
+    assert file.read_text() == FILE
+    assert RELOAD not in dict(gateway.requests)
+
+
+@pytest.mark.parametrize(
+    ("target", "what", "todo", "code"),
+    [
+        ("githib", "No server is named githib", "Did you mean github?", 5),
+        ("zzz/x", "No server is named zzz", "Known servers: github, files, wrong", 5),
+        ("github/serch_code", "No tool of github is named serch_code", "Did you mean search_code?", 1),
+        ("github/zzz*", "No tool of github is named zzz*", "See: multi-mcp list github", 1),
+        (
+            "files/read",
+            "No tool of files is named read",
+            "Its tools are not known yet; start the gateway first: multi-mcp start",
+            1,
+        ),
+    ],
+)
+@pytest.mark.requirement("cli-error-lines", "cli-exit-codes")
+def test_what_fits_nothing_names_the_nearest(
+    home: Path, file: Path, target: str, what: str, todo: str, code: int
+) -> None:
+    done = run_cli(home, "disable", target)
+    assert done.stderr == f"Error: {what}\n{todo}\n"
+    assert done.returncode == code
+    assert file.read_text() == FILE
+
+
+@pytest.mark.requirement("cli-exit-codes")
+def test_a_file_that_does_not_parse_is_exit_code_3_and_stays_as_it_is(home: Path, file: Path) -> None:
+    file.write_text("servers:\n  a: {command: [\n", encoding="utf-8")
+    done = run_cli(home, "enable", "a")
+    assert done.returncode == 3
+    assert len(done.stderr.splitlines()) == 2
+    assert f"{file}, line " in done.stderr
+    assert file.read_text() == "servers:\n  a: {command: [\n"
+
+
+def test_without_a_file_the_sample_is_written_first(home: Path) -> None:
+    assert run_cli(home, "disable", "sample").stdout == "Disabled sample\n"
+    assert "disabled: true" in (home / "servers.yaml").read_text()

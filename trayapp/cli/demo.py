@@ -1,0 +1,248 @@
+"""`multi-mcp demo`: the whole round trip with real processes, in a home of its own that is gone afterwards.
+
+Never here: the user's own files or gateway.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import psutil
+
+from trayapp.cli.demo_client import DemoFailed, ShimClient
+from trayapp.cli.options import examples, json_option
+from trayapp.cli.output import print_json, say
+from trayapp.cli.text import count, one_line
+from trayapp.config.paths import CONFIG_NAME, HOME_VARIABLE
+from trayapp.config.sample import sample_text
+from trayapp.model.errors import NoGatewayError
+from trayapp.service.child import await_gone, await_ready, is_alive, pauses, start_detached
+from trayapp.service.command import sample_command
+from trayapp.wire.control import SETTLE, SNAPSHOT, STOP, ControlClient
+from trayapp.wire.rundir import run_dir
+
+Value = TypeVar("Value")
+
+WARM_CALLS = 50
+LABEL_COLUMNS = 34
+SETTLE_TIMEOUT_S = 30.0
+LEFT_TIMEOUT_S = 5.0  # for processes to end once the gateway is gone
+SHORT_TMP = "/tmp" if os.name == "posix" and os.access("/tmp", os.W_OK) else None  # a socket's path has 100 bytes
+
+
+@dataclass(slots=True)
+class Report:
+    """What was done so far: each step with its milliseconds, None where there was nothing to time."""
+
+    as_json: bool
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+    def title(self, text: str) -> None:
+        """A heading."""
+        if not self.as_json:
+            say("", text)
+
+    def step(self, name: str, label: str, ms: float | None = None, said: str = "") -> None:
+        """One thing done; `name` is its stable name in the JSON."""
+        said = one_line(said)
+        self.steps.append({"name": name, "ms": None if ms is None else round(ms, 3), "said": said})
+        if not self.as_json:
+            taken = "" if ms is None else f"{ms:.2f} ms"
+            say(f"  {label:<{LABEL_COLUMNS}}{taken:>10}  {said}".rstrip())
+
+    def timed(self, name: str, label: str, work: Callable[[], Value], said: Callable[[Value], str]) -> Value:
+        """Do it, note how long it took."""
+        begin = time.perf_counter()
+        value = work()
+        self.step(name, label, (time.perf_counter() - begin) * 1000, said(value))
+        return value
+
+
+@click.command("demo", epilog=examples("multi-mcp demo"))
+@json_option
+def demo_verb(as_json: bool) -> None:
+    """Show it all at work, in a folder of its own.
+
+    Starts a gateway with the bundled sample server, connects to it as an AI
+    tool does, lists and calls tools, and leaves nothing behind.
+    """
+    report = Report(as_json)
+    with temporary_home() as home:
+        Demo(home, report).run()
+    if as_json:
+        print_json({"ok": True, "steps": report.steps})
+    else:
+        say("", "All of it worked, and nothing is left behind.")
+
+
+@contextmanager
+def temporary_home() -> Iterator[Path]:
+    """An empty folder that is gone afterwards."""
+    home = Path(tempfile.mkdtemp(prefix="multi-mcp-demo-", dir=SHORT_TMP))
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+class Demo:
+    """One run in `home`. Whatever happens, no process of it is left."""
+
+    def __init__(self, home: Path, report: Report) -> None:
+        self._home = home
+        self._report = report
+        self._environ = {**os.environ, HOME_VARIABLE: str(home)}
+        self._run = run_dir(self._environ)
+        self._seen: dict[int, psutil.Process] = {}
+
+    def run(self) -> None:
+        """Both starts. Raises DemoFailed and other MultiMcpErrors."""
+        (self._home / CONFIG_NAME).write_text(sample_text(sample_command()), encoding="utf-8")
+        try:
+            self._first_start()
+            self._second_start()
+        finally:
+            left = self._end_all()
+        if left:
+            raise DemoFailed(f"These processes did not end by themselves: {', '.join(map(str, left))}")
+        self._report.step("clean", "Processes left", said="none")
+
+    def _first_start(self) -> None:
+        report = self._report
+        report.title("First start: nothing is known yet")
+        with self._gateway("start_cold"), self._session("cold") as client:
+            report.timed("discover", "Sample server asked for its tools", lambda: self._ask(SETTLE), lambda _: "")
+            self._list(client, "list")
+            self._check_idle("Sample server stopped again")
+            report.timed("call_cold", "First call, starts the server", lambda: call(client, "clock"), str)
+            self._warm_calls(client)
+            self._note_processes()
+
+    def _second_start(self) -> None:
+        self._report.title("Second start: the list comes from the cache")
+        with self._gateway("start_warm"), self._session("warm") as client:
+            self._list(client, "list_cached")
+            self._check_idle("No server runs for that")
+            self._report.timed(
+                "call_again", "First call, starts the server", lambda: add(client, 2, 3), "2 + 3 = {}".format
+            )
+            self._note_processes()
+
+    @contextmanager
+    def _gateway(self, name: str) -> Iterator[None]:
+        def start() -> subprocess.Popen[bytes]:
+            process = start_detached(self._environ, linger=False)
+            self._note(process.pid)
+            await_ready(self._run, process=process, log_file=self._home / "logs" / "gateway.log")
+            return process
+
+        process = self._report.timed(name, "Gateway started", start, lambda process: f"process {process.pid}")
+        yield
+        self._report.timed("stop", "Gateway and servers stopped", lambda: self._stop(process), lambda _: "")
+
+    @contextmanager
+    def _session(self, name: str) -> Iterator[ShimClient]:
+        def connect() -> ShimClient:
+            client = ShimClient(self._environ)
+            self._note(client.process.pid)
+            client.initialize()
+            return client
+
+        client = self._report.timed(f"initialize_{name}", "Shim started, initialize answered", connect, lambda _: "")
+        with client:
+            yield client
+
+    def _list(self, client: ShimClient, name: str) -> None:
+        tools = self._report.timed(
+            name, "tools/list", lambda: tool_names(client), lambda found: count(len(found), "tool")
+        )
+        if len(tools) < 3:
+            raise DemoFailed(f"The list has {count(len(tools), 'tool')} instead of 3")
+
+    def _warm_calls(self, client: ShimClient) -> None:
+        times: list[float] = []
+        for number in range(WARM_CALLS):
+            begin = time.perf_counter()
+            if add(client, number, 1) != str(number + 1):
+                raise DemoFailed(f"The sample server cannot add {number} and 1")
+            times.append((time.perf_counter() - begin) * 1000)
+        self._report.step("call_warm", f"{WARM_CALLS} more calls, median of one", statistics.median(times))
+
+    def _check_idle(self, label: str) -> None:
+        """Fail unless the sample server is not running."""
+        (server,) = self._ask(SNAPSHOT)["servers"]
+        if server["pid"] is not None:
+            raise DemoFailed(f"The sample server is {server['state']}, it should not run")
+        self._report.step("idle", label, said=f"state {server['state']}")
+
+    def _ask(self, method: str) -> Any:
+        with ControlClient(self._run, SETTLE_TIMEOUT_S) as control:
+            return control.call(method)
+
+    def _stop(self, process: subprocess.Popen[bytes]) -> None:
+        self._ask(STOP)
+        if not await_gone(process.pid):
+            raise DemoFailed(f"The gateway (process {process.pid}) does not end")
+        process.wait()
+
+    # -- processes -----------------------------------------------------------------------------------------------
+
+    def _note(self, pid: int) -> None:
+        with suppress(psutil.NoSuchProcess):
+            self._seen[pid] = psutil.Process(pid)
+
+    def _note_processes(self) -> None:
+        """Remember all that runs now, servers above all."""
+        for process in list(self._seen.values()):
+            with suppress(psutil.NoSuchProcess):
+                self._seen.update((child.pid, child) for child in process.children(recursive=True))
+
+    def _end_all(self) -> list[int]:
+        """Stop what a failure left running; the ids of processes that had to be killed."""
+        self._note_processes()
+        with suppress(NoGatewayError):
+            self._ask(STOP)
+        for _ in pauses(LEFT_TIMEOUT_S):
+            if not any(map(is_alive, self._seen.values())):
+                break
+        self._seen.update((process.pid, process) for process in processes_of(self._home))
+        left = [process for process in self._seen.values() if is_alive(process)]
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        return [process.pid for process in left]
+
+
+def processes_of(home: Path) -> Iterator[psutil.Process]:
+    """Every process, ours or a server's, that was started with this home."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get(HOME_VARIABLE) == str(home):
+                yield process
+
+
+def tool_names(client: ShimClient) -> list[str]:
+    """The tools that a session sees."""
+    return [tool["name"] for tool in client.request("tools/list")["tools"]]
+
+
+def call(client: ShimClient, tool: str, **arguments: Any) -> str:
+    """Call a tool of the sample server; its text."""
+    params = {"name": f"sample_{tool}", "arguments": arguments}
+    return str(client.request("tools/call", params)["content"][0]["text"])
+
+
+def add(client: ShimClient, a: int, b: int) -> str:
+    """The sample server's sum."""
+    return call(client, "add", a=a, b=b)
