@@ -13,6 +13,14 @@ def test_columns_are_aligned_by_what_they_take_on_the_screen() -> None:
     assert TABLE.lines() == ["NAME       STATE", "漢字       idle", "long name  failed [bold]x[/bold]"]
 
 
+def test_the_last_column_of_a_table_that_wraps_is_told_to_its_end() -> None:
+    console = Console(width=30, color_system=None)
+    with console.capture() as captured:
+        console.print(Table(("NAME", "NOTE"), [("server", "it failed because of this and that")], wraps=True).rich())
+    words = captured.get().split()
+    assert words == ["NAME", "NOTE", "server", "it", "failed", "because", "of", "this", "and", "that"]
+
+
 def test_a_table_of_headers_alone_is_one_line() -> None:
     assert Table(("NAME",), []).lines() == ["NAME"]
 

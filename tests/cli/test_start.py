@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -19,15 +18,6 @@ from trayapp.model.lifecycle import State
 from trayapp.service.child import is_alive
 from trayapp.wire.endpoint import GatewayLock
 from trayapp.wire.rundir import run_dir
-
-
-@pytest.fixture
-def started(home: Path) -> Iterator[Path]:
-    """A home with a gateway in the background."""
-    done = run_cli(home, "start", "--detach")
-    assert done.returncode == 0, done.stderr
-    yield home
-    run_cli(home, "stop")
 
 
 @pytest.mark.requirement("file-first-run", "cli-json-shapes")
@@ -47,6 +37,16 @@ def test_a_second_gateway_says_so_and_exits_with_7(started: Path, words: list[st
     assert done.stderr.startswith("Error: The gateway is already running (process ")
     assert done.stderr.endswith("\nSee it with: multi-mcp status\n")
     assert done.returncode == 7
+
+
+@pytest.mark.requirement("proc-one-gateway")
+def test_of_several_starts_at_once_one_wins_and_the_others_say_who(home: Path) -> None:
+    starts = [start_cli(home, "start", "--detach") for _ in range(4)]
+    errors = [start.communicate(timeout=40)[1] for start in starts]
+    assert sorted(start.returncode for start in starts) == [0, 7, 7, 7]
+    pid = json.loads(run_cli(home, "status", "--json").stdout)["gateway"]["pid"]
+    assert all(f"(process {pid})" in said for said in errors)
+    assert run_cli(home, "stop").returncode == 0
 
 
 @pytest.mark.requirement("cli-stop")

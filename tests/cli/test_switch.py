@@ -110,3 +110,14 @@ def test_a_file_that_does_not_parse_is_exit_code_3_and_stays_as_it_is(home: Path
 def test_without_a_file_the_sample_is_written_first(home: Path) -> None:
     assert run_cli(home, "disable", "sample").stdout == "Disabled sample\n"
     assert "disabled: true" in (home / "servers.yaml").read_text()
+
+
+@pytest.mark.requirement("cli-enable-disable")
+def test_a_switch_holds_in_a_running_gateway_at_once(started: Path) -> None:
+    assert run_cli(started, "call", "sample_echo", "text=hi").stdout == "hi\n"
+    assert run_cli(started, "disable", "sample/e*").stdout == "Disabled sample/echo\n"
+    rows = {found["name"]: found for found in json.loads(run_cli(started, "list", "--json").stdout)}
+    assert [rows[name]["enabled"] for name in ("echo", "add")] == [False, True]
+    assert run_cli(started, "call", "sample_echo", "text=hi").returncode == 1
+    assert run_cli(started, "enable", "sample/echo").returncode == 0
+    assert run_cli(started, "call", "sample_echo", "text=hi").stdout == "hi\n"

@@ -22,12 +22,18 @@ Row = Sequence[str]
 
 
 class Table:
-    """Rows of cleaned text under headers. `styles`: how rich draws a cell of just that text."""
+    """Rows of cleaned text under headers. `styles`: how rich draws a cell of just that text.
 
-    def __init__(self, headers: Row, rows: Sequence[Row], styles: Mapping[str, str] | None = None) -> None:
+    `wraps`: on a narrow terminal the last column goes on in the next line; else it is cut.
+    """
+
+    def __init__(
+        self, headers: Row, rows: Sequence[Row], styles: Mapping[str, str] | None = None, *, wraps: bool = False
+    ) -> None:
         self.headers = headers
         self.rows = rows
         self.styles = styles or {}
+        self.wraps = wraps
 
     def lines(self) -> list[str]:
         """Plain text in aligned columns."""
@@ -38,14 +44,16 @@ class Table:
         ]
 
     def rich(self) -> RichTable:
-        """The same for a terminal: one line a row, cut at its width."""
+        """The same for a terminal, within its width."""
         from rich.table import Table as RichTable
         from rich.text import Text
 
         table = RichTable(box=None, pad_edge=False, padding=(0, len(GAP), 0, 0), header_style="bold")
         *widths, _ = self._widths()
         for header, columns in zip(self.headers, [*widths, 0], strict=True):  # the last one gives way
-            table.add_column(header, no_wrap=True, overflow="ellipsis", min_width=min(columns, COLUMN_KEPT) or None)
+            cut = not (self.wraps and columns == 0)
+            kept = min(columns, COLUMN_KEPT) or None
+            table.add_column(header, no_wrap=cut, overflow="ellipsis" if cut else "fold", min_width=kept)
         for row in self.rows:
             table.add_row(*(Text(cell, style=self.styles.get(cell, "")) for cell in row))
         return table

@@ -6,21 +6,23 @@ Never here: what a gateway does. The only module outside the gateway that loads 
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 
 import click
 
-from trayapp.cli.options import examples
+from trayapp.cli.options import ask, examples
 from trayapp.cli.output import note, waiting
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import AlreadyRunningError, NoGatewayError, StorageError
 from trayapp.service.child import RUNS_ALREADY, await_ready, start_detached
 from trayapp.service.command import sample_command
-from trayapp.wire.control import connect
+from trayapp.wire.control import SNAPSHOT, connect
 from trayapp.wire.endpoint import Hello, read_endpoint
 from trayapp.wire.rundir import run_dir
 
 GATEWAY_LOG = "gateway.log"
+SECOND_ENDS_S = 5.0  # for a gateway that finds another one to end
 
 
 @click.command("start", epilog=examples("multi-mcp start --detach"))
@@ -58,9 +60,18 @@ def run_detached(linger: bool) -> int:
         raise StorageError(f"The gateway cannot be started: {error.strerror}", "Install multi-mcp again") from None
     with waiting("Starting the gateway"):
         await_ready(run, process=process, log_file=find_paths(os.environ).log_dir / GATEWAY_LOG)
-    if process.poll() == RUNS_ALREADY:  # another start was quicker
-        refuse_second(run)
-    return process.pid
+    pid = int(ask(SNAPSHOT)["gateway"]["pid"])
+    if pid != process.pid and is_second(process):
+        raise AlreadyRunningError(pid)
+    return pid
+
+
+def is_second(process: subprocess.Popen[bytes]) -> bool:
+    """Whether another start was quicker. Not so where a launcher stands between us and the gateway (venv, Windows)."""
+    try:
+        return process.wait(SECOND_ENDS_S) == RUNS_ALREADY
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def refuse_second(run: str) -> None:

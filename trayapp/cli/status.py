@@ -78,15 +78,16 @@ def live(snapshots: Iterator[dict[str, Any]]) -> None:
 
     with Live(console=Console(highlight=False), auto_refresh=False) as display:
         for snapshot in snapshots:
-            display.update(screen(snapshot), refresh=True)
+            display.update(screen(snapshot, live=True), refresh=True)
 
 
-def screen(snapshot: dict[str, Any]) -> Group:
+def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
     """A snapshot for a terminal."""
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[Any] = [Text(view.header(snapshot), style="bold"), Text(view.details(snapshot), style="dim"), Text()]
+    head, details = Text(view.header(snapshot), style="bold"), Text(view.details(snapshot, live=live), style="dim")
+    parts: list[Any] = [head, details, Text()]
     parts.append(view.table(snapshot).rich() if snapshot["servers"] else Text("No servers yet: multi-mcp edit"))
     problems = view.problem_lines(snapshot)
     if problems:

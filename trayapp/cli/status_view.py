@@ -39,10 +39,11 @@ def summary(snapshot: Snapshot) -> str:
     return f"{len(ready)} of {count(len(wanted), 'server')} ready, {count(tools, 'tool')}"
 
 
-def details(snapshot: Snapshot) -> str:
-    """The gateway's own line: process, how long it has run, who uses it."""
+def details(snapshot: Snapshot, *, live: bool = False) -> str:
+    """The gateway's own line: process, how long it has run (a live display would be wrong a second later), clients."""
     gateway = snapshot["gateway"]
-    parts = [f"{gateway['state'].capitalize()} for {ago(gateway['uptime_s'])}", f"process {gateway['pid']}"]
+    since = "" if live else f" for {ago(gateway['uptime_s'])}"
+    parts = [f"{gateway['state'].capitalize()}{since}", f"process {gateway['pid']}"]
     clients = [one_line(session["client"]) or "unknown" for session in gateway["sessions"]]
     more = "" if len(clients) <= CLIENTS_NAMED else ", ..."
     named = f" ({', '.join(clients[:CLIENTS_NAMED])}{more})" if clients else ""
@@ -54,7 +55,7 @@ def details(snapshot: Snapshot) -> str:
 
 def table(snapshot: Snapshot) -> Table:
     """One row a server."""
-    return Table(HEADERS, [_row(server) for server in snapshot["servers"]], STYLES)
+    return Table(HEADERS, [_row(server) for server in snapshot["servers"]], STYLES, wraps=True)
 
 
 def problem_lines(snapshot: Snapshot) -> list[str]:

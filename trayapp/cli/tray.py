@@ -49,7 +49,7 @@ def show() -> None:
             else:
                 for line in plain_lines(client.watch()):
                     say(line)
-    except (NoGatewayError, BrokenPipeError):
+    except (NoGatewayError, OSError):
         return  # it ended, or nobody looks any more: the gateway goes on without a display
 
 
