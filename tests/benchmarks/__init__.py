@@ -1,0 +1,4 @@
+"""How fast and how small multi-mcp is, beside the direct way to a server.
+
+Never here: tests; pytest does not run this.
+"""

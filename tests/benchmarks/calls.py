@@ -1,0 +1,91 @@
+"""Calls one after the other and many at once, in turns by every way. Never here: starting anything but clients."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from tests.benchmarks.client import Client
+from tests.benchmarks.figures import Figure, Target, percentile
+from tests.benchmarks.ways import Way
+
+MS = 1000.0  # in a second
+SMALL, MIDDLE, LARGE = 100, 100_000, 1 << 20  # characters of text
+IN_FLIGHT = (1, 8, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How many rounds, and how many calls of each way in a round."""
+
+    rounds: int
+    small: int
+    middle: int
+    large: int
+    flood: int  # with 64 in flight
+
+
+FULL = Effort(rounds=9, small=1000, middle=150, large=25, flood=12_000)
+QUICK = Effort(rounds=4, small=400, middle=40, large=10, flood=5_000)
+WARM_UP = 200  # calls: interpreters specialise their code, pipes and buffers grow
+
+
+def measure_calls(ways: Sequence[Way], effort: Effort) -> Iterator[Figure]:
+    """Time of a call by size of its answer, then calls per second by how many are open. Raises BrokenError."""
+    small = (Figure("call 100 B, p50", "ms", target=Target("added", 0.25)), Figure("call 100 B, p99", "ms"))
+    middle = (Figure("call 100 KB, p50", "ms"), Figure("call 100 KB, p99", "ms"))
+    large = (Figure("call 1 MB, p50", "ms", target=Target("ratio", 2.0)),)
+    with connected(ways) as clients:
+        turns = partial(in_turns, ways, clients, effort.rounds)
+        for figures, size, calls in (
+            (small, SMALL, effort.small),
+            (middle, MIDDLE, effort.middle),
+            (large, LARGE, effort.large),
+        ):
+            turns(partial(latency, figures, size, calls))
+            yield from figures
+        for in_flight in IN_FLIGHT:
+            target = Target("value", 30_000, at_least=True) if in_flight == max(IN_FLIGHT) else None
+            figure = Figure(f"{in_flight} in flight", "calls/s", target=target)
+            turns(partial(rate, figure, effort.flood if in_flight > 1 else effort.flood // 6, in_flight))
+            yield figure
+
+
+@contextmanager
+def connected(ways: Sequence[Way]) -> Iterator[Mapping[str, Client]]:
+    """A client a way, warmed up; every process ends with the block."""
+    with ExitStack() as stack:
+        clients = {way.name: stack.enter_context(way.connect()) for way in ways}
+        for way in ways:
+            clients[way.name].timed(way.tool, SMALL, WARM_UP)
+            clients[way.name].timed(way.tool, LARGE, 2)
+        yield clients
+
+
+def in_turns(
+    ways: Sequence[Way], clients: Mapping[str, Client], rounds: int, measure: Callable[[Way, Client], None]
+) -> None:
+    """A B A B ...: what else the machine does then meets all of them alike."""
+    for _ in range(rounds):
+        for way in ways:
+            gc.collect()
+            gc.disable()  # ours, not theirs: a collection in this process is none of a way's time
+            try:
+                measure(way, clients[way.name])
+            finally:
+                gc.enable()
+
+
+def latency(figures: Sequence[Figure], size: int, calls: int, way: Way, client: Client) -> None:
+    """One round: the median, and where there is a second figure the 99th percentile."""
+    seconds = client.timed(way.tool, size, calls)
+    for figure, percent in zip(figures, (50, 99), strict=False):
+        figure.add(way.name, percentile(seconds, percent) * MS)
+
+
+def rate(figure: Figure, calls: int, in_flight: int, way: Way, client: Client) -> None:
+    """One round of calls per second."""
+    figure.add(way.name, client.flood(way.tool, SMALL, calls, in_flight))

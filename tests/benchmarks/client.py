@@ -1,0 +1,217 @@
+"""A bare MCP client on the pipes of a process: no SDK, no event loop, every answer verified outside the timed part.
+
+Never here: what is measured with it, which process it talks to.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+
+PROTOCOL = "2025-06-18"
+READ_BYTES = 1 << 16  # what a pipe holds
+STOP_GRACE_S = 5.0  # after its stdin closed; then it is killed
+ANSWER_LIMIT_S = 20.0  # a single answer; a thousand times what it should take
+HELLO = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}
+READY = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+
+
+class BrokenError(Exception):
+    """The measurement is worth nothing: a wrong answer, or none."""
+
+
+def request(number: int, method: str, params: Mapping[str, Any]) -> bytes:
+    """One request frame."""
+    return orjson.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + b"\n"
+
+
+def echo(number: int, tool: str, size: int) -> bytes:
+    """The frame that asks the null server for `size` characters of text."""
+    return request(number, "tools/call", {"name": tool, "arguments": {"size": size}})
+
+
+def result_of(line: bytes, number: int) -> dict[str, Any]:
+    """The result in an answer frame. Raises BrokenError unless it is a result and answers that request."""
+    try:
+        message = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise BrokenError(f"not JSON ({error}): {line[:200]!r}") from None
+    result = message.get("result") if isinstance(message, dict) and message.get("id") == number else None
+    if not isinstance(result, dict) or "error" in message or result.get("isError"):
+        raise BrokenError(f"no result for request {number}: {line[:300]!r}")
+    return result
+
+
+def verify_echo(line: bytes, number: int, size: int) -> None:
+    """Raises BrokenError unless the frame answers request `number` with text of that size."""
+    content = result_of(line, number).get("content")
+    if not isinstance(content, list) or [len(part.get("text", "")) for part in content] != [size]:
+        raise BrokenError(f"request {number} got something else than {size} characters: {line[:300]!r}")
+
+
+def is_notification(line: bytes) -> bool:
+    """Whether a frame is no answer."""
+    return b'"method"' in line[:200] and "id" not in orjson.loads(line)
+
+
+def verify_echoes(lines: Sequence[bytes], numbers: range, size: int) -> None:
+    """Raises BrokenError unless the frames answer each of these requests once, in any order."""
+    left = set(numbers)
+    for line in lines:
+        number = orjson.loads(line).get("id")
+        verify_echo(line, number, size)
+        if number not in left:
+            raise BrokenError(f"request {number!r} was answered twice, or never sent")
+        left.discard(number)
+    if left:
+        raise BrokenError(f"{len(left)} of {len(numbers)} requests got no answer")
+
+
+@contextmanager
+def limit(process: subprocess.Popen[bytes], seconds: float = ANSWER_LIMIT_S) -> Iterator[None]:
+    """Kill the process when the block takes longer: a read or wait then ends. Costs nothing while all is well."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+class Client:
+    """A process and the conversation with it. Use it as a context manager: the process ends with it."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, bufsize=0)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
+        self._rest = b""
+        self._last = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its stdin and see it end; kill it if it does not."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(STOP_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+    # -- one at a time -------------------------------------------------------------------------------------------
+
+    def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Send one request and verify its answer; the result. Raises BrokenError."""
+        self._last += 1
+        with limit(self.process):
+            self.send(request(self._last, method, params))
+            return result_of(self._answer(), self._last)
+
+    def initialize(self) -> None:
+        """The first half of the handshake: the answer of initialize has come. Raises BrokenError."""
+        result = self.ask("initialize", HELLO)
+        if result.get("protocolVersion") != PROTOCOL or "serverInfo" not in result:
+            raise BrokenError(f"not an answer to initialize: {result}")
+
+    def tools(self) -> list[str]:
+        """The second half, and the names that tools/list gives. Raises BrokenError."""
+        self.send(READY)
+        return [tool["name"] for tool in self.ask("tools/list", {})["tools"]]
+
+    def timed(self, tool: str, size: int, calls: int) -> list[float]:
+        """`calls` calls, one after the other: seconds each. Raises BrokenError."""
+        seconds: list[float] = []
+        with limit(self.process):
+            for _ in range(calls):
+                self._last += 1
+                frame = echo(self._last, tool, size)
+                start = time.perf_counter()
+                self.send(frame)
+                line = self._line()
+                seconds.append(time.perf_counter() - start)
+                if is_notification(line):
+                    seconds.pop()  # it came between: this sample says nothing
+                    line = self._answer()
+                verify_echo(line, self._last, size)
+        if not seconds:
+            raise BrokenError("notifications came instead of answers")
+        return seconds
+
+    # -- many at once --------------------------------------------------------------------------------------------
+
+    def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
+        """`calls` calls with `in_flight` of them open at any time; calls per second. Raises BrokenError."""
+        numbers = range(self._last + 1, self._last + calls + 1)
+        self._last += calls
+        frames = [echo(number, tool, size) for number in numbers]
+        with limit(self.process):
+            start = time.perf_counter()
+            chunks = self._pour(frames, in_flight)
+            seconds = time.perf_counter() - start
+        lines = b"".join(chunks).split(b"\n")
+        verify_echoes([line for line in lines if line and not is_notification(line)], numbers, size)
+        return calls / seconds
+
+    def _pour(self, frames: list[bytes], in_flight: int) -> list[bytes]:
+        chunks: list[bytes] = []
+        sent, got = in_flight, 0
+        self.send(b"".join(frames[:sent]))
+        while got < len(frames):
+            data = self._read()
+            chunks.append(data)
+            got += data.count(b"\n")
+            if got + in_flight > sent:
+                self.send(b"".join(frames[sent : got + in_flight]))
+                sent = got + in_flight
+        return chunks
+
+    # -- bytes ---------------------------------------------------------------------------------------------------
+
+    def send(self, data: bytes) -> None:
+        """Write all of it. Raises BrokenError when nobody reads."""
+        try:
+            while data:
+                data = data[os.write(self._in, data) :]
+        except BrokenPipeError:
+            raise BrokenError("the process is gone") from None
+
+    def _answer(self) -> bytes:
+        line = self._line()
+        while is_notification(line):
+            line = self._line()
+        return line
+
+    def _line(self) -> bytes:
+        parts = [self._rest] if self._rest else []
+        while not parts or b"\n" not in parts[-1]:
+            parts.append(self._read())
+        line, _, self._rest = b"".join(parts).partition(b"\n")
+        return line
+
+    def _read(self) -> bytes:
+        data = os.read(self._out, READ_BYTES)
+        if not data:
+            raise BrokenError(f"the process went away, or did not answer within {ANSWER_LIMIT_S:g} s")
+        return data

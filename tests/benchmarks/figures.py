@@ -1,0 +1,128 @@
+"""What was measured, as values: rounds, medians, ratios of pairs, targets and whether they are met.
+
+Never here: measuring, clocks, printing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Literal
+
+OURS = "ours"  # how the names of the ways begin that the targets are for
+Subject = Literal["value", "added", "ratio"]  # a target is about the way's own figure, its difference, or its ratio
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest of the values that at least `percent` per cent of all do not exceed (nearest rank).
+
+    Raises ValueError without values, or for a percentage that is not over 0 and at most 100.
+    """
+    if not values or not 0 < percent <= 100:
+        raise ValueError("a percentile wants values, and a percentage over 0 and at most 100")
+    return sorted(values)[math.ceil(len(values) * percent / 100) - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a figure should be: at most `limit`, or at least."""
+
+    subject: Subject
+    limit: float
+    at_least: bool = False
+
+    def met(self, value: float) -> bool:
+        """Whether a value keeps it; the limit itself does."""
+        return value >= self.limit if self.at_least else value <= self.limit
+
+    def missed_by(self, value: float) -> float:
+        """How far the value is on the wrong side, as a part of the limit: 0.2 is 20 %; 0 when it is met."""
+        return 0.0 if self.met(value) else abs(value - self.limit) / self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One way's median in a figure, and what it is against the base way's: medians over the rounds' pairs."""
+
+    way: str
+    value: float
+    spread: tuple[float, float]  # the least and the largest round
+    added: float | None = None  # None: this is the base, or there is none
+    ratio: float | None = None
+
+    def of(self, subject: Subject) -> float | None:
+        """The number that a target with that subject is about."""
+        return {"value": self.value, "added": self.added, "ratio": self.ratio}[subject]
+
+
+@dataclass(slots=True)
+class Figure:
+    """One thing measured for one or more ways, a value a round each, in the same order of rounds.
+
+    The first way is the base that the others are compared with, unless `compared` is False. `target` is for the ways
+    that are ours.
+    """
+
+    name: str
+    unit: str
+    rounds: dict[str, list[float]] = field(default_factory=dict)
+    target: Target | None = None
+    compared: bool = True
+
+    def add(self, way: str, value: float) -> None:
+        """One more round of a way."""
+        self.rounds.setdefault(way, []).append(value)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The base first, then every other way. Raises ValueError when the rounds do not pair."""
+        ways = list(self.rounds)
+        return [self._row(way, ways[0] if self.compared and way != ways[0] else None) for way in ways]
+
+    def _row(self, way: str, base: str | None) -> Row:
+        mine = self.rounds[way]
+        spread = (min(mine), max(mine))
+        if base is None:
+            return Row(way, median(mine), spread)
+        pairs = list(zip(self.rounds[base], mine, strict=True))
+        return Row(way, median(mine), spread, _over(pairs, lambda a, b: b - a), _over(pairs, _ratio))
+
+    def judged(self, row: Row) -> tuple[bool, float] | None:
+        """Whether the row meets the target, and by which part of the limit it misses; None where there is none."""
+        value = row.of(self.target.subject) if self.target is not None else None
+        if self.target is None or value is None or not row.way.startswith(OURS):
+            return None
+        return self.target.met(value), self.target.missed_by(value)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the --json file: everything, each round included."""
+        target = self.target
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "target": {"subject": target.subject, "limit": target.limit, "at_least": target.at_least}
+            if target is not None
+            else None,
+            "ways": [self._row_json(row) for row in self.rows],
+        }
+
+    def _row_json(self, row: Row) -> dict[str, Any]:
+        verdict = self.judged(row)
+        return {
+            "way": row.way,
+            "median": row.value,
+            "added": row.added,
+            "ratio": row.ratio,
+            "met": verdict[0] if verdict else None,
+            "rounds": self.rounds[row.way],
+        }
+
+
+def _over(pairs: Sequence[tuple[float, float]], what: Callable[[float, float], float]) -> float:
+    return median(what(base, mine) for base, mine in pairs)
+
+
+def _ratio(base: float, mine: float) -> float:
+    return mine / base if base else math.inf

@@ -1,0 +1,87 @@
+"""How long it takes from a spawn to an answer: of the shim, with the gateway running, and of the gateway itself.
+
+Never here: calls.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+from tests.benchmarks.catalog import SERVERS, TOOLS, write_catalog
+from tests.benchmarks.client import BrokenError, Client, limit
+from tests.benchmarks.figures import OURS, Figure, Target
+from tests.benchmarks.ways import Home, Way, environment, fresh_home, gateway
+
+MS = 1000.0  # in a second
+BARE = "python -c pass"
+
+
+def measure_shims(ways: Sequence[Way], pairs: int) -> Iterator[Figure]:
+    """Spawn to initialize answered and to tools/list answered, in turns with a bare interpreter. Raises BrokenError."""
+    first = Figure("spawn -> initialize", "ms", target=Target("ratio", 2.0))
+    listed = Figure("spawn -> tools/list", "ms")
+    for _ in range(pairs + 1):
+        bare = bare_start()
+        first.add(BARE, bare)
+        listed.add(BARE, bare)
+        for way in ways:
+            initialized, all_listed = spawned(way)
+            first.add(way.name, initialized)
+            listed.add(way.name, all_listed)
+    for figure in (first, listed):
+        for values in figure.rounds.values():
+            del values[0]  # files were not in memory yet, or bytecode not written
+        yield figure
+
+
+def bare_start() -> float:
+    """Milliseconds from the spawn of an interpreter that does nothing to its end."""
+    start = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-c", "pass"], env=environment(), stdin=subprocess.DEVNULL)
+    with limit(process):
+        code = process.wait()  # with a timeout it would look every few milliseconds only
+    seconds = time.perf_counter() - start
+    if code != 0:
+        raise BrokenError(f"a bare interpreter ends with {code}")
+    return seconds * MS
+
+
+def spawned(way: Way) -> tuple[float, float]:
+    """Milliseconds from the spawn of what a client starts to the answers of initialize and tools/list."""
+    start = time.perf_counter()
+    with Client(way.argv, way.env) as client:
+        client.initialize()
+        initialized = time.perf_counter() - start
+        if way.tool not in client.tools():
+            raise BrokenError(f"{way.name} does not list {way.tool}")
+        return initialized * MS, (time.perf_counter() - start) * MS
+
+
+def measure_cold_starts(rounds: int) -> Iterator[Figure]:
+    """Spawn of `multi-mcp start` to its first answer: with one server, and with a large catalog in the cache."""
+    with ExitStack() as stack:
+        one, many = stack.enter_context(fresh_home()), stack.enter_context(fresh_home())
+        one.configure()
+        with gateway(one):
+            one.settle()  # the first run writes the cache
+        write_catalog(many.path)
+        few = Figure("gateway cold start, 1 server", "ms")
+        full = Figure(f"gateway cold start, {SERVERS} servers", "ms")
+        for _ in range(rounds):
+            few.add(OURS, cold_start(one, 1, 1))
+            full.add(OURS, cold_start(many, SERVERS, TOOLS))
+        yield from (few, full)
+
+
+def cold_start(home: Home, servers: int, tools: int) -> float:
+    """Milliseconds to a snapshot that shows all of them. Raises BrokenError when it does not, or one was started."""
+    with gateway(home) as started:
+        rows = started.snapshot["servers"]
+        found = (len(rows), sum(row["tools"]["total"] for row in rows), [row["name"] for row in rows if row["pid"]])
+        if found != (servers, tools, []):
+            raise BrokenError(f"the gateway knows {found} (servers, tools, running), not {servers} and {tools}")
+        return started.seconds * MS

@@ -1,0 +1,63 @@
+"""The figures as an aligned text table, each with its target and whether it is met. Never here: measuring, judging."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.benchmarks.figures import Figure, Row, Target
+
+HEADS: tuple[str, ...] = ("figure", "way", "median", "rounds", "added", "ratio", "target", "")
+NUMBERS = frozenset({2, 4, 5})  # these columns are aligned to the right
+GAP = "  "
+SUBJECTS = {"value": "", "added": "added ", "ratio": "ratio "}
+
+
+def number(value: float) -> str:
+    """Three digits that count, without an exponent."""
+    size = abs(value)
+    places = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
+    return f"{value:,.{places}f}"
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """One line for every way of every figure, under a line of heads."""
+    lines = [HEADS]
+    for figure in figures:
+        lines += [cells(figure, row, first=place == 0) for place, row in enumerate(figure.rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADS))]
+    return "\n".join(_aligned(line, widths) for line in lines)
+
+
+def cells(figure: Figure, row: Row, first: bool) -> tuple[str, ...]:
+    """The columns of one line; the figure's name stands on its first line only."""
+    least, largest = row.spread
+    return (
+        f"{figure.name}, {figure.unit}" if first else "",
+        row.way,
+        number(row.value),
+        f"{number(least)} .. {number(largest)}",
+        f"{'+' if row.added >= 0 else ''}{number(row.added)}" if row.added is not None else "",
+        number(row.ratio) if row.ratio is not None else "",
+        *_verdict(figure, row),
+    )
+
+
+def _verdict(figure: Figure, row: Row) -> tuple[str, str]:
+    judged = figure.judged(row)
+    if figure.target is None or judged is None:
+        return "", ""
+    met, missed_by = judged
+    return wanted(figure.target), "met" if met else f"MISSED by {missed_by:.0%}"
+
+
+def wanted(target: Target) -> str:
+    """The target in words."""
+    return f"{SUBJECTS[target.subject]}{'>=' if target.at_least else '<='} {number(target.limit)}"
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (
+        cell.rjust(width) if column in NUMBERS else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+    )
+    return GAP.join(padded).rstrip()

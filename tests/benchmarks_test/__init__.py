@@ -1,0 +1,1 @@
+"""Tests of what the benchmarks reckon with; the benchmarks themselves are run by hand."""
