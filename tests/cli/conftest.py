@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run_cli
+from tests.cli.running import Launch, launch, run_cli
+
+
+@pytest.fixture
+def start_cli(home: Path) -> Iterator[Launch]:
+    """Starts `multi-mcp ARGV...` in `home`; whatever the test does, nothing that it started runs on."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*argv: str) -> subprocess.Popen[str]:
+        started.append(launch(home, *argv))
+        return started[-1]
+
+    yield start
+    for process in started:
+        with process:
+            process.kill()
+    if (home / "run" / "endpoint.json").exists():
+        run_cli(home, "stop")
 
 
 @pytest.fixture

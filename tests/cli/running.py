@@ -28,6 +28,7 @@ from trayapp.wire.rundir import run_dir
 RUN_TIMEOUT_S = 50.0
 PROGRAM = own_command()
 
+Launch = Callable[..., "subprocess.Popen[str]"]
 Answer = Any  # a JSON value, an error to answer with, or a function of the params that gives one of these
 
 
@@ -54,7 +55,7 @@ def run_cli(
     )
 
 
-def start_cli(home: Path, *argv: str) -> subprocess.Popen[str]:
+def launch(home: Path, *argv: str) -> subprocess.Popen[str]:
     """`multi-mcp ARGV...`, running, with pipes in unbuffered text mode."""
     pipe = subprocess.PIPE
     return subprocess.Popen(

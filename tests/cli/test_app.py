@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.running import FakeGateway, environment, run_cli, start_cli
+from tests.cli.running import FakeGateway, Launch, environment, run_cli
 from tests.cli.samples import row
 from trayapp import __version__
 from trayapp.cli.app import HIDDEN, VERBS, program
@@ -105,10 +105,10 @@ def test_wrong_words_are_two_lines_and_exit_code_2(home: Path, words: list[str],
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes end in another way there")
-def test_a_reader_that_goes_away_is_no_error_worth_a_word(home: Path) -> None:
+def test_a_reader_that_goes_away_is_no_error_worth_a_word(home: Path, start_cli: Launch) -> None:
     rows = [row(f"tool_{number}", description="x" * 500) for number in range(2000)]
     with FakeGateway(home, {LIST: rows}):
-        listing = start_cli(home, "list")
+        listing = start_cli("list")
         assert listing.stdout is not None
         listing.stdout.readline()
         listing.stdout.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cli.running import environment, run_cli, start_cli
+from tests.cli.running import Launch, environment, run_cli
 from tests.cli.samples import FAILED, server, snapshot
 from trayapp.cli.tray import plain_lines
 from trayapp.model.lifecycle import State
@@ -40,8 +40,8 @@ def test_a_second_gateway_says_so_and_exits_with_7(started: Path, words: list[st
 
 
 @pytest.mark.requirement("proc-one-gateway")
-def test_of_several_starts_at_once_one_wins_and_the_others_say_who(home: Path) -> None:
-    starts = [start_cli(home, "start", "--detach") for _ in range(4)]
+def test_of_several_starts_at_once_one_wins_and_the_others_say_who(home: Path, start_cli: Launch) -> None:
+    starts = [start_cli("start", "--detach") for _ in range(4)]
     errors = [start.communicate(timeout=40)[1] for start in starts]
     assert sorted(start.returncode for start in starts) == [0, 7, 7, 7]
     pid = json.loads(run_cli(home, "status", "--json").stdout)["gateway"]["pid"]
@@ -63,9 +63,9 @@ def test_stop_returns_once_gateway_and_servers_are_gone(started: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_gateway_in_the_foreground_says_when_it_is_ready_and_ends_on_a_signal(
-    home: Path, number: signal.Signals
+    home: Path, start_cli: Launch, number: signal.Signals
 ) -> None:
-    running = start_cli(home, "start")
+    running = start_cli("start")
     assert running.stderr is not None
     assert running.stderr.readline() == f"Gateway ready (process {running.pid})\n"
     running.send_signal(number)
@@ -74,8 +74,8 @@ def test_the_gateway_in_the_foreground_says_when_it_is_ready_and_ends_on_a_signa
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_without_a_verb_the_gateway_runs_here_and_tells_its_state_line_by_line(home: Path) -> None:
-    running = start_cli(home)
+def test_without_a_verb_the_gateway_runs_here_and_tells_its_state_line_by_line(home: Path, start_cli: Launch) -> None:
+    running = start_cli()
     assert running.stdout is not None
     first = running.stdout.readline()
     assert first.startswith("Gateway ready, ")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import FakeGateway, run_cli, start_cli
+from tests.cli.running import FakeGateway, Launch, run_cli
 from tests.cli.samples import as_sent, full_snapshot, server, snapshot
 from trayapp.model.lifecycle import State
 from trayapp.wire.control import SNAPSHOT, WATCH
@@ -59,11 +59,11 @@ def test_an_error_with_json_is_a_document_on_stdout_and_the_lines_on_stderr(home
     assert done.returncode == 4
 
 
-def test_watch_in_a_pipe_has_a_line_for_each_change_and_ends_with_the_gateway(home: Path) -> None:
+def test_watch_in_a_pipe_has_a_line_for_each_change_and_ends_with_the_gateway(home: Path, start_cli: Launch) -> None:
     states = (State.CONNECTING, State.CONNECTING, State.CONNECTED)
     snapshots = tuple(snapshot(server("a", state), revision=n).to_json() for n, state in enumerate(states))
     with FakeGateway(home, {}, snapshots) as gateway:
-        watching = start_cli(home, "status", "--watch")
+        watching = start_cli("status", "--watch")
         assert watching.stdout is not None
         lines = [watching.stdout.readline() for _ in range(2)]
     rest, errors = watching.communicate(timeout=20)
@@ -73,10 +73,10 @@ def test_watch_in_a_pipe_has_a_line_for_each_change_and_ends_with_the_gateway(ho
     assert gateway.requests == [(WATCH, {})]
 
 
-def test_watch_with_json_has_one_document_a_line(home: Path) -> None:
+def test_watch_with_json_has_one_document_a_line(home: Path, start_cli: Launch) -> None:
     snapshots = [snapshot(server("a"), revision=n) for n in range(3)]
     with FakeGateway(home, {}, tuple(one.to_json() for one in snapshots)):
-        watching = start_cli(home, "status", "--watch", "--json")
+        watching = start_cli("status", "--watch", "--json")
         assert watching.stdout is not None
         lines = [watching.stdout.readline() for _ in snapshots]
     watching.communicate(timeout=20)
@@ -84,9 +84,9 @@ def test_watch_with_json_has_one_document_a_line(home: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a console event there, not a signal")
-def test_ctrl_c_ends_without_a_traceback(home: Path) -> None:
+def test_ctrl_c_ends_without_a_traceback(home: Path, start_cli: Launch) -> None:
     with FakeGateway(home, {}, (snapshot().to_json(),)):
-        watching = start_cli(home, "status", "--watch")
+        watching = start_cli("status", "--watch")
         assert watching.stdout is not None
         watching.stdout.readline()
         watching.send_signal(signal.SIGINT)
