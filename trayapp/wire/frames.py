@@ -8,91 +8,69 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any, TypedDict, TypeGuard
+from collections.abc import Callable
+from typing import Any
 
 import anyio
 import anyio.abc
 
+from trayapp.wire.context import (
+    CallOptions,
+    FrameTransport,
+    NotifyIntercept,
+    OnNotify,
+    OnRequest,
+    RequestContext,
+    RequestIntercept,
+)
 from trayapp.wire.framing import (
     MAX_FRAME_BYTES,
     SMALL_FRAME_BYTES,
+    TAIL_BYTES,
     FrameSplitter,
     Oversized,
+    begins_answer,
     find_answer_id,
-    find_leading_id,
+    find_outer_id,
 )
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import (
+    CANCELLED,
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
+    INVALID_PARAMS,
     INVALID_REQUEST,
+    PARSE_ERROR,
+    PROGRESS,
     REQUEST_TIMEOUT,
     Call,
     Params,
     Reply,
     RequestId,
     RpcError,
+    is_request_id,
+    own_id,
+    progress_token,
 )
 from trayapp.wire.outbox import BATCH, Outbox
 
+__all__ = [
+    "CANCELLED",
+    "PROGRESS",
+    "CallOptions",
+    "FrameDispatcher",
+    "FrameTransport",
+    "NotifyIntercept",
+    "OnNotify",
+    "OnRequest",
+    "RequestContext",
+    "RequestIntercept",
+    "progress_token",
+]
+
 log = logging.getLogger(__name__)
 
-PROGRESS = "notifications/progress"
-CANCELLED = "notifications/cancelled"
-
-
-class CallOptions(TypedDict, total=False):
-    """The keys of the SDK's CallOptions that mean something on frames; others are ignored, as its contract allows."""
-
-    timeout: float
-    cancel_on_abandon: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FrameTransport:
-    """What the SDK calls a TransportContext."""
-
-    kind: str = "frames"
-    can_send_request: bool = True
-    headers: None = None
-
-
-@dataclass(slots=True)
-class RequestContext:
-    """What a handler gets with an inbound message: the SDK's DispatchContext."""
-
-    dispatcher: FrameDispatcher
-    request_id: RequestId | None
-    progress_token: RequestId | None = None
-    transport: FrameTransport = field(default_factory=FrameTransport)
-    message_metadata: None = None
-    can_send_request: bool = True
-    cancel_requested: anyio.Event = field(default_factory=anyio.Event)
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-
-    async def send_raw_request(self, method: str, params: Params, opts: CallOptions | None = None) -> dict[str, Any]:
-        """As the dispatcher's."""
-        return await self.dispatcher.send_raw_request(method, params, opts)
-
-    async def notify(self, method: str, params: Params, opts: CallOptions | None = None) -> None:
-        """As the dispatcher's."""
-        await self.dispatcher.notify(method, params, opts)
-
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Report progress when the peer gave a token; nothing otherwise."""
-        if self.progress_token is None:
-            return
-        fields = {"progress": progress, "total": total, "message": message}
-        known = {name: value for name, value in fields.items() if value is not None}
-        self.dispatcher.send_notification(PROGRESS, {"progressToken": self.progress_token, **known})
-
-
-OnRequest = Callable[[RequestContext, str, Params], Awaitable[dict[str, Any]]]
-OnNotify = Callable[[RequestContext, str, Params], Awaitable[None]]
-NotifyIntercept = Callable[[str, Params], bool]
-RequestIntercept = Callable[[RequestId, str, Any], bool]
+INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log")
 
 
 class _Awaited:
@@ -116,12 +94,13 @@ class FrameDispatcher:
 
     `sink` takes whole frames and does not block. `request_intercept(id, method, params)`, when set, sees every inbound
     request first, without a task; returning True means that it answers by itself (`respond`, `respond_frame`).
+    `on_junk` gets (the beginning of) what is no JSON-RPC and has no id to answer; without it the log does.
     """
 
     def __init__(self, sink: Callable[[bytes], None], *, on_junk: Callable[[bytes], None] | None = None) -> None:
         self._out = Outbox(sink)
         self._splitter = FrameSplitter()
-        self._on_junk = on_junk or (lambda frame: None)
+        self._on_junk = on_junk or _log_junk
         self._pending: dict[int, tuple[Call, RequestId | None]] = {}
         self._inbound: dict[RequestId, RequestContext] = {}
         self._last_id = 0
@@ -155,8 +134,9 @@ class FrameDispatcher:
             if token is not None:
                 params = {**params, "_meta": {**params["_meta"], "progressToken": request_id}}
             message["params"] = params
+        frame = dumps(message) + b"\n"
         self._pending[request_id] = (call, token)
-        self._out.write(dumps(message) + b"\n")
+        self._out.write(frame)
         return request_id
 
     def cancel(self, request_id: int, reason: str) -> None:
@@ -229,7 +209,7 @@ class FrameDispatcher:
         self._closed = why or RpcError(CONNECTION_CLOSED, "Connection closed")
         pending, self._pending = self._pending, {}
         for call, _ in pending.values():
-            call.answered(Reply.of_error(self._closed))
+            _tell(call, Reply.of_error(self._closed))
         self._ended.set()
 
     async def run(
@@ -255,19 +235,26 @@ class FrameDispatcher:
             self._tasks = None
 
     def _take(self, frame: bytes | Oversized) -> None:
+        """One inbound frame: the boundary that keeps a failure over it from the frames that follow."""
+        try:
+            self._read(frame)
+        except Exception:
+            log.exception("Handling a message failed")
+
+    def _read(self, frame: bytes | Oversized) -> None:
         if isinstance(frame, Oversized):
-            self._refuse(frame.head, f"A message is larger than {MAX_FRAME_BYTES // 2**20} MiB")
+            self._refuse(frame.head, frame.tail, INVALID_REQUEST, f"is larger than {MAX_FRAME_BYTES // 2**20} MiB")
             return
         place = find_answer_id(frame)
-        if place is not None and len(frame) > SMALL_FRAME_BYTES and frame.endswith(b"}"):
+        if place is not None and len(frame) > SMALL_FRAME_BYTES and frame.endswith((b"}", b"}\r")):
             self._answer(loads(frame[place[0] : place[1]]), Reply(frame, *place))
             return
         try:
             message = loads(frame)
         except JsonError:
-            self._refuse(frame, "A message is not valid JSON")
+            self._refuse(frame, frame[-TAIL_BYTES:], PARSE_ERROR, "is not valid JSON, or nested too deep")
             return
-        if isinstance(message, list):
+        if isinstance(message, list) and message:
             for part in message:  # a batch: JSON-RPC, and MCP 2025-03-26
                 self._sort(part, b"", None)
         else:
@@ -275,7 +262,7 @@ class FrameDispatcher:
 
     def _sort(self, message: Any, frame: bytes, place: tuple[int, int] | None) -> None:
         if not isinstance(message, dict):
-            self._on_junk(frame)
+            self._on_junk(frame or dumps(message))
         elif isinstance(method := message.get("method"), str):
             request_id = message.get("id")
             if request_id is None:
@@ -283,74 +270,94 @@ class FrameDispatcher:
             elif is_request_id(request_id):
                 self._request(request_id, method, message.get("params"))
             else:
-                self._on_junk(frame)
-        elif ("result" in message or "error" in message) and is_request_id(request_id := message.get("id")):
-            start, end = place or (0, 0)
-            self._answer(request_id, Reply(frame, start, end, message))
+                self._on_junk(frame or dumps(message))
         elif is_request_id(request_id := message.get("id")):
-            error = RpcError(INVALID_REQUEST, "Neither a request nor an answer")
-            self.respond(request_id, Reply.of_error(error))
+            if "result" in message or "error" in message:
+                if place is not None and frame[slice(*place)] != dumps(request_id):
+                    place = None  # the id is there twice: the parser's is replaced, not the one in front
+                self._answer(request_id, Reply(frame, *(place or (0, 0)), message))
+            else:
+                self.respond(request_id, Reply.of_error(RpcError(INVALID_REQUEST, "Neither a request nor an answer")))
         else:
-            self._on_junk(frame)
+            self._on_junk(frame or dumps(message))
 
-    def _refuse(self, head: bytes, why: str) -> None:
-        """A frame that cannot be read: whoever can be told from its head gets an error, else it is junk."""
-        id_json = find_leading_id(head)
-        request_id = loads(id_json) if id_json is not None else None
-        if is_request_id(request_id) and is_pending_answer(head, request_id, self._pending):
-            self._answer(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
-        elif id_json is not None and b'"method"' in head[:512]:
-            self.respond_frame(Reply.of_error(RpcError(INVALID_REQUEST, why)).with_id(id_json))
+    def _refuse(self, head: bytes, tail: bytes, code: int, why: str) -> None:
+        """A frame that cannot be read: whoever can be told from its ends gets an error, else it is junk."""
+        id_json = find_outer_id(head, tail)
+        number = own_id(loads(id_json)) if id_json is not None else None
+        if id_json is not None and not begins_answer(head) and b'"method"' in head[:TAIL_BYTES]:
+            self.respond_frame(Reply.of_error(RpcError(code, f"The request {why}")).with_id(id_json))
+        elif number in self._pending:
+            self._answer(number, Reply.of_error(RpcError(INTERNAL_ERROR, f"The answer {why}")))
         else:
             self._on_junk(head)
 
     def _answer(self, request_id: RequestId, reply: Reply) -> None:
-        if isinstance(request_id, str) and request_id.isdecimal():
-            request_id = int(request_id)  # some servers return every id as text
-        pending = self._pending.pop(request_id, None) if isinstance(request_id, int) else None
+        number = own_id(request_id)
+        pending = self._pending.pop(number, None) if number is not None else None
         if pending is not None:
-            pending[0].answered(reply)
+            _tell(pending[0], reply)
 
     def _request(self, request_id: RequestId, method: str, params: Any) -> None:
-        intercept = self.request_intercept
-        if intercept is not None and intercept(request_id, method, params):
-            return
-        if self._tasks is not None:
+        if params is not None and not isinstance(params, dict):
+            self.respond(request_id, Reply.of_error(RpcError(INVALID_PARAMS, "params must be an object")))
+        elif not self._intercepted(request_id, method, params) and self._tasks is not None:
             context = RequestContext(self, request_id, progress_token(params))
             self._inbound[request_id] = context
             self._tasks.start_soon(self._handle, context, method, params)
 
+    def _intercepted(self, request_id: RequestId, method: str, params: Params) -> bool:
+        try:
+            return self.request_intercept is not None and self.request_intercept(request_id, method, params)
+        except Exception:  # the same boundary as _handle
+            log.exception("Handling %s failed", method)
+            self.respond(request_id, Reply.of_error(INTERNAL))
+            return True
+
     async def _handle(self, context: RequestContext, method: str, params: Params) -> None:
-        """One inbound request: the boundary where exceptions become JSON-RPC errors."""
-        assert self._on_request is not None and context.request_id is not None
-        reply: Reply | None = None
+        """One inbound request, from its task's start to its answer."""
+        assert context.request_id is not None
+        frame: bytes | None = None
         with context.scope:
-            try:
-                reply = Reply.of_result(await self._on_request(context, method, params))
-            except RpcError as error:
-                reply = Reply.of_error(error)
-            except Exception:
-                log.exception("Handling %s failed", method)
-                reply = Reply.of_error(RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log"))
+            frame = await self._handled(context, dumps(context.request_id), method, params)
         if self._inbound.get(context.request_id) is context:
             del self._inbound[context.request_id]
-        if reply is not None and not context.cancel_requested.is_set():
-            self.respond(context.request_id, reply)
+        if frame is not None and not context.cancel_requested.is_set():
+            self.respond_frame(frame)
+
+    async def _handled(self, context: RequestContext, id_json: bytes, method: str, params: Params) -> bytes:
+        """The answer's frame: the boundary where exceptions become JSON-RPC errors."""
+        assert self._on_request is not None
+        try:
+            try:
+                return Reply.of_result(await self._on_request(context, method, params)).with_id(id_json)
+            except RpcError as error:
+                return Reply.of_error(error).with_id(id_json)
+        except Exception:
+            log.exception("Handling %s failed", method)
+            return Reply.of_error(INTERNAL).with_id(id_json)
 
     def _notification(self, method: str, params: Any) -> None:
         if params is not None and not isinstance(params, dict):
             return
         if method == PROGRESS and params is not None and self._progress(params):
             return
-        if method == CANCELLED and params is not None:
-            context = self._inbound.get(params.get("requestId", ""))
+        if method == CANCELLED and params is not None and is_request_id(request_id := params.get("requestId")):
+            context = self._inbound.get(request_id)
             if context is not None:
                 context.cancel_requested.set()
                 context.scope.cancel()
-        if self._notify_intercept is not None and self._notify_intercept(method, params):
+        if self._notify_intercepted(method, params):
             return
         if self._tasks is not None and self._on_notify is not None:
             self._tasks.start_soon(self._handle_notification, method, params)
+
+    def _notify_intercepted(self, method: str, params: Params) -> bool:
+        try:
+            return self._notify_intercept is not None and self._notify_intercept(method, params)
+        except Exception:  # the same boundary as _handle_notification
+            log.exception("Handling %s failed", method)
+            return False
 
     async def _handle_notification(self, method: str, params: Params) -> None:
         """One inbound notification: the boundary that keeps its failure from the others."""
@@ -361,10 +368,8 @@ class FrameDispatcher:
             log.exception("Handling %s failed", method)
 
     def _progress(self, params: dict[str, Any]) -> bool:
-        token = params.get("progressToken")
-        if isinstance(token, str) and token.isdecimal():
-            token = int(token)
-        pending = self._pending.get(token) if isinstance(token, int) else None
+        token = own_id(params.get("progressToken"))
+        pending = self._pending.get(token) if token is not None else None
         if pending is None or pending[1] is None:
             return False
         call, original = pending
@@ -372,18 +377,13 @@ class FrameDispatcher:
         return True
 
 
-def is_request_id(value: Any) -> TypeGuard[RequestId]:
-    """Whether a JSON value may be an id: text or a whole number (JSON-RPC 2.0, MCP basic)."""
-    return isinstance(value, str | int) and not isinstance(value, bool)
+def _log_junk(frame: bytes) -> None:
+    log.warning("Dropped a message of %d bytes that is no JSON-RPC", len(frame))
 
 
-def is_pending_answer(head: bytes, request_id: Any, pending: dict[int, Any]) -> bool:
-    """Whether an unreadable frame is the answer to one of our open requests."""
-    return request_id in pending and (b'"result"' in head[:512] or b'"error"' in head[:512])
-
-
-def progress_token(params: Any) -> RequestId | None:
-    """`params._meta.progressToken`, when it is one."""
-    meta = params.get("_meta") if isinstance(params, dict) else None
-    token = meta.get("progressToken") if isinstance(meta, dict) else None
-    return token if is_request_id(token) else None
+def _tell(call: Call, reply: Reply) -> None:
+    """Hand over an answer: the boundary that keeps the failure of one that waits from the others."""
+    try:
+        call.answered(reply)
+    except Exception:
+        log.exception("Passing on an answer failed")

@@ -6,7 +6,7 @@ Never here: sockets, processes, MCP methods.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from trayapp.wire.jsonio import dumps, loads
 
@@ -19,8 +19,31 @@ CONNECTION_CLOSED = -32000  # the SDK's code for a peer that went away
 REQUEST_TIMEOUT = -32001  # the SDK's code for a request that ran out of time
 UNSUPPORTED_PROTOCOL_VERSION = -32022  # MCP 2026-07-28, basic/versioning
 
+PROGRESS = "notifications/progress"
+CANCELLED = "notifications/cancelled"
+
 Params = Mapping[str, Any] | None
 RequestId = int | str
+OWN_ID_DIGITS = 15  # a longer number is none that we gave
+
+
+def is_request_id(value: Any) -> TypeGuard[RequestId]:
+    """Whether a JSON value may be an id: text or a whole number (JSON-RPC 2.0, MCP basic)."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def own_id(value: Any) -> int | None:
+    """An id as we gave it: a number, or its text, which is what some servers return. None for what is none of ours."""
+    if isinstance(value, str) and len(value) <= OWN_ID_DIGITS and value.isascii() and value.isdecimal():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def progress_token(params: Any) -> RequestId | None:
+    """`params._meta.progressToken`, when it is one."""
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    return token if is_request_id(token) else None
 
 
 class RpcError(Exception):
