@@ -20,8 +20,9 @@ from trayapp.gateway.errors import to_rpc
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command import own_command
 from trayapp.wire import control
-from trayapp.wire.endpoint import Hello, Link, listen
+from trayapp.wire.endpoint import Link, listen
 from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.greeting import Hello
 from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
 from trayapp.wire.rundir import run_dir
 

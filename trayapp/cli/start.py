@@ -18,7 +18,7 @@ from trayapp.model.errors import AlreadyRunningError, NoGatewayError, StorageErr
 from trayapp.service.child import RUNS_ALREADY, await_ready, start_detached
 from trayapp.service.command import sample_command
 from trayapp.wire.control import SNAPSHOT, connect
-from trayapp.wire.endpoint import Hello, read_endpoint
+from trayapp.wire.greeting import Hello, read_endpoint
 from trayapp.wire.rundir import run_dir
 
 GATEWAY_LOG = "gateway.log"

@@ -33,8 +33,9 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import Problem
-from trayapp.wire.endpoint import GatewayLock, Hello, Link, listen
+from trayapp.wire.endpoint import GatewayLock, Link, listen
 from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.greeting import Hello
 from trayapp.wire.rundir import STOPPING, run_dir
 
 log = logging.getLogger(__name__)

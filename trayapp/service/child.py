@@ -66,7 +66,7 @@ def await_ready(
     """
     from trayapp.model.errors import NoGatewayError
     from trayapp.wire.control import connect
-    from trayapp.wire.endpoint import Hello
+    from trayapp.wire.greeting import Hello
 
     for _ in pauses(timeout_s):
         try:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.wire.endpoint import USES_TCP, Hello, greeting, read_endpoint
+from trayapp.wire.greeting import USES_TCP, Hello, greeting, read_endpoint
 from trayapp.wire.jsonio import dumps, loads
 from trayapp.wire.rundir import socket_path
 
@@ -102,20 +102,20 @@ class ControlClient:
 
 def connect(run: str, hello: Hello) -> socket.socket:
     """A socket to the gateway with the first line sent. Raises NoGatewayError."""
+    if USES_TCP:
+        endpoint = read_endpoint(run)
+        if endpoint is None:
+            raise NoGatewayError
+        sock, token = socket.socket(), endpoint.token
+        address: tuple[str, int] | str = ("127.0.0.1", endpoint.port)
+    else:
+        sock, address, token = socket.socket(socket.AF_UNIX), socket_path(run), ""
     try:
-        if USES_TCP:
-            endpoint = read_endpoint(run)
-            if endpoint is None:
-                raise NoGatewayError
-            sock = socket.create_connection(("127.0.0.1", endpoint.port), CONNECT_TIMEOUT_S)
-            token = endpoint.token
-        else:
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            sock.settimeout(CONNECT_TIMEOUT_S)
-            sock.connect(socket_path(run))
-            token = ""
+        sock.settimeout(CONNECT_TIMEOUT_S)
+        sock.connect(address)
         sock.sendall(greeting(hello, token))
     except OSError:
+        sock.close()
         raise NoGatewayError from None
     return sock
 

@@ -17,43 +17,21 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from trayapp.model.errors import AlreadyRunningError, StorageError
 from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.greeting import GREETING, USES_TCP, Endpoint, Hello, endpoint_file
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.rundir import socket_path
 
 log = logging.getLogger(__name__)
 
-USES_TCP = sys.platform == "win32"
-GREETING = b"multi-mcp/1 "  # then a JSON object and a newline; the number is the protocol's
 SEND_BYTES = 4 << 20  # a large answer then leaves in few turns
 GREETING_LIMIT = 64 * 1024  # bytes; a working folder and a few names fit many times over
 WRITE_LIMIT = 256 * 1024 * 1024  # bytes a reader may be behind before its connection is given up
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """The endpoint file: how to reach the running gateway."""
-
-    pid: int
-    version: str
-    socket: str
-    port: int = 0  # of the local TCP socket, Windows only
-    token: str = ""
-    started_at: float = 0.0  # Unix seconds
-    http_url: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """First line of a connection: what it is for ("session" or "control") and its options."""
-
-    kind: str
-    options: dict[str, Any] = field(default_factory=dict)
 
 
 class GatewayLock:
@@ -124,11 +102,6 @@ def private_folder(path: Path) -> None:
         raise StorageError(f"Cannot use the folder {path}: {error.strerror}", "Check its owner and rights") from None
 
 
-def endpoint_file(run: str) -> Path:
-    """Where the endpoint file lies."""
-    return Path(run) / "endpoint.json"
-
-
 def write_endpoint(run: str, endpoint: Endpoint) -> None:
     """Publish the endpoint, atomically and for this user only. Raises StorageError."""
     path = endpoint_file(run)
@@ -142,26 +115,6 @@ def write_endpoint(run: str, endpoint: Endpoint) -> None:
         raise StorageError(
             f"Cannot write {path}: {error.strerror}", "Free some space, or check the folder's rights"
         ) from None
-
-
-def read_endpoint(run: str) -> Endpoint | None:
-    """The published endpoint, or None when there is none that can be read."""
-    try:
-        values = loads(endpoint_file(run).read_bytes())
-    except (OSError, JsonError):
-        return None
-    names = Endpoint.__dataclass_fields__
-    if not isinstance(values, dict) or not isinstance(values.get("pid"), int):
-        return None
-    return Endpoint(**{name: value for name, value in values.items() if name in names})
-
-
-def greeting(hello: Hello, token: str = "") -> bytes:
-    """The first line that a connection sends."""
-    options = {"kind": hello.kind, **hello.options}
-    if token:
-        options["token"] = token
-    return GREETING + dumps(options) + b"\n"
 
 
 Accept = Callable[[Hello, "Link"], FrameDispatcher]
