@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -117,8 +118,9 @@ class Connection:
         self._dirty = anyio.Event()
         self._adjusted = anyio.Event()
         self._fetching = anyio.Lock()
-        self.joined = anyio.Event()  # set while there is a live connection
-        self.dropped = anyio.Event()  # set once it has ended; both are replaced by the next connection
+        self._retired = False
+        self.used = anyio.Event()  # set by the first call
+        self.dropped = anyio.Event()  # set once a connection has ended; replaced by the next one
 
     @property
     def name(self) -> str:
@@ -137,6 +139,7 @@ class Connection:
         self.in_flight += 1
         self.calls += 1
         self.last_used = self._world.clock.now()
+        self.used.set()
 
     def end(self) -> None:
         """A call ended, whatever way."""
@@ -166,17 +169,21 @@ class Connection:
         `explicit` (the user asked) ignores the backoff and a pending sign-in. Raises ServerError.
         """
         while self.live is None:
-            if self.state is State.STOPPING and self._finished is not None:
-                await self._finished.wait()
+            attempt = self._attempt
+            ended = self.state is State.STOPPING or (attempt is not None and attempt.done.is_set())
+            if ended and self._finished is not None:
+                await self._finished.wait()  # its process may take a while to stop
                 continue
-            attempt = self._attempt or self._begin_attempt(explicit)
+            attempt = attempt or self._begin_attempt(explicit)
             await attempt.done.wait()
             if attempt.error is not None:
                 raise attempt.error.with_traceback(None)
         return self.live
 
     def _begin_attempt(self, explicit: bool) -> _Attempt:
-        if self.state is State.DISABLED:
+        if self._retired:
+            raise ServerError(self.name, f"{self.name} was changed in servers.yaml just now", "Ask again")
+        if self.server.disabled or self.state is State.DISABLED:
             raise ServerDisabledError(self.name)
         if not explicit:
             self._check_backoff()
@@ -204,44 +211,57 @@ class Connection:
                 offer = await fetch_offer(live.channel, live.peer)
             except RpcError as error:
                 raise ServerError(self.name, f"{self.name} did not list what it offers: {error.message}") from None
-            self._world.observer.offer_fetched(self, offer)
+            self._tell(self._world.observer.offer_fetched, offer)
             return offer
 
     # -- change --------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
         """End the connection, process included, and wait until it is gone."""
-        if self.state in (State.CONNECTING, State.CONNECTED):
-            self.live = None  # at once: no call may be sent into a connection that is being closed
-            self._apply(Event.CLOSE)
-            self._closing.set()
-        elif self.state in (State.FAILED, State.NEEDS_AUTH):
-            self.error, self.failed_at = None, None
-            self._apply(Event.CLOSE)
+        self.begin_close()
         if self._finished is not None:
             await self._finished.wait()
 
-    def close_soon(self) -> None:
-        """Begin to close without waiting."""
-        self._tasks.start_soon(self.close)
+    def begin_close(self) -> None:
+        """Close without waiting. From here on no call gets the old connection: the next one waits for a new one."""
+        if self.state in (State.CONNECTING, State.CONNECTED):
+            self.live = None
+            self._closing.set()
+            self._apply(Event.CLOSE)
+        elif self.state in (State.FAILED, State.NEEDS_AUTH):
+            self.error, self.failed_at = None, None
+            self._apply(Event.CLOSE)
+
+    def retire(self) -> None:
+        """Close for good: whoever still holds this connection cannot start the server again."""
+        self._retired = True
+        self.begin_close()
 
     def adjust(self, server: ServerConfig) -> None:
-        """Take other settings for the same process; a switch to or from disabled is the pool's business."""
+        """Take other settings for the same process; `follow_switch` carries out a switch to or from disabled."""
         self.server = server
         self._adjusted.set()
         self._adjusted = anyio.Event()
 
-    async def set_disabled(self, disabled: bool) -> None:
-        """Close and switch off, or make it available again."""
-        if disabled and self.state is not State.DISABLED:
+    async def follow_switch(self) -> None:
+        """Close and switch off, or make available again, as the settings say now and still say once it is closed."""
+        if self.server.disabled:
             await self.close()
+        if self.server.disabled and self.state is State.IDLE:
             self._apply(Event.DISABLE)
-        elif not disabled and self.state is State.DISABLED:
+        elif not self.server.disabled and self.state is State.DISABLED:
             self._apply(Event.ENABLE)
 
     def _apply(self, event: Event) -> None:
         self.state = next_state(self.state, event)
-        self._world.observer.state_changed(self)
+        self._tell(self._world.observer.state_changed)
+
+    def _tell(self, hear: Callable[..., None], *facts: Any) -> None:
+        """Tell the observer: the boundary at which a mistake over there stops, so that it decides no server's life."""
+        try:
+            hear(self, *facts)
+        except Exception:
+            log.exception("News of %s were not understood", self.name)
 
     # -- the task of one connection ------------------------------------------------------------------------------
 
@@ -260,26 +280,23 @@ class Connection:
                 self.name, f"Cannot use {self.name}: {type(failure).__name__}", "See gateway.log"
             )
         finally:
-            with anyio.CancelScope(shield=True):
-                self._settle(attempt, error)
-                finished.set()
+            self._settle(attempt, error)
+            finished.set()
 
     def _settle(self, attempt: _Attempt, error: ServerError | None) -> None:
         """The connection has ended: decide the state, then let everybody go on."""
         self.live = None
         self._attempt = None
-        if self.joined.is_set():
-            self.joined = anyio.Event()
         self.dropped.set()
+        if not attempt.done.is_set():
+            stopped = ConnectionLostError(self.name, f"{self.name} was stopped while it was starting")
+            attempt.error = stopped if error is None or self._closing.is_set() else error
+            attempt.done.set()
         if self.state is State.STOPPING:
-            error = error or ConnectionLostError(self.name, f"{self.name} was stopped while it was starting")
             self._apply(Event.CLOSED)
         elif error is not None:
             self.error = error
             self._note_failure(error)
-        if not attempt.done.is_set():
-            attempt.error = error or ConnectionLostError(self.name, f"{self.name} ended while it was starting")
-            attempt.done.set()
 
     def _note_failure(self, error: ServerError) -> None:
         if isinstance(error, SignInWantedError):
@@ -287,8 +304,8 @@ class Connection:
         elif isinstance(error, ConnectionLostError):
             self._apply(Event.LOST)  # no backoff: the next call may start it again
         else:
+            log.log(logging.WARNING if self.failed_at is None else logging.INFO, "%s", error)  # one warning an outage
             self.failed_at = self._world.clock.now()
-            log.warning("%s", error)
             self._apply(Event.FAIL)
 
     async def _until_closed(self, work: Callable[[_Attempt], Any], attempt: _Attempt) -> None:
@@ -322,7 +339,7 @@ class Connection:
         """Connect one way and serve until the end; False when the next way should be tried."""
         timeout = self.server.connect_timeout or self._world.settings().connect_timeout
         with anyio.move_on_after(timeout) as limit:
-            async with self._world.open(way, self, self._world.stderr(self.name)) as transport:
+            async with self._opened(way) as transport:
                 try:
                     peer = await shake_hands(transport.channel, self._world.capabilities, hint)
                 except RpcError as error:
@@ -337,6 +354,15 @@ class Connection:
                 self.name, title, "Raise its connect_timeout in servers.yaml if it is slow to start"
             )
         return True
+
+    @asynccontextmanager
+    async def _opened(self, way: Launch) -> AsyncIterator[Transport]:
+        """The transport; an address that wants a sign-in before it opens at all (legacy SSE) says so."""
+        try:
+            async with self._world.open(way, self, self._world.stderr(self.name)) as transport:
+                yield transport
+        except ConnectFailedError as error:
+            raise (SignInWantedError(self.name) if error.http_status == _UNAUTHORIZED else error) from None
 
     @staticmethod
     def _try_next(transport: Transport, error: RpcError) -> bool:
@@ -362,9 +388,8 @@ class Connection:
         self.dropped = anyio.Event()
         self._dirty = anyio.Event()
         self.last_used = self._world.clock.now()
-        self._apply(Event.READY)
         attempt.done.set()
-        self.joined.set()
+        self._apply(Event.READY)
         sick: list[ServerError] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_idle)
@@ -376,6 +401,8 @@ class Connection:
             tasks.cancel_scope.cancel()
         self.live = None
         if not self._closing.is_set():
+            if live.transport.refusal.status == _UNAUTHORIZED:
+                raise SignInWantedError(self.name)
             why = await live.transport.obituary()
             raise sick[0] if sick else ConnectionLostError(self.name, f"{self.name} {why}")
 
@@ -385,7 +412,7 @@ class Connection:
             idle_for = self._world.clock.now() - (self.last_used or 0.0)
             if is_idle(self.in_flight, idle_for, limit):
                 log.info("Closing %s: idle for %.0f s", self.name, idle_for)
-                self.close_soon()
+                self.begin_close()  # at once: a call that comes now must not meet a connection about to close
                 await anyio.sleep_forever()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_then_cancel, self._adjusted.wait, tasks)
@@ -429,7 +456,7 @@ class Connection:
 
     async def _fetch_quietly(self, live: Live) -> None:
         try:
-            self._world.observer.offer_fetched(self, await fetch_offer(live.channel, live.peer))
+            self._tell(self._world.observer.offer_fetched, await fetch_offer(live.channel, live.peer))
         except RpcError as error:
             log.warning("%s did not list what it offers: %s", self.name, error.message)
 
@@ -455,7 +482,7 @@ class Connection:
         if method in LIST_CHANGED:
             self._dirty.set()
         else:
-            self._world.observer.notified(self, method, params)
+            self._tell(self._world.observer.notified, method, params)
 
 
 async def _then_cancel(wait: Callable[[], Any], tasks: anyio.abc.TaskGroup) -> None:

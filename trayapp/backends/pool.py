@@ -14,9 +14,9 @@ import anyio.abc
 
 from trayapp.backends.connection import Connection, World
 from trayapp.model.errors import ServerError, ServerNotFoundError, SignInWantedError
-from trayapp.model.lifecycle import State, reconnect_waits
+from trayapp.model.lifecycle import RECONNECT_FIRST_S, State, reconnect_waits
 from trayapp.model.plan import Config, Plan
-from trayapp.model.servers import STARTS_AT_ONCE
+from trayapp.model.servers import STARTS_AT_ONCE, ServerConfig
 
 log = logging.getLogger(__name__)
 
@@ -57,21 +57,22 @@ class Pool:
             self._connections.pop(name, None)
         for name in (*plan.added, *plan.relaunched):
             self._connections[name] = Connection(config.servers[name], self._world, self._tasks)
-        for name in plan.adjusted:
-            self._adjust(self._connections[name], config)
-        order = [name for name in config.servers if name in self._connections]
-        self._connections = {name: self._connections[name] for name in order}
+        self._connections = {name: self._connections[name] for name in config.servers if name in self._connections}
         for connection in leaving:
             self._stop_keeping(connection.name)
-            connection.close_soon()
-        for name in (*plan.added, *plan.relaunched, *plan.adjusted):
+            connection.retire()
+        for name in self._connections if plan.settings_changed else plan.adjusted:
+            self._adjust(self._connections[name], config.servers[name])
+        for name in (*plan.added, *plan.relaunched):
             self._start_if_wanted(self._connections[name])
 
-    def _adjust(self, connection: Connection, config: Config) -> None:
-        server = config.servers[connection.name]
+    def _adjust(self, connection: Connection, server: ServerConfig) -> None:
+        before = connection.server
         connection.adjust(server)
-        if server.disabled != (connection.state is State.DISABLED):
-            self._tasks.start_soon(connection.set_disabled, server.disabled)
+        if server.disabled != before.disabled:
+            self._tasks.start_soon(connection.follow_switch)
+        if (server.disabled, server.lifecycle) != (before.disabled, before.lifecycle):
+            self._start_if_wanted(connection)  # not for other changes: they start nothing and end no backoff
 
     def _start_if_wanted(self, connection: Connection) -> None:
         server = connection.server
@@ -92,26 +93,29 @@ class Pool:
                 log.info("%s", error)
 
     async def _keep(self, connection: Connection, scope: anyio.CancelScope) -> None:
-        """Hold a keep-alive server connected: reconnect with growing waits until it is removed or wants a sign-in."""
+        """Hold a keep-alive server connected, with growing waits, until it is removed or wants a sign-in."""
         with scope:
             if connection.server.lifecycle not in STARTS_AT_ONCE:
-                await connection.joined.wait()
-            while connection.state is not State.DISABLED:
-                await self._hold(connection)
+                await connection.used.wait()
+            waits = _fresh_waits()
+            while True:
+                if await self._hold(connection):
+                    waits = _fresh_waits()
+                else:
+                    await self._world.clock.sleep(next(waits))
 
-    async def _hold(self, connection: Connection) -> None:
-        waits = reconnect_waits(random.uniform(-1, 1))
-        while True:
-            try:
-                async with self._starting:
-                    await connection.ensure(explicit=connection.state is not State.NEEDS_AUTH)
-            except SignInWantedError:
-                await anyio.sleep_forever()  # reconnecting by hand starts a new keeper
-            except ServerError:
-                await self._world.clock.sleep(next(waits))
-            else:
-                await connection.dropped.wait()
-                return
+    async def _hold(self, connection: Connection) -> bool:
+        """One connection from start to end; True when it held long enough to count as a success."""
+        try:
+            async with self._starting:
+                await connection.ensure(explicit=connection.state is not State.NEEDS_AUTH)
+        except SignInWantedError:
+            await anyio.sleep_forever()  # reconnecting by hand starts a new keeper
+        except ServerError:
+            return False
+        since = self._world.clock.now()
+        await connection.dropped.wait()
+        return self._world.clock.now() - since >= RECONNECT_FIRST_S
 
     def _stop_keeping(self, name: str) -> None:
         scope = self._keepers.pop(name, None)
@@ -129,33 +133,42 @@ class Pool:
             self._settled = anyio.Event()
         self.discovering.update(fresh)
         for name in fresh:
-            self._tasks.start_soon(self._discover, self._connections[name])
+            self._tasks.start_soon(self._discover, name)
 
     async def settled(self) -> None:
         """Wait until nothing is being discovered."""
         await self._settled.wait()
 
-    async def _discover(self, connection: Connection) -> None:
+    async def _discover(self, name: str) -> None:
         try:
             async with self._starting:
-                await self.refresh(connection, explicit=False)
-        except ServerError as error:
-            log.info("Discovery: %s", error)
+                await self._discover_current(name)
         finally:
-            self.discovering.discard(connection.name)
+            self.discovering.discard(name)
             if not self.discovering:
                 self._settled.set()
+
+    async def _discover_current(self, name: str) -> None:
+        """Read the lists of the server that has the name now; once more when it was changed meanwhile."""
+        asked = None
+        while (connection := self.get(name)) is not None and connection is not asked:
+            asked = connection
+            try:
+                await self.refresh(connection, explicit=False)
+            except ServerError as error:
+                log.info("Discovery: %s", error)
 
     async def refresh(self, connection: Connection, *, explicit: bool = True) -> None:
         """Read a server's lists now; one that was not connected is closed again, unless it is to stay.
 
         Raises ServerError.
         """
-        was_live = connection.live is not None
+        was_live, calls = connection.live is not None, connection.calls
         try:
             await connection.fetch(explicit=explicit)
         finally:
-            stays = was_live or connection.server.lifecycle in STARTS_AT_ONCE or connection.in_flight
+            used = connection.calls != calls
+            stays = was_live or used or connection.server.lifecycle in STARTS_AT_ONCE
             if not stays and connection.live is not None:
                 await connection.close()
 
@@ -171,4 +184,9 @@ class Pool:
             self._stop_keeping(name)
         async with anyio.create_task_group() as tasks:
             for connection in self._connections.values():
+                connection.retire()
                 tasks.start_soon(connection.close)
+
+
+def _fresh_waits() -> Iterator[float]:
+    return reconnect_waits(random.uniform(-1, 1))

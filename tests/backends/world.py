@@ -1,0 +1,119 @@
+"""A World around the fake net and the fake clock, and an Observer that keeps all it hears. Never here: tests."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from tests.fixtures.clock import FakeClock, settle
+from tests.fixtures.fake_transport import FakeNet
+from trayapp.backends.connection import Connection, World
+from trayapp.backends.pool import Pool
+from trayapp.model.lifecycle import State
+from trayapp.model.offer import Offer
+from trayapp.model.plan import Config, plan
+from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import Settings
+from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
+
+
+@dataclass
+class Ear:
+    """Implements backends.connection.Observer. `crash` names the events in which our own code is broken."""
+
+    states: list[tuple[str, State]] = field(default_factory=list)
+    offers: list[tuple[str, Offer]] = field(default_factory=list)
+    told: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    crash: set[tuple[str, str]] = field(default_factory=set)  # (server, event or state)
+
+    def state_changed(self, connection: Connection) -> None:
+        self.states.append((connection.name, connection.state))
+        self._crash(connection, connection.state.value)
+
+    def offer_fetched(self, connection: Connection, offer: Offer) -> None:
+        self._crash(connection, "offer")
+        self.offers.append((connection.name, offer))
+
+    def notified(self, connection: Connection, method: str, params: Params) -> None:
+        self._crash(connection, "notified")
+        self.told.append((connection.name, method, dict(params or {})))
+
+    async def asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
+        raise RpcError(METHOD_NOT_FOUND, f"{method} is not supported by this client")
+
+    def known(self, name: str) -> bool:
+        """Whether that server's lists were read."""
+        return any(server == name for server, _ in self.offers)
+
+    def _crash(self, connection: Connection, event: str) -> None:
+        if (connection.name, event) in self.crash:
+            raise ZeroDivisionError(f"broken on purpose at {event}")
+
+
+class Bench:
+    """One pool over fakes. `apply` is what a saved servers.yaml does."""
+
+    def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
+        self.net = FakeNet()
+        self.clock = FakeClock()
+        self.ear = Ear()
+        self.config = Config(Settings())
+        self.hints: dict[str, str] = {}
+        self.wants_offers = False
+        self.world = World(
+            clock=self.clock,
+            settings=lambda: self.config.settings,
+            environ={"PATH": "/nowhere"},
+            keyring=lambda name: None,
+            open=self.net.open,
+            stderr=lambda name: lambda data: None,
+            observer=self.ear,
+            hint=lambda name: self.hints.get(name, "2025-11-25"),
+            wants_offer=lambda name: self.wants_offers and not self.ear.known(name),
+        )
+        self.pool = Pool(self.world, tasks)
+
+    def apply(self, *servers: ServerConfig, settings: Settings | None = None) -> None:
+        """Make these the servers that are configured."""
+        new = Config(settings or self.config.settings, {server.name: server for server in servers})
+        old, self.config = self.config, new
+        self.pool.apply(plan(old, new), new)
+
+    def state(self, name: str) -> State:
+        """Of that server."""
+        return self.pool.find(name).state
+
+    async def states(self, name: str, state: State) -> None:
+        """Wait until that server is in that state."""
+        await self.wait(lambda: self.state(name) is state)
+
+    @staticmethod
+    async def wait(condition: Callable[[], Any]) -> None:
+        """Let the tasks run until the condition holds; fails when nothing more moves."""
+        for _ in range(50):
+            if condition():
+                return
+            await settle()
+        assert condition()
+
+
+def server(name: str, **more: Any) -> ServerConfig:
+    """An entry whose program exists."""
+    return ServerConfig(name, command=sys.executable, **more)
+
+
+@asynccontextmanager
+async def bench() -> AsyncIterator[Bench]:
+    """A pool that ends with the test, cleanly: whatever crashed would show."""
+    async with anyio.create_task_group() as tasks:
+        made = Bench(tasks)
+        try:
+            with anyio.fail_after(30):
+                yield made
+        finally:
+            tasks.cancel_scope.cancel()
