@@ -11,8 +11,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from trayapp.model.errors import MultiMcpError, NoGatewayError
+from trayapp.wire.framing import FrameSplitter, Oversized
 from trayapp.wire.greeting import USES_TCP, Hello, greeting, read_endpoint
-from trayapp.wire.jsonio import dumps, loads
+from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.messages import RpcError
 from trayapp.wire.rundir import socket_path
 
 SNAPSHOT = "snapshot"  # -> the object of `status --json`
@@ -42,13 +44,15 @@ class ControlError(MultiMcpError):
 class ControlClient:
     """One connection to the gateway of a runtime folder. Use it as a context manager.
 
-    Raises NoGatewayError when nothing answers there.
+    `timeout`: seconds that the gateway may be silent while it owes an answer. Raises NoGatewayError when nothing is
+    there.
     """
 
-    def __init__(self, run: str, timeout: float | None = DEFAULT_TIMEOUT_S) -> None:
-        self._socket = connect(run, Hello("control"))
+    def __init__(self, run: str, timeout: float | None = DEFAULT_TIMEOUT_S, tcp: bool = USES_TCP) -> None:
+        self._socket = connect(run, Hello("control"), tcp)
         self._socket.settimeout(timeout)
-        self._buffer = b""
+        self._splitter = FrameSplitter()
+        self._frames: list[bytes | Oversized] = []
         self._last_id = 0
 
     def __enter__(self) -> Self:
@@ -72,6 +76,7 @@ class ControlClient:
     def watch(self) -> Iterator[dict[str, Any]]:
         """Snapshots, the present one first, until the gateway ends."""
         self.call(WATCH)
+        self._socket.settimeout(None)  # while nothing changes, nothing comes
         for message in self._messages():
             if message.get("method") == SNAPSHOT:
                 yield message["params"]
@@ -79,51 +84,62 @@ class ControlClient:
     def _send(self, data: bytes) -> None:
         try:
             self._socket.sendall(data)
+        except TimeoutError:
+            raise NoGatewayError("The gateway does not answer") from None
         except OSError as error:
             raise NoGatewayError(f"The gateway went away: {error.strerror}") from None
 
     def _messages(self) -> Iterator[dict[str, Any]]:
         while True:
-            line, newline, rest = self._buffer.partition(b"\n")
-            if newline:
-                self._buffer = rest
-                yield loads(line)
-                continue
-            try:
-                data = self._socket.recv(RECEIVE_BYTES)
-            except TimeoutError:
-                raise NoGatewayError("The gateway does not answer") from None
-            except OSError as error:
-                raise NoGatewayError(f"The gateway went away: {error.strerror}") from None
+            while self._frames:
+                yield _message(self._frames.pop(0))
+            data = self._receive()
             if not data:
                 return
-            self._buffer += data
+            self._frames += self._splitter.feed(data)
+
+    def _receive(self) -> bytes:
+        try:
+            return self._socket.recv(RECEIVE_BYTES)
+        except TimeoutError:
+            raise NoGatewayError("The gateway does not answer") from None
+        except OSError as error:
+            raise NoGatewayError(f"The gateway went away: {error.strerror}") from None
 
 
-def connect(run: str, hello: Hello) -> socket.socket:
+def connect(run: str, hello: Hello, tcp: bool = USES_TCP) -> socket.socket:
     """A socket to the gateway with the first line sent. Raises NoGatewayError."""
-    if USES_TCP:
-        endpoint = read_endpoint(run)
-        if endpoint is None:
-            raise NoGatewayError
-        sock, token = socket.socket(), endpoint.token
-        address: tuple[str, int] | str = ("127.0.0.1", endpoint.port)
-    else:
-        sock, address, token = socket.socket(socket.AF_UNIX), socket_path(run), ""
+    endpoint = read_endpoint(run) if tcp else None
+    if tcp and endpoint is None:
+        raise NoGatewayError
+    sock = socket.socket(socket.AF_INET if tcp else socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(CONNECT_TIMEOUT_S)
     try:
-        sock.settimeout(CONNECT_TIMEOUT_S)
-        sock.connect(address)
-        sock.sendall(greeting(hello, token))
-    except OSError:
+        sock.connect(("127.0.0.1", endpoint.port) if endpoint else socket_path(run))
+        sock.sendall(greeting(hello, endpoint.token if endpoint else ""))
+    except (OSError, OverflowError):  # OverflowError: no port has that number
         sock.close()
         raise NoGatewayError from None
     return sock
 
 
+def _message(frame: bytes | Oversized) -> dict[str, Any]:
+    try:
+        message = loads(frame) if isinstance(frame, bytes) else None
+    except JsonError:
+        message = None
+    if not isinstance(message, dict):
+        raise NoGatewayError("What listens there does not speak as a gateway does")
+    return message
+
+
 def _value(message: dict[str, Any]) -> Any:
-    error = message.get("error")
-    if error is None:
+    if "error" not in message:
         return message.get("result")
-    data = error.get("data") or {}
-    title = error.get("message", "The gateway reported an error without words")
-    raise ControlError(title, data.get("hint", ""), data.get("code", "failed"), int(data.get("exit_code", 1)))
+    error = RpcError.received(message["error"])
+    data = error.data if isinstance(error.data, dict) else {}
+    title = error.message or "The gateway reported an error without words"
+    exit_code = data.get("exit_code")
+    raise ControlError(
+        title, str(data.get("hint", "")), str(data.get("code", "failed")), exit_code if type(exit_code) is int else 1
+    )

@@ -19,13 +19,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
 
 from trayapp.model.errors import AlreadyRunningError, StorageError
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import GREETING, USES_TCP, Endpoint, Hello, endpoint_file
 from trayapp.wire.jsonio import JsonError, dumps, loads
-from trayapp.wire.rundir import socket_path
+from trayapp.wire.rundir import socket_folder, socket_path
 
 log = logging.getLogger(__name__)
 
@@ -39,63 +38,65 @@ class GatewayLock:
 
     def __init__(self, run: str) -> None:
         self._path = Path(run) / "gateway.lock"
-        self._file: IO[str] | None = None
+        self._descriptor: int | None = None
 
     def acquire(self) -> None:
         """Raises AlreadyRunningError when another process holds it, StorageError when it cannot be made."""
         private_folder(self._path.parent)
         try:
-            file = self._path.open("a+", encoding="ascii")
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         except OSError as error:
             raise StorageError(
                 f"Cannot open {self._path}: {error.strerror}", "Check the folder's owner and rights"
             ) from None
-        if not _lock_now(file):
-            file.seek(0)
-            holder = file.read(20).strip()
-            file.close()
-            raise AlreadyRunningError(int(holder) if holder.isdecimal() else 0)
-        self._path.chmod(0o600)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        self._file = file
+        if not _lock_now(descriptor):
+            holder = os.read(descriptor, 20).strip()
+            os.close(descriptor)
+            raise AlreadyRunningError(int(holder) if holder.isdigit() else 0)
+        self._descriptor = descriptor
+        with suppress(OSError):  # a full disk: the number is only for people
+            self._path.chmod(0o600)
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
 
     def release(self) -> None:
         """Let another gateway start. The file stays: removing it would let two processes hold "the" lock."""
-        if self._file is not None:
+        if self._descriptor is not None:
             with suppress(OSError):
-                self._file.truncate(0)
-            self._file.close()
-            self._file = None
+                os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
-def _lock_now(file: IO[str]) -> bool:
+def _lock_now(descriptor: int) -> bool:
     try:
         if sys.platform == "win32":
             import msvcrt
 
-            file.seek(0x10000)  # beyond the text, which others must be able to read
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-            file.seek(0)
+            os.lseek(descriptor, 0x10000, os.SEEK_SET)  # beyond the text, which others must be able to read
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
+    finally:
+        os.lseek(descriptor, 0, os.SEEK_SET)
     return True
 
 
 def private_folder(path: Path) -> None:
-    """Make `path` a folder of mode 0700 that is ours. Raises StorageError."""
+    """Make `path` a folder of mode 0700 that is ours, and no link to one. Raises StorageError."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if sys.platform == "win32":
             return
-        facts = path.stat()
+        facts = path.lstat()  # a link in /tmp may lead into anybody's folder
         if facts.st_uid != os.getuid():
             raise StorageError(f"{path} belongs to another user", "Set MULTI_MCP_HOME to a folder of your own")
+        if not stat.S_ISDIR(facts.st_mode):
+            raise StorageError(f"{path} is no folder but a link", "Remove the link")
         if stat.S_IMODE(facts.st_mode) != 0o700:
             path.chmod(0o700)
     except OSError as error:
@@ -107,11 +108,14 @@ def write_endpoint(run: str, endpoint: Endpoint) -> None:
     path = endpoint_file(run)
     fresh = path.with_suffix(".new")
     try:
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        fresh.unlink(missing_ok=True)  # left by a crash, of whatever mode
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(dumps(asdict(endpoint)))
-        os.replace(fresh, path)
+        fresh.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            fresh.unlink()
         raise StorageError(
             f"Cannot write {path}: {error.strerror}", "Free some space, or check the folder's rights"
         ) from None
@@ -147,9 +151,9 @@ class Link(asyncio.Protocol):
             return
         self._head += data
         line, newline, rest = self._head.partition(b"\n")
-        if not newline and len(self._head) < GREETING_LIMIT:
+        if not newline and len(line) < GREETING_LIMIT:
             return
-        hello = self._read_greeting(line) if newline else None
+        hello = self._read_greeting(line) if newline and len(line) < GREETING_LIMIT else None
         if hello is None:
             log.warning("Refused a connection that began with something else than our first line")
             self.close()
@@ -194,11 +198,17 @@ class Link(asyncio.Protocol):
         return Hello(kind, options) if kind in ("session", "control") else None
 
 
+# What to ask a Unix socket for its peer's credentials: level, option, bytes (Linux: SO_PEERCRED, struct ucred; macOS:
+# LOCAL_PEERCRED, struct xucred). In both structs the user is the second 32-bit number.
+PEER_QUESTIONS = {"linux": (1, 17, 12), "darwin": (0, 1, 76)}
+
+
 def peer_is_us(sock: socket.socket | None) -> bool:
     """Whether the other end of a Unix socket is a process of this user; True where the system cannot tell."""
-    if sock is None or sys.platform != "linux":
+    question = PEER_QUESTIONS.get(sys.platform)
+    if sock is None or question is None or sock.family != getattr(socket, "AF_UNIX", None):
         return True
-    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    credentials = sock.getsockopt(*question)
     return int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid()
 
 
@@ -220,25 +230,38 @@ class Listener:
                 Path(self.endpoint.socket).unlink()
 
 
-async def listen(run: str, accept: Accept, version: str) -> Listener:
+async def listen(run: str, accept: Accept, version: str, tcp: bool = USES_TCP) -> Listener:
     """Bind the local socket and publish the endpoint file. The caller holds the GatewayLock. Raises StorageError."""
-    loop = asyncio.get_running_loop()
     token = secrets.token_urlsafe(32)
-    started = time.time()
-    if USES_TCP:
-        server = await loop.create_server(lambda: Link(accept, token), "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        endpoint = Endpoint(os.getpid(), version, "", port, token, started)
-    else:
-        path = socket_path(run)
-        private_folder(Path(path).parent)
-        with suppress(FileNotFoundError):
-            Path(path).unlink()  # left behind by a gateway that was killed: we hold the lock
-        try:
-            server = await loop.create_unix_server(lambda: Link(accept, ""), path)
-        except OSError as error:
-            raise StorageError(f"Cannot listen on {path}: {error.strerror}", "Check the folder's rights") from None
-        os.chmod(path, 0o600)
-        endpoint = Endpoint(os.getpid(), version, path, 0, token, started)
-    write_endpoint(run, endpoint)
-    return Listener(run, endpoint, server)
+    path = "" if tcp else _socket_place(run)
+    try:
+        server = await (_listen_tcp(accept, token) if tcp else _listen_unix(accept, path))
+    except OSError as error:
+        raise StorageError(
+            f"Cannot listen on {path or '127.0.0.1'}: {error.strerror}", "Check the folder's rights"
+        ) from None
+    port = server.sockets[0].getsockname()[1] if tcp else 0
+    listener = Listener(run, Endpoint(os.getpid(), version, path, port, token, time.time()), server)
+    try:
+        write_endpoint(run, listener.endpoint)
+    except StorageError:
+        listener.close()
+        raise
+    return listener
+
+
+def _socket_place(run: str) -> str:
+    private_folder(Path(socket_folder(run)))
+    return socket_path(run)
+
+
+async def _listen_tcp(accept: Accept, token: str) -> asyncio.Server:
+    return await asyncio.get_running_loop().create_server(lambda: Link(accept, token), "127.0.0.1", 0)
+
+
+async def _listen_unix(accept: Accept, path: str) -> asyncio.Server:
+    place = Path(path)
+    place.unlink(missing_ok=True)  # left behind by a gateway that was killed: we hold the lock
+    server = await asyncio.get_running_loop().create_unix_server(lambda: Link(accept, ""), path)
+    place.chmod(0o600)
+    return server

@@ -28,6 +28,16 @@ class Endpoint:
     started_at: float = 0.0  # Unix seconds
     http_url: str | None = None
 
+    def is_sound(self) -> bool:
+        """Whether every field is of its kind: the file may have been written by anything."""
+        texts = (self.version, self.socket, self.token, self.http_url or "")
+        numbers = (self.pid, self.port)
+        return (
+            all(isinstance(text, str) for text in texts)
+            and all(type(number) is int and number >= 0 for number in numbers)
+            and isinstance(self.started_at, int | float)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Hello:
@@ -46,12 +56,10 @@ def read_endpoint(run: str) -> Endpoint | None:
     """The published endpoint, or None when there is none that can be read."""
     try:
         values = loads(endpoint_file(run).read_bytes())
-    except (OSError, JsonError):
+        endpoint = Endpoint(**{name: values[name] for name in Endpoint.__dataclass_fields__ if name in values})
+    except (OSError, JsonError, TypeError):  # TypeError: no object, or without what must be there
         return None
-    names = Endpoint.__dataclass_fields__
-    if not isinstance(values, dict) or not isinstance(values.get("pid"), int):
-        return None
-    return Endpoint(**{name: value for name, value in values.items() if name in names})
+    return endpoint if endpoint.is_sound() else None
 
 
 def greeting(hello: Hello, token: str = "") -> bytes:

@@ -60,7 +60,10 @@ class RpcError(Exception):
     def received(cls, error: Any) -> RpcError:
         """From the `error` member of an answer, however odd."""
         if not isinstance(error, dict):
-            return cls(INTERNAL_ERROR, f"The server sent an error without a code: {error!r}"[:200])
+            return cls(
+                INTERNAL_ERROR,
+                f"The server sent an error without a code: {dumps(error)[:150].decode(errors='replace')}",
+            )
         code = error.get("code")
         if not isinstance(code, int):
             code = INTERNAL_ERROR

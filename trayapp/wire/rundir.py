@@ -21,19 +21,38 @@ def run_dir(environ: "os._Environ[str] | dict[str, str]") -> str:
         return os.path.join(base, "multi-mcp", "run")
     if sys.platform == "darwin":
         return os.path.expanduser("~/Library/Caches/multi-mcp/run")
-    base = environ.get("XDG_RUNTIME_DIR") or ""
-    if os.path.isabs(base) and os.path.isdir(base):
-        return os.path.join(base, "multi-mcp")
+    # Many clients start their servers with hardly any environment: the shim must find the gateway without the variable.
+    for base in (environ.get("XDG_RUNTIME_DIR") or "", f"/run/user/{os.getuid()}"):
+        if os.path.isabs(base) and is_ours(base):
+            return os.path.join(base, "multi-mcp")
     # A login without a session manager (ssh, cron, a container) must find the same gateway: the home folder it is.
     return os.path.expanduser("~/.cache/multi-mcp/run")
 
 
-def socket_path(run: str) -> str:
-    """Path of the Unix socket for a runtime folder; a folder too deep for a socket gets a short private one."""
-    path = os.path.join(run, "gateway.sock")
-    if len(os.fsencode(path)) <= SOCKET_PATH_LIMIT:
-        return path
+def is_ours(folder: str) -> bool:
+    """Whether this is a folder, and no link to one, that belongs to this user."""
+    try:
+        facts = os.lstat(folder)
+    except OSError:
+        return False
+    return facts.st_uid == os.getuid() and facts.st_mode & 0o170000 == 0o040000
+
+
+def socket_folder(run: str) -> str:
+    """Folder of the Unix socket for a runtime folder: itself, or a short private one where it is too deep."""
+    if len(os.fsencode(run)) + len("/gateway.sock") <= SOCKET_PATH_LIMIT:
+        return run
     from zlib import crc32  # rare: kept off the shim's usual way
 
-    short = f"multi-mcp-{os.getuid()}-{crc32(os.fsencode(run)):08x}"
-    return os.path.join("/tmp", short, "gateway.sock")
+    return os.path.join("/tmp", f"multi-mcp-{os.getuid()}-{crc32(os.fsencode(run)):08x}")
+
+
+def socket_path(run: str) -> str:
+    """Path of the Unix socket for a runtime folder.
+
+    Raises PermissionError when the short folder is not ours alone: anybody may have made one of that name in /tmp.
+    """
+    folder = socket_folder(run)
+    if folder != run and os.path.lexists(folder) and not (is_ours(folder) and os.lstat(folder).st_mode & 0o077 == 0):
+        raise PermissionError(1, "not a private folder of this user", folder)
+    return os.path.join(folder, "gateway.sock")
