@@ -206,13 +206,16 @@ class Connection:
     async def fetch(self, *, explicit: bool = False) -> Offer:
         """Read all lists now and tell the observer. Raises ServerError; the connection stays as it is."""
         live = await self.ensure(explicit=explicit)
-        async with self._fetching:
-            try:
+        self.in_flight += 1  # nobody may close it as idle meanwhile
+        try:
+            async with self._fetching:
                 offer = await fetch_offer(live.channel, live.peer)
-            except RpcError as error:
-                raise ServerError(self.name, f"{self.name} did not list what it offers: {error.message}") from None
-            self._tell(self._world.observer.offer_fetched, offer)
-            return offer
+                self._tell(self._world.observer.offer_fetched, offer)
+                return offer
+        except RpcError as error:
+            raise ServerError(self.name, f"{self.name} did not list what it offers: {error.message}") from None
+        finally:
+            self.in_flight -= 1
 
     # -- change --------------------------------------------------------------------------------------------------
 
@@ -462,7 +465,11 @@ class Connection:
 
     async def _listen(self, live: Live) -> None:
         """Subscribe to list changes, which a 2026-07-28 server sends only when asked to."""
-        wanted = {f"{kind}ListChanged": True for kind in ("tools", "prompts", "resources")}
+        announced = live.peer.capabilities
+        changing = [k for k in ("tools", "prompts", "resources") if (announced.get(k) or {}).get("listChanged")]
+        wanted = {f"{kind}ListChanged": True for kind in changing}
+        if not wanted:
+            return
         params = live.peer.stamped({"notifications": wanted}, self._world.capabilities)
         try:
             await live.channel.send_raw_request("subscriptions/listen", params)

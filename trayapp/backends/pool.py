@@ -167,7 +167,7 @@ class Pool:
         try:
             await connection.fetch(explicit=explicit)
         finally:
-            used = connection.calls != calls
+            used = connection.calls != calls or connection.in_flight
             stays = was_live or used or connection.server.lifecycle in STARTS_AT_ONCE
             if not stays and connection.live is not None:
                 await connection.close()

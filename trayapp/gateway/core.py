@@ -31,7 +31,6 @@ from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config, plan
 from trayapp.model.status import GatewayState, GatewayStatus, Problem, ServerStatus, Snapshot
-from trayapp.wire.jsonio import loads
 from trayapp.wire.messages import METHOD_NOT_FOUND, Params, Reply, RpcError
 
 log = logging.getLogger(__name__)
@@ -82,6 +81,7 @@ class Gateway:
         self.router = Router(self)
         self.stop_wanted = anyio.Event()
         self._list_at_latest = 0.0
+        self._expired_asked = False
         self._exposure: Exposure | None = None
         self._told: dict[str, bytes] = {}
         self._file_problems: tuple[Problem, ...] = ()
@@ -100,7 +100,7 @@ class Gateway:
         self._exposure = None
         self.offers.load([name for name in config.servers if name not in old.servers])
         if self.state == "running":
-            self.pool.discover(self.offers.unknown())
+            self.pool.discover(self.offers.missing())
         self.changed()
 
     def take_problem(self, problem: Problem) -> None:
@@ -135,16 +135,22 @@ class Gateway:
             while self.lists_may_grow:
                 await self._something.wait()
 
-    def listing_result(self, kind: str) -> dict[str, Any]:
-        """The result object of a list request; kind is tools, prompts, resources or templates."""
-        result: dict[str, Any] = loads(getattr(self.exposure, f"{kind}_result"))
+    def listing(self, kind: str) -> bytes:
+        """JSON of the result of a list request; kind is tools, prompts, resources or templates."""
+        result: bytes = getattr(self.exposure, f"{kind}_result")
         return result
+
+    def list_served(self) -> None:
+        """A session has had a list: now servers with an old cache may be asked, without anybody waiting."""
+        if not self._expired_asked:
+            self._expired_asked = True
+            self.pool.discover(self.offers.expired())
 
     def start_serving(self) -> None:
         """Sessions may come: ask servers that are not known."""
         self.state = "running"
         self._list_at_latest = self._clock.now() + FIRST_LIST_GRACE_S
-        self.pool.discover(self.offers.unknown())
+        self.pool.discover(self.offers.missing())
         self.changed()
 
     # -- backends.connection.Observer ----------------------------------------------------------------------------

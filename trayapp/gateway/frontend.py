@@ -21,7 +21,7 @@ from trayapp.gateway.router import ROUTED, Router
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.model.status import SessionStatus
 from trayapp.wire.frames import CANCELLED, FrameDispatcher, RequestContext
-from trayapp.wire.jsonio import dumps
+from trayapp.wire.jsonio import dumps, loads
 from trayapp.wire.messages import INVALID_REQUEST, METHOD_NOT_FOUND, Params, Reply, RequestId, RpcError
 
 if TYPE_CHECKING:
@@ -96,10 +96,23 @@ class Session:
         if method == "ping":
             self._send_result(request_id, b"{}")
             return True
-        if method == "tools/list" and not self._gateway.lists_may_grow:
-            self._send_result(request_id, self._gateway.exposure.tools_result)
+        if method in LISTS and not self._gateway.lists_may_grow:
+            self._send_result(request_id, self._gateway.listing(LISTS[method]))
+            self._gateway.list_served()
+            return True
+        if method in SETTLED:
+            self._answer_now(request_id, SETTLED[method], params)
             return True
         return False
+
+    def _answer_now(self, request_id: RequestId, answer: Callable[..., dict[str, Any]], params: Any) -> None:
+        """Answers that need no waiting come in the order of their requests: clients pipeline their handshake."""
+        try:
+            result = answer(self, params if isinstance(params, dict) else {})
+        except RpcError as error:
+            self._send_error(request_id, error)
+        else:
+            self.dispatcher.respond(request_id, Reply.of_result(result))
 
     def _route(self, request_id: RequestId, method: str, params: Any) -> None:
         if request_id in self.open_calls or request_id in self._waiting:
@@ -161,13 +174,9 @@ class Session:
     # -- requests with a task of their own -----------------------------------------------------------------------
 
     async def _on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
-        if method == "initialize":
-            return self._initialize(params or {})
-        if method == "logging/setLevel":
-            return self._set_level(params or {})
         if method in LISTS:
             await self._gateway.first_lists()
-            result: dict[str, Any] = self._gateway.listing_result(LISTS[method])
+            result: dict[str, Any] = loads(self._gateway.listing(LISTS[method]))
             return result
         raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
 
@@ -219,4 +228,8 @@ LISTS = {
     "prompts/list": "prompts",
     "resources/list": "resources",
     "resources/templates/list": "templates",
+}
+SETTLED: dict[str, Callable[..., dict[str, Any]]] = {
+    "initialize": Session._initialize,
+    "logging/setLevel": Session._set_level,
 }

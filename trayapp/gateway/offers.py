@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from trayapp.catalog.cache import CacheEntry, freshness, load_all, save
+from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save
 from trayapp.catalog.merge import ToolsChange, merge_tools, tools_change
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.offer import Offer
@@ -63,14 +63,19 @@ class Offers:
         entry = self._usable(name)
         return entry.offer if entry else None
 
-    def unknown(self) -> list[str]:
-        """Enabled servers of which nothing is known, or of which the cache is stale: to be asked in the background."""
-        servers = self._config().servers.values()
-        return [s.name for s in servers if not s.disabled and self._age_class(s) != "fresh"]
+    def missing(self) -> list[str]:
+        """Enabled servers of which nothing at all is known: to be asked in the background at once."""
+        return [s.name for s in self._config().servers.values() if not s.disabled and self._usable(s.name) is None]
 
-    def missing(self) -> set[str]:
-        """Enabled servers of which nothing at all is known."""
-        return {s.name for s in self._config().servers.values() if not s.disabled and self._usable(s.name) is None}
+    def expired(self) -> list[str]:
+        """Enabled servers whose cache is past its seven days: to be asked once a list was served.
+
+        A `ttlMs` that has run out is no reason to start a server that nobody uses: it is asked when it is connected
+        next (`worth_asking`), and "no process before a list is served" holds for servers that give 0, as many do.
+        """
+        now = self._time()
+        entries = [(s, self._usable(s.name)) for s in self._config().servers.values() if not s.disabled]
+        return [s.name for s, entry in entries if entry and not 0 <= (now - entry.saved_at) * 1000 < FRESH_MS]
 
     def worth_asking(self, name: str) -> bool:
         """Whether a server that has just been connected should be asked for its lists."""
