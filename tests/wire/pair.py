@@ -1,0 +1,123 @@
+"""Two FrameDispatchers joined back to back, or one whose peer is the test. Never here: tests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.messages import METHOD_NOT_FOUND, Params, Reply, RpcError
+
+Handler = Callable[[RequestContext, Params], Awaitable[Any]]
+TURNS = 20  # of the event loop: more than any chain of tasks here takes
+
+
+class Peer:
+    """One end. `writes`: what would have been system calls, in order; `other` gets them, where there is one."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+        self.junk: list[bytes] = []
+        self.notified: list[tuple[str, Params]] = []
+        self.handlers: dict[str, Handler] = {"echo": echo}
+        self.other: Peer | None = None
+        self.dispatcher = FrameDispatcher(self._write, on_junk=self.junk.append)
+
+    def _write(self, data: bytes) -> None:
+        self.writes.append(data)
+        if self.other is not None:
+            asyncio.get_running_loop().call_soon(self.other.dispatcher.feed, data)
+
+    async def run(self) -> None:
+        await self.dispatcher.run(self.on_request, self.on_notify)
+
+    async def on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+        if method not in self.handlers:
+            raise RpcError(METHOD_NOT_FOUND, f"no {method} here")
+        result: dict[str, Any] = await self.handlers[method](context, params)
+        return result
+
+    async def on_notify(self, context: RequestContext, method: str, params: Params) -> None:
+        self.notified.append((method, params))
+
+    @property
+    def frames(self) -> list[bytes]:
+        """What was written, frame by frame."""
+        return b"".join(self.writes).splitlines(keepends=True)
+
+    @property
+    def messages(self) -> list[Any]:
+        """What was written, parsed."""
+        return [json.loads(frame) for frame in self.frames]
+
+    def feed(self, *messages: Any) -> None:
+        """As if the other end had sent these in one piece: bytes as they are, anything else as JSON."""
+        frames = [m if isinstance(m, bytes) else json.dumps(m, separators=(",", ":")).encode() for m in messages]
+        self.dispatcher.feed(b"".join(frame + b"\n" for frame in frames))
+
+
+class Waiting:
+    """A Call that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.replies: list[Reply] = []
+        self.heard: list[dict[str, Any]] = []
+
+    def answered(self, reply: Reply) -> None:
+        self.replies.append(reply)
+
+    def progress(self, params: dict[str, Any]) -> None:
+        self.heard.append(params)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        (reply,) = self.replies
+        error: dict[str, Any] = reply.message["error"]
+        return error
+
+
+async def echo(context: RequestContext, params: Params) -> Any:
+    return {"echo": dict(params or {})}
+
+
+async def turns() -> None:
+    """Let all that is ready run."""
+    for _ in range(TURNS):
+        await anyio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def running(*peers: Peer) -> AsyncIterator[None]:
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            for peer in peers:
+                tasks.start_soon(peer.run)
+            await turns()
+            try:
+                yield
+            finally:
+                for peer in peers:
+                    peer.dispatcher.close()
+
+
+@asynccontextmanager
+async def joined() -> AsyncIterator[tuple[Peer, Peer]]:
+    """Two running peers, what one writes fed to the other."""
+    left, right = Peer(), Peer()
+    left.other, right.other = right, left
+    async with running(left, right):
+        yield left, right
+
+
+@asynccontextmanager
+async def alone() -> AsyncIterator[Peer]:
+    """One running peer; the test feeds it and reads what it wrote."""
+    peer = Peer()
+    async with running(peer):
+        yield peer

@@ -1,0 +1,147 @@
+"""What fails over one message costs that message only, and no word of it leaves the process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.wire.pair import Peer, Waiting, alone, joined, turns
+from trayapp.wire.frames import RequestContext
+from trayapp.wire.messages import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    Params,
+    Reply,
+    RpcError,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+class Secret(Exception):
+    """Its text must not leave the process."""
+
+
+async def test_a_failing_handler_is_an_internal_error_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    async with joined() as (left, right):
+
+        async def fails(context: RequestContext, params: Params) -> Any:
+            raise Secret("password 1234")
+
+        right.handlers["fails"] = fails
+        with pytest.raises(RpcError) as caught:
+            await left.dispatcher.send_raw_request("fails", {})
+        assert caught.value.code == INTERNAL_ERROR
+        assert b"1234" not in b"".join(right.writes)
+        assert "Secret" in caplog.text
+        assert await left.dispatcher.send_raw_request("echo", {}) == {"echo": {}}
+
+
+@pytest.mark.parametrize("result", [object(), {"x": object()}, {1, 2}])
+async def test_a_result_that_json_cannot_hold_is_an_internal_error(result: Any) -> None:
+    async with joined() as (left, right):
+
+        async def odd(context: RequestContext, params: Params) -> Any:
+            return result
+
+        right.handlers["odd"] = odd
+        with pytest.raises(RpcError) as caught:
+            await left.dispatcher.send_raw_request("odd", {})
+        assert caught.value.code == INTERNAL_ERROR
+        assert await left.dispatcher.send_raw_request("echo", {}) == {"echo": {}}
+
+
+async def test_an_intercept_sees_requests_first_and_may_answer_them() -> None:
+    async with alone() as peer:
+        seen: list[Any] = []
+
+        def intercept(request_id: Any, method: str, params: Any) -> bool:
+            seen.append((request_id, method, params))
+            if method == "mine":
+                peer.dispatcher.respond(request_id, Reply.of_result({"by": "intercept"}))
+            return method == "mine"
+
+        peer.dispatcher.request_intercept = intercept
+        peer.feed({"id": "a", "method": "mine", "params": {"x": 1}}, {"id": "b", "method": "echo"})
+        assert seen == [("a", "mine", {"x": 1}), ("b", "echo", None)]
+        assert peer.messages == [{"jsonrpc": "2.0", "id": "a", "result": {"by": "intercept"}}]
+        await turns()
+        assert peer.messages[1]["id"] == "b"
+
+
+async def test_a_failing_intercept_is_an_internal_error_of_that_request_alone() -> None:
+    async with alone() as peer:
+
+        def intercept(request_id: Any, method: str, params: Any) -> bool:
+            raise Secret("password 1234")
+
+        peer.dispatcher.request_intercept = intercept
+        peer.feed({"id": 1, "method": "x"}, {"id": 2, "method": "y"})
+        assert [(m["id"], m["error"]["code"]) for m in peer.messages] == [(1, INTERNAL_ERROR), (2, INTERNAL_ERROR)]
+        assert b"1234" not in b"".join(peer.writes)
+
+
+async def test_a_notification_intercept_takes_what_it_wants_in_order_and_may_fail() -> None:
+    peer = Peer()
+    seen: list[str] = []
+
+    def intercept(method: str, params: Params) -> bool:
+        seen.append(method)
+        if method == "broken":
+            raise Secret("no")
+        return method == "mine"
+
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(peer.dispatcher.run, peer.on_request, peer.on_notify, intercept)
+        peer.feed({"method": "mine"}, {"method": "broken"}, {"method": "theirs"})
+        assert seen == ["mine", "broken", "theirs"]
+        await turns()
+        assert [method for method, _ in peer.notified] == ["broken", "theirs"]
+        peer.dispatcher.close()
+
+
+async def test_a_failing_notification_handler_harms_nobody() -> None:
+    peer = Peer()
+
+    async def on_notify(context: RequestContext, method: str, params: Params) -> None:
+        raise Secret("no")
+
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(peer.dispatcher.run, peer.on_request, on_notify)
+        peer.feed({"method": "note"}, {"id": 1, "method": "echo"})
+        await turns()
+        assert peer.messages[0]["id"] == 1
+        peer.dispatcher.close()
+
+
+class Failing(Waiting):
+    def answered(self, reply: Reply) -> None:
+        super().answered(reply)
+        raise Secret("no")
+
+    def progress(self, params: dict[str, Any]) -> None:
+        raise Secret("no")
+
+
+async def test_one_that_fails_over_its_answer_harms_nobody_else() -> None:
+    async with alone() as peer:
+        failing, well = [Failing(), Failing()], [Waiting(), Waiting()]
+        token = {"_meta": {"progressToken": 1}}
+        for call in (failing[0], well[0], failing[1], well[1]):
+            peer.dispatcher.relay("x", token, call)
+        progress = {"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
+        peer.feed(progress, {"id": 1, "result": {}}, {"id": 2, "result": {}})
+        assert [len(call.replies) for call in (failing[0], well[0])] == [1, 1]
+        peer.dispatcher.close()
+        assert [len(call.replies) for call in (failing[1], well[1])] == [1, 1]
+
+
+@pytest.mark.parametrize("params", [[], [1], "text", 5, False])
+async def test_params_that_are_no_object_are_refused(params: Any) -> None:
+    async with alone() as peer:
+        peer.feed({"id": 1, "method": "echo", "params": params}, {"method": "note", "params": params})
+        await turns()
+        assert [(m["id"], m["error"]["code"]) for m in peer.messages] == [(1, INVALID_PARAMS)]
+        assert peer.notified == []
