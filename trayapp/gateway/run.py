@@ -25,6 +25,7 @@ from trayapp.config.paths import Paths, find_paths
 from trayapp.config.problems import Unparsable
 from trayapp.config.sample import sample_text
 from trayapp.config.store import Store
+from trayapp.config.watch import FolderWatch, watch_folders_of
 from trayapp.gateway.admin import Control
 from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
@@ -40,7 +41,9 @@ from trayapp.wire.rundir import STOPPING, run_dir
 
 log = logging.getLogger(__name__)
 
-WATCH_S = 0.5  # how often servers.yaml is looked at: a save is applied within 1 s
+WATCH_S = 0.5  # how often servers.yaml is looked at where the system tells nothing: a save is applied within 1 s
+LOOK_ANYWAY_S = 5.0
+SAVE_SETTLES_S = 0.05  # editors save in several steps
 LINGER_CHECK_S = 5.0
 
 
@@ -158,10 +161,25 @@ class _Process:
             return Problem(file, 0, error.title, error.hint)
 
     async def _watch_file(self) -> None:
-        while True:
+        watch = await anyio.to_thread.run_sync(watch_folders_of, self._paths.config_file)
+        try:
+            while True:
+                await self._file_may_have_changed(watch)
+                if self._store.signature() != self._seen:
+                    await self._reload()
+        finally:
+            if watch is not None:
+                watch.close()
+
+    async def _file_may_have_changed(self, watch: FolderWatch | None) -> None:
+        """Wait for news of the folder; look anyway from time to time, since network folders bring no news."""
+        if watch is None or self._seen is None:
             await anyio.sleep(WATCH_S)
-            if self._store.signature() != self._seen:
-                await self._reload()
+            return
+        with anyio.move_on_after(LOOK_ANYWAY_S):
+            await anyio.wait_readable(watch.descriptor)
+        await anyio.sleep(SAVE_SETTLES_S)
+        watch.drain()
 
     def _write_switches(self, switches: dict[str, dict[str, ToolSwitch]]) -> None:
         for server, why in self._store.merge_tools(switches).items():
