@@ -13,7 +13,7 @@ from tests.benchmarks.figures import Figure, Target, percentile
 from tests.benchmarks.ways import Way
 
 MS = 1000.0  # in a second
-SMALL, MIDDLE, LARGE = 100, 100_000, 1 << 20  # characters of text
+SMALL, PARSED, MIDDLE, LARGE = 100, 50_000, 100_000, 1 << 20  # characters of text; wire/framing parses up to 64 KiB
 IN_FLIGHT = (1, 8, 64)
 
 
@@ -36,12 +36,14 @@ WARM_UP = 200  # calls: interpreters specialise their code, pipes and buffers gr
 def measure_calls(ways: Sequence[Way], effort: Effort) -> Iterator[Figure]:
     """Time of a call by size of its answer, then calls per second by how many are open. Raises BrokenError."""
     small = (Figure("call 100 B, p50", "ms", target=Target("added", 0.25)), Figure("call 100 B, p99", "ms"))
+    parsed = (Figure("call 50 KB, p50", "ms"),)
     middle = (Figure("call 100 KB, p50", "ms"), Figure("call 100 KB, p99", "ms"))
     large = (Figure("call 1 MB, p50", "ms", target=Target("ratio", 2.0)),)
     with connected(ways) as clients:
         turns = partial(in_turns, ways, clients, effort.rounds)
         for figures, size, calls in (
             (small, SMALL, effort.small),
+            (parsed, PARSED, effort.middle),
             (middle, MIDDLE, effort.middle),
             (large, LARGE, effort.large),
         ):

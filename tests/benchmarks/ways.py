@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import trayapp
 from tests.benchmarks.client import STOP_GRACE_S, BrokenError, Client
 from tests.benchmarks.figures import OURS
 from trayapp.model.errors import MultiMcpError, NoGatewayError
+from trayapp.service.child import await_gone, pauses
 from trayapp.service.command import own_command, shim_command
 from trayapp.wire import control
 from trayapp.wire.control import ControlClient
@@ -31,6 +32,7 @@ SHORT_TMP = "/tmp" if os.name == "posix" else None  # a Unix socket's path may h
 START_LIMIT_S = 20.0
 POLL_S = 0.001  # of a start that is waited for: the error of what is measured
 SETTLE_LIMIT_S = 15.0
+SUCCESSOR_S = 3.0  # by then a gateway that a shim started answers
 FOREIGN = ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE", "PYTHONPROFILEIMPORTTIME", "MULTI_MCP_HOME")
 
 
@@ -151,7 +153,10 @@ class Started:
 
 @contextmanager
 def gateway(home: Home) -> Iterator[Started]:
-    """`multi-mcp start`, from its spawn until its end. Raises BrokenError when it does not answer."""
+    """`multi-mcp start`, from its spawn until its end.
+
+    Raises BrokenError when it does not answer, or ends by itself: shims would have started another one by then.
+    """
     null = subprocess.DEVNULL
     start = time.perf_counter()
     process = subprocess.Popen(
@@ -160,7 +165,11 @@ def gateway(home: Home) -> Iterator[Started]:
     try:
         snapshot = _first_answer(home, process)
         yield Started(process.pid, time.perf_counter() - start, snapshot)
+        if process.poll() is not None:
+            raise BrokenError(f"the gateway ended during the measurement (code {process.returncode})")
     finally:
+        if process.poll() is not None:
+            _stop_successor(home)
         _end(process)
 
 
@@ -176,6 +185,16 @@ def _first_answer(home: Home, process: subprocess.Popen[bytes]) -> dict[str, Any
                 raise BrokenError(f"the gateway ended with code {process.returncode}: {said}") from None
             time.sleep(POLL_S)
     raise BrokenError(f"the gateway did not answer within {START_LIMIT_S:g} s")
+
+
+def _stop_successor(home: Home) -> None:
+    """End the gateway that a shim started in our gateway's place, if one did."""
+    for _ in pauses(SUCCESSOR_S):
+        with suppress(MultiMcpError), home.control() as successor:
+            pid = successor.call(control.SNAPSHOT)["gateway"]["pid"]
+            successor.call(control.STOP)
+            await_gone(pid)
+            return
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
