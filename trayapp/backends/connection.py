@@ -151,15 +151,12 @@ class Connection:
         assert self.live is not None
         return self.live.channel.relay(method, self.live.peer.stamped(params, self._world.capabilities), call)
 
-    async def request(self, method: str, params: Params, timeout: float | None = None) -> dict[str, Any]:
+    async def request(self, method: str, params: Params) -> dict[str, Any]:
         """Connect if needed, ask, and await the result. Raises ServerError or RpcError."""
         live = await self.ensure()
         self.begin()
         try:
-            opts = {"timeout": timeout} if timeout else None
-            return await live.channel.send_raw_request(
-                method, live.peer.stamped(params, self._world.capabilities), opts
-            )
+            return await live.channel.send_raw_request(method, live.peer.stamped(params, self._world.capabilities))
         finally:
             self.end()
 
@@ -401,8 +398,8 @@ class Connection:
             if live.peer.modern:
                 tasks.start_soon(self._listen, live)
             await live.transport.gone.wait()
+            self.live = None  # at once: the next call waits for a new connection
             tasks.cancel_scope.cancel()
-        self.live = None
         if not self._closing.is_set():
             if live.transport.refusal.status == _UNAUTHORIZED:
                 raise SignInWantedError(self.name)

@@ -1,20 +1,20 @@
 """Streamable HTTP and legacy SSE servers: the SDK's transports under its dispatcher, behind our Channel.
 
-The one place of the backends that imports the SDK; its exceptions and httpx2's end here. Never here: sign-in flows.
+With backends/sse the one place of the backends that imports the SDK; its exceptions and httpx2's end here.
+Never here: sign-in flows.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import anyio
 import anyio.abc
 import httpx2
-from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import DispatchContext
 from mcp.shared.exceptions import MCPError
@@ -30,16 +30,19 @@ from mcp.shared.transport_context import TransportContext
 
 from trayapp.backends.handshake import MODERN_VERSIONS
 from trayapp.backends.launch import HttpLaunch
+from trayapp.backends.sse import sse_streams
 from trayapp.backends.transports import HttpRefusal, Inbound, Transport, first_cause
 from trayapp.model.errors import ConnectFailedError
 from trayapp.wire.frames import progress_token
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import dumps
-from trayapp.wire.messages import CONNECTION_CLOSED, Call, Params, Reply, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, Call, Params, Reply, RpcError
 
 log = logging.getLogger(__name__)
 
 CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
+END_SESSION_S = 1.0  # a courtesy to the server; closing does not hang on it
+_UNAUTHORIZED = 401
 CONTEXT = DispatchContext[TransportContext]
 
 
@@ -54,6 +57,16 @@ class SdkChannel:
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._progress: dict[str, tuple[Call, int | str]] = {}
         self._protocol = ""
+        self._closed = False
+
+    @property
+    def closed_error(self) -> RpcError:
+        """What requests are answered with that the server cannot answer any more."""
+        return RpcError(CONNECTION_CLOSED, self._refusal.why or "Connection closed")
+
+    def close(self) -> None:
+        """From here on requests are answered at once."""
+        self._closed = True
 
     def adopt(self, protocol: str) -> None:
         """See wire.messages.Channel."""
@@ -74,6 +87,9 @@ class SdkChannel:
     def relay(self, method: str, params: Params, call: Call) -> int:
         """See wire.messages.Channel."""
         self._last_id += 1
+        if self._closed:
+            call.answered(Reply.of_error(self.closed_error))
+            return self._last_id
         self._scopes[self._last_id] = scope = anyio.CancelScope()
         self._tasks.start_soon(self._relay, self._last_id, scope, method, params, call)
         return self._last_id
@@ -111,9 +127,7 @@ class SdkChannel:
             self._progress.pop(ours, None)
             answer_wanted = self._scopes.pop(number, None) is not None
             if answer_wanted:
-                call.answered(
-                    reply or Reply.of_error(RpcError(CONNECTION_CLOSED, self._refusal.why or "Connection closed"))
-                )
+                call.answered(reply or Reply.of_error(self.closed_error))
 
     def _headers(self, method: str, params: Params) -> dict[str, str]:
         if not self._protocol:
@@ -128,7 +142,7 @@ class SdkChannel:
 
 
 class _Wire(httpx2.AsyncHTTPTransport):
-    """Notes error answers, and turns a failed connection into an answer.
+    """Notes what went wrong and the session's id, and turns a failed connection into an answer.
 
     In the SDK's transport one request that meets a network error ends all others on the connection; as a 502 with a
     JSON-RPC error in it, it ends alone.
@@ -138,71 +152,104 @@ class _Wire(httpx2.AsyncHTTPTransport):
         super().__init__()
         self._refusal = refusal
         self._gone = gone
+        self.session: str | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         try:
             response = await super().handle_async_request(request)
         except httpx2.TransportError as error:
-            if request.method != "POST":
-                raise
-            self._gone.set()
-            self._refusal.why = why = f"Cannot reach {request.url.host}: {error or type(error).__name__}"
-            body = {"jsonrpc": "2.0", "id": None, "error": RpcError(CONNECTION_CLOSED, why).body()}
-            return httpx2.Response(
-                502, headers={"content-type": "application/json"}, content=dumps(body), request=request
-            )
+            return self._unreachable(request, error)
+        self.session = response.headers.get(_SESSION) or self.session
         if response.status_code >= 400:
-            self._refusal.status = response.status_code
-            self._refusal.retry_after_s = _seconds(response.headers.get("retry-after"))
-            if response.status_code == 404 and "mcp-session-id" in request.headers:
-                self._refusal.why = "The server has ended our session"
-                self._gone.set()  # the server has forgotten our session (MCP transports, session management)
+            return await self._refused(request, response)
+        if request.method == "POST":
+            self._refusal.status = None
         return response
+
+    def _unreachable(self, request: httpx2.Request, error: httpx2.TransportError) -> httpx2.Response:
+        self._refusal.why = why = f"Cannot reach {request.url.host}: {error or type(error).__name__}"
+        self._refusal.status = None
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            self.session = None
+            self._gone.set()  # nobody is there; any other error may be this one request's alone
+        if request.method != "POST":
+            raise error
+        return _json_answer(request, 502, RpcError(CONNECTION_CLOSED, why))
+
+    async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        status = response.status_code
+        if request.method != "POST":
+            return response  # no event stream here, or no DELETE: the server may still serve
+        self._refusal.status = status
+        self._refusal.retry_after_s = _seconds(response.headers.get("retry-after"))
+        if status == _UNAUTHORIZED:
+            self._gone.set()
+        if status == 404:
+            if _SESSION in request.headers:
+                self._refusal.why, self.session = "The server has ended our session", None
+                self._gone.set()  # it has forgotten our session (MCP transports, session management)
+            return response
+        if response.headers.get("content-type", "").lower().startswith("application/json"):
+            return response  # may hold a JSON-RPC error of its own
+        await response.aclose()
+        answer = _json_answer(request, status, RpcError(INTERNAL_ERROR, f"The server answered HTTP {status}"))
+        answer.headers.update({k: v for k, v in response.headers.items() if k in _KEPT_HEADERS})
+        return answer
+
+
+_SESSION = "mcp-session-id"
+_KEPT_HEADERS = ("www-authenticate", "retry-after")
+
+
+def _json_answer(request: httpx2.Request, status: int, error: RpcError) -> httpx2.Response:
+    body = {"jsonrpc": "2.0", "id": None, "error": error.body()}
+    return httpx2.Response(status, headers={"content-type": "application/json"}, content=dumps(body), request=request)
 
 
 @asynccontextmanager
 async def open_http(launch: HttpLaunch, inbound: Inbound) -> AsyncIterator[Transport]:
     """Open a connection to an address. Raises ConnectFailedError."""
     refusal, gone = HttpRefusal(), anyio.Event()
+    wire = _Wire(refusal, gone)
+    unbounded = httpx2.Timeout(None, connect=CONNECT_S)
     try:
-        async with AsyncExitStack() as stack:
-            tasks, channel = await _enter(stack, launch, inbound, refusal, gone)
+        async with (
+            httpx2.AsyncClient(transport=wire, headers=launch.headers, timeout=unbounded) as client,
+            _streams(launch, client) as streams,
+            anyio.create_task_group() as tasks,
+        ):
+            channel = await _start(streams, tasks, inbound, refusal, gone)
             try:
                 yield Transport(launch.kind or "http", channel, gone, _obituary(refusal), refusal=refusal)
             finally:
+                channel.close()
                 tasks.cancel_scope.cancel()
+                if wire.session:
+                    await _end_session(client, launch.url, wire.session)
     except BaseExceptionGroup as group:
-        error = first_cause(group)
-        if isinstance(error, httpx2.HTTPStatusError):
-            refusal.status = error.response.status_code
-            refusal.retry_after_s = _seconds(error.response.headers.get("retry-after"))
-        raise _ours(launch, error, refusal) from None
-    except httpx2.HTTPError as error:
-        if isinstance(error, httpx2.HTTPStatusError):
-            refusal.status = error.response.status_code
+        raise _ours(launch, first_cause(group), refusal) from None
+    except (httpx2.HTTPError, ValueError) as error:
         raise _ours(launch, error, refusal) from None
 
 
-async def _enter(
-    stack: AsyncExitStack, launch: HttpLaunch, inbound: Inbound, refusal: HttpRefusal, gone: anyio.Event
-) -> tuple[anyio.abc.TaskGroup, SdkChannel]:
-    def client(
-        headers: dict[str, str] | None = None,
-        timeout: httpx2.Timeout | None = None,
-        auth: httpx2.Auth | None = None,
-    ) -> httpx2.AsyncClient:
-        unbounded = httpx2.Timeout(None, connect=CONNECT_S)
-        return httpx2.AsyncClient(transport=_Wire(refusal, gone), headers=launch.headers, timeout=unbounded)
-
+def _streams(launch: HttpLaunch, client: httpx2.AsyncClient) -> AbstractAsyncContextManager[Any]:
     if launch.kind == "sse":
-        streams = await stack.enter_async_context(sse_client(launch.url, httpx_client_factory=client))
-    else:
-        http_client = await stack.enter_async_context(client())
-        streams = await stack.enter_async_context(
-            streamable_http_client(launch.url, http_client=http_client, max_sse_event_size=MAX_FRAME_BYTES)
-        )
+        return sse_streams(client, launch.url)
+    return streamable_http_client(
+        launch.url, http_client=client, max_sse_event_size=MAX_FRAME_BYTES, terminate_on_close=False
+    )
+
+
+async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> None:
+    """Tell the server that nobody comes back. The SDK's own way is cut off when we close by cancelling, as we do."""
+    with anyio.move_on_after(END_SESSION_S, shield=True), suppress(httpx2.HTTPError):
+        await client.delete(url, headers={_SESSION: session})
+
+
+async def _start(
+    streams: Any, tasks: anyio.abc.TaskGroup, inbound: Inbound, refusal: HttpRefusal, gone: anyio.Event
+) -> SdkChannel:
     dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(*streams)
-    tasks = await stack.enter_async_context(anyio.create_task_group())
     channel = SdkChannel(dispatcher, tasks, refusal)
 
     async def on_request(context: CONTEXT, method: str, params: Params) -> dict[str, Any]:
@@ -226,7 +273,7 @@ async def _enter(
             gone.set()
 
     await tasks.start(run)
-    return tasks, channel
+    return channel
 
 
 def _obituary(refusal: HttpRefusal) -> Any:
@@ -237,6 +284,9 @@ def _obituary(refusal: HttpRefusal) -> Any:
 
 
 def _ours(launch: HttpLaunch, error: BaseException, refusal: HttpRefusal) -> BaseException:
+    if isinstance(error, httpx2.HTTPStatusError):
+        refusal.status = error.response.status_code
+        refusal.retry_after_s = _seconds(error.response.headers.get("retry-after"))
     if not isinstance(error, httpx2.HTTPError | OSError | ValueError):
         return error
     host = httpx2.URL(launch.url).host

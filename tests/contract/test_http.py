@@ -1,0 +1,393 @@
+"""What only HTTP has: refusals, the fallback to SSE, sessions, headers, eras. A whole Connection over real sockets."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import pytest
+from starlette.responses import JSONResponse, Response
+
+from tests.backends.world import Ear
+from tests.contract.http_servers import HttpServer, Seen
+from tests.fixtures.behaviour import MODERN
+from tests.fixtures.clock import FakeClock
+from trayapp.backends.connection import Connection, World
+from trayapp.backends.transports import open_transport
+from trayapp.model.errors import ConnectFailedError, ServerError, SignInWantedError
+from trayapp.model.lifecycle import State
+from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import Settings
+from trayapp.wire.messages import RpcError
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Case:
+    """A connection to an address, in the state "not yet tried"."""
+
+    connection: Connection
+    ear: Ear
+
+    async def call(self, tool: str = "echo", **arguments: Any) -> dict[str, Any]:
+        with anyio.fail_after(20):
+            return await self.connection.request("tools/call", {"name": tool, "arguments": arguments})
+
+
+@asynccontextmanager
+async def connecting(url: str, hint: str = "", **more: Any) -> AsyncIterator[Case]:
+    """A Connection to that address."""
+    async with anyio.create_task_group() as tasks:
+        ear = Ear()
+        world = World(
+            clock=FakeClock(),
+            settings=Settings,
+            environ={"TOKEN": "t0ken"},
+            keyring=lambda name: None,
+            open=open_transport,
+            stderr=lambda name: lambda data: None,
+            observer=ear,
+            hint=lambda name: hint,
+            wants_offer=lambda name: False,
+        )
+        case = Case(Connection(ServerConfig("web", url=url, **more), world, tasks), ear)
+        try:
+            yield case
+        finally:
+            await case.connection.close()
+            tasks.cancel_scope.cancel()
+
+
+def refusing(status: int, when: Callable[[Seen], bool] = lambda seen: True, body: Any = None) -> Any:
+    """A `refuse` that answers matching requests with that status."""
+
+    def refuse(seen: Seen) -> Response | None:
+        if not when(seen):
+            return None
+        return JSONResponse(body, status) if body is not None else Response(status_code=status)
+
+    return refuse
+
+
+def posts(server: HttpServer) -> list[tuple[str, str | None]]:
+    return [(seen.path, seen.method) for seen in server.seen if seen.verb == "POST"]
+
+
+# -- the fallback: case, status of the answers to Streamable HTTP, whether SSE is tried -----------------------------
+FALLBACK = [
+    ("unknown-404", 404, True),
+    ("transport-02", 405, True),
+    ("transport-03", 406, True),
+    ("unknown-415", 415, True),
+    ("transport-05", 401, False),
+    ("forbidden", 403, False),
+    ("bad-request", 400, False),
+    ("transport-07", 500, False),
+    ("gateway", 502, False),
+    ("transport-22", 503, False),
+    ("too-many", 429, False),
+    ("gone", 410, False),
+]
+
+
+@pytest.mark.requirement("transport-sse-fallback")
+@pytest.mark.parametrize("hint", ["", "2025-11-25"], ids=["unmet", "met"])
+@pytest.mark.parametrize(("status", "falls_back"), [row[1:] for row in FALLBACK], ids=[row[0] for row in FALLBACK])
+async def test_sse_is_tried_after_four_answers_only(status: int, falls_back: bool, hint: str) -> None:
+    server = HttpServer(streamable=True, sse=True)
+    server.refuse = refusing(status, lambda seen: seen.path == "/mcp" and seen.verb == "POST")  # type: ignore[method-assign]
+    server.get_is_sse = True
+    async with server.running(), connecting(server.url(), hint) as case:
+        if falls_back:
+            assert await case.call()
+            assert case.connection.live is not None
+            assert case.connection.live.transport.kind == "sse"
+            return
+        with pytest.raises(SignInWantedError if status == 401 else ConnectFailedError) as caught:
+            await case.call()
+        assert "GET" not in [seen.verb for seen in server.seen]
+        if status != 401:
+            assert str(status) in str(caught.value)
+            assert "web" in str(caught.value)
+
+
+@pytest.mark.requirement("transport-sse-fallback")
+async def test_nothing_is_sent_twice_and_no_probe_is_thrown_away() -> None:
+    """transport-10."""
+    server = HttpServer()
+    async with server.running(), connecting(server.url(), "2025-11-25") as case:
+        await case.call()
+        assert posts(server) == [
+            ("/mcp", "initialize"),
+            ("/mcp", "notifications/initialized"),
+            ("/mcp", "tools/call"),
+        ]
+
+
+async def test_nobody_there_is_no_reason_for_sse() -> None:
+    free = socket.create_server(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+    free.close()
+    async with connecting(f"http://127.0.0.1:{port}/mcp") as case:
+        with pytest.raises(ConnectFailedError, match=r"web.*127\.0\.0\.1"):
+            await case.call()
+        assert case.connection.state is State.FAILED
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+async def test_a_stated_type_is_the_only_one_tried(kind: Any) -> None:
+    server = HttpServer(streamable=kind == "sse", sse=kind == "http")
+    async with server.running(), connecting(server.url("/mcp"), type=kind) as case:
+        with pytest.raises(ConnectFailedError):
+            await case.call()
+        verbs = {seen.verb for seen in server.seen}
+        assert verbs == ({"POST"} if kind == "http" else {"GET"})
+
+
+@pytest.mark.parametrize("way", ["http", "sse"])
+async def test_401_wants_a_sign_in_however_it_is_reached(way: Any) -> None:
+    """transport-24, transport-25."""
+    server = HttpServer(sse=True)
+    server.refuse = refusing(401)  # type: ignore[method-assign]
+    async with server.running(), connecting(server.url("/mcp" if way == "http" else "/sse"), type=way) as case:
+        with pytest.raises(SignInWantedError):
+            await case.call()
+        assert case.connection.state is State.NEEDS_AUTH
+        seen = len(server.seen)
+        with pytest.raises(SignInWantedError):
+            await case.call()
+        assert len(server.seen) == seen
+
+
+async def test_401_later_wants_a_sign_in_too() -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.call()
+        server.refuse = refusing(401)  # type: ignore[method-assign]
+        with pytest.raises(RpcError):
+            await case.call()
+        with anyio.fail_after(10):
+            while case.connection.state is not State.NEEDS_AUTH:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+
+
+async def test_what_a_busy_server_asks_for_is_noted() -> None:
+    server = HttpServer()
+    server.refuse = lambda seen: Response(status_code=503, headers={"Retry-After": "7"})  # type: ignore[method-assign]
+    async with server.running(), connecting(server.url()) as case:
+        with pytest.raises(ConnectFailedError, match="503") as caught:
+            await case.call()
+        assert (caught.value.http_status, caught.value.retry_after_s) == (503, 7.0)
+
+
+# -- headers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["http", "sse"])
+async def test_the_entry_s_headers_go_out_with_every_request(way: Any) -> None:
+    """transport-32."""
+    server = HttpServer(sse=True)
+    headers = {"X-Team": "${TEAM:-none}", "A": "1"}
+    async with server.running():
+        url = server.url("/mcp" if way == "http" else "/sse")
+        async with connecting(url, type=way, headers=headers, auth="bearer", bearer_token_env="TOKEN") as case:
+            await case.call()
+            if way == "http":
+                await wait_for(lambda: "GET" in [seen.verb for seen in server.seen])
+        await wait_for(lambda: way == "sse" or "DELETE" in [seen.verb for seen in server.seen])
+    assert len(server.seen) >= 4
+    wrong = [seen for seen in server.seen if (seen.headers.get("a"), seen.headers.get("x-team")) != ("1", "none")]
+    assert wrong == []
+    assert {seen.headers.get("authorization") for seen in server.seen} == {"Bearer t0ken"}
+
+
+async def wait_for(condition: Callable[[], Any]) -> None:
+    with anyio.fail_after(10):
+        while not condition():  # noqa: ASYNC110 (uvicorn tells nobody)
+            await anyio.sleep(0.01)
+
+
+async def test_the_agreed_revision_and_the_session_are_named_in_every_later_request() -> None:
+    server = HttpServer(versions=("2025-06-18",))
+    async with server.running(), connecting(server.url(), "2025-06-18") as case:
+        await case.call()
+        (session,) = server.sessions
+        first, *later = [seen for seen in server.seen if seen.verb == "POST"]
+        assert "mcp-protocol-version" not in first.headers
+        assert {seen.headers["mcp-protocol-version"] for seen in later} == {"2025-06-18"}
+        assert {seen.headers["mcp-session-id"] for seen in later} == {session}
+
+
+# -- sessions --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_lost_session_ends_the_connection_and_the_next_call_makes_a_new_one() -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.call()
+        server.forget_sessions()
+        with pytest.raises(RpcError):
+            await case.call()
+        assert await case.call()
+        assert server.methods().count("initialize") == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        pytest.param(400, None, id="transport-15"),
+        pytest.param(500, None, id="500"),
+        pytest.param(503, None, id="503"),
+        pytest.param(413, {"detail": "too large"}, id="413-json"),
+        pytest.param(
+            200, {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "other"}}, id="transport-14"
+        ),
+    ],
+)
+async def test_one_refused_request_ends_neither_the_session_nor_the_other_calls(status: int, body: Any) -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        live = await case.connection.ensure()
+        answers: list[dict[str, Any]] = []
+
+        async def long() -> None:
+            answers.append(await case.call("hold", key="k"))
+
+        async with anyio.create_task_group() as callers:
+            callers.start_soon(long)
+            await server.heard_of("held")
+            server.refuse = refusing(status, body=body)  # type: ignore[method-assign]
+            with anyio.move_on_after(3), pytest.raises(RpcError) as caught:
+                await case.call()
+            if status != 200 and body is None:
+                assert str(status) in str(caught.value)
+            server.refuse = lambda seen: None  # type: ignore[method-assign]
+            await case.call("release", key="k")
+        assert answers
+        assert case.connection.live is live
+
+
+@pytest.mark.parametrize("way", ["http", "sse"])
+async def test_one_cut_request_ends_no_other(way: Any) -> None:
+    server = HttpServer(sse=True)
+    async with server.running(), connecting(server.url("/mcp" if way == "http" else "/sse"), type=way) as case:
+        live = await case.connection.ensure()
+        answers: list[dict[str, Any]] = []
+
+        async def long() -> None:
+            answers.append(await case.call("hold", key="k"))
+
+        async with anyio.create_task_group() as callers:
+            callers.start_soon(long)
+            await server.heard_of("held")
+            server.cut_next = True
+            with pytest.raises(RpcError):
+                await case.call()
+            await case.call("release", key="k")
+        assert answers
+        assert case.connection.live is live
+
+
+async def test_a_refused_message_ends_nothing_on_sse_either() -> None:
+    server = HttpServer(sse=True)
+    async with server.running(), connecting(server.url("/sse"), type="sse") as case:
+        live = await case.connection.ensure()
+        server.refuse = refusing(400, lambda seen: seen.verb == "POST")  # type: ignore[method-assign]
+        with pytest.raises(RpcError, match="400"):
+            await case.call()
+        server.refuse = lambda seen: None  # type: ignore[method-assign]
+        assert await case.call()
+        assert case.connection.live is live
+
+
+async def test_closing_ends_the_session_at_the_server() -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.call()
+        await case.connection.close()
+        assert [seen.verb for seen in server.seen][-1] == "DELETE"
+
+
+async def test_a_server_that_takes_no_leave_does_not_hold_up_the_close() -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.call()
+        server.hang_on = "DELETE"
+        with anyio.fail_after(10):
+            await case.connection.close()
+        assert case.connection.state is State.IDLE
+
+
+async def test_a_server_that_is_gone_and_back_serves_the_next_call_but_one() -> None:
+    server = HttpServer()
+    async with connecting("http://127.0.0.1:1/mcp") as unused:
+        assert unused
+    async with server.running():
+        url = server.url()
+        async with connecting(url) as case:
+            await case.call()
+            server.die()
+            with pytest.raises((RpcError, ServerError)):
+                await case.call()
+            await wait_for(lambda: case.connection.state is State.FAILED)
+            with pytest.raises(ConnectFailedError):
+                await case.call()
+            assert case.connection.failed_at is not None
+
+
+async def test_a_notification_by_no_request_arrives() -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.call()
+        await wait_for(lambda: "GET" in [seen.verb for seen in server.seen])
+        await server.tell("notifications/message", {"level": "info", "data": "x", "x-unknown": 1})
+        await wait_for(lambda: case.ear.told)
+        assert case.ear.told == [("web", "notifications/message", {"level": "info", "data": "x", "x-unknown": 1})]
+
+
+async def test_a_reply_without_its_answer_is_an_error_and_not_a_hang() -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.call()
+        server.refuse = lambda seen: Response("<html>", 200, media_type="text/html")  # type: ignore[method-assign]
+        with pytest.raises(RpcError, match="text/html"):
+            await case.call()
+
+
+# -- eras ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("transport-both-eras")
+@pytest.mark.parametrize(
+    ("server", "hint", "kind", "protocol"),
+    [
+        pytest.param(HttpServer(versions=(), modern=True), "", "http", MODERN, id="2026-only"),
+        pytest.param(HttpServer(versions=(), modern=True), "2025-11-25", "http", MODERN, id="2026-only-wrong-hint"),
+        pytest.param(HttpServer(versions=(), modern=True), MODERN, "http", MODERN, id="2026-only-hint"),
+        pytest.param(HttpServer(versions=("2025-11-25",)), "", "http", "2025-11-25", id="2025-11-25-only"),
+        pytest.param(HttpServer(versions=("2025-11-25",)), MODERN, "http", "2025-11-25", id="2025-wrong-hint"),
+        pytest.param(HttpServer(versions=("2025-03-26",)), "", "http", "2025-03-26", id="2025-03-26-only"),
+        pytest.param(HttpServer(modern=True), "", "http", MODERN, id="both"),
+        pytest.param(
+            HttpServer(versions=("2024-11-05",), streamable=False, sse=True), "", "sse", "2024-11-05", id="2024-sse"
+        ),
+    ],
+)
+async def test_servers_of_every_era_are_met(server: HttpServer, hint: str, kind: str, protocol: str) -> None:
+    async with server.running(), connecting(server.url(), hint) as case:
+        live = await case.connection.ensure()
+        assert (live.transport.kind, live.peer.protocol) == (kind, protocol)
+        assert (await case.connection.fetch()).tools[0]["name"] == "echo"
+        result = await case.call("echo", text="ä")
+        assert result["x-unknown"] == [1]
+        if protocol == MODERN:
+            calls = [seen.headers for seen in server.seen if seen.method == "tools/call"]
+            assert calls
+            assert {headers["mcp-protocol-version"] for headers in calls} == {MODERN}
+            assert {headers["mcp-name"] for headers in calls} == {"echo"}
+            await server.heard_of("subscriptions/listen")

@@ -1,0 +1,107 @@
+"""The transports as the contract suite sees them: the same server, opened one way or the other. Never here: tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from tests.contract.http_servers import HttpServer
+from tests.fixtures.fake_transport import FakeNet
+from tests.fixtures.odd import Odd, until
+from trayapp.backends.handshake import Peer, shake_hands
+from trayapp.backends.launch import HttpLaunch, StdioLaunch
+from trayapp.backends.transports import Transport, open_transport
+from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
+
+WAYS = ("stdio", "http", "sse", "fake")
+
+
+@dataclass
+class Ear:
+    """Implements transports.Inbound and keeps all that it hears."""
+
+    told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    news: anyio.Event = field(default_factory=anyio.Event)
+
+    async def on_request(self, method: str, params: Params) -> dict[str, Any]:
+        if method == "ping":
+            return {}
+        raise RpcError(METHOD_NOT_FOUND, f"{method} is not supported by this client", {"asked": method})
+
+    def on_notification(self, method: str, params: Params) -> None:
+        self.told.append((method, dict(params or {})))
+        self.news.set()
+        self.news = anyio.Event()
+
+    async def heard(self, method: str) -> dict[str, Any]:
+        """Wait for that notification; its params."""
+        with anyio.fail_after(10):
+            while not (found := [params for heard, params in self.told if heard == method]):
+                await self.news.wait()
+        return found[0]
+
+
+@dataclass
+class Opened:
+    """One open transport to a contract server, and what that server knows."""
+
+    transport: Transport
+    ear: Ear
+    peer: Peer
+    heard_of: Callable[[str], Awaitable[dict[str, Any]]]  # waits for a method, gives the last params
+    die: Callable[[], None]
+    stderr: bytearray
+
+    async def request(self, method: str, params: Params = None) -> dict[str, Any]:
+        """Ask and await."""
+        with anyio.fail_after(10):
+            return await self.transport.channel.send_raw_request(method, params)
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool and await."""
+        return await self.request("tools/call", {"name": tool, "arguments": arguments})
+
+
+@asynccontextmanager
+async def opened(way: str, folder: Path, *switches: str) -> AsyncIterator[Opened]:
+    """A contract server, reached that way, with hands shaken. `switches` are the odd server's (stdio only)."""
+    ear, stderr = Ear(), bytearray()
+    if way == "stdio":
+        odd = Odd(folder, switches=("--page", "3", *switches))
+        launch = StdioLaunch("odd", tuple(odd.argv), dict(os.environ))
+
+        async def heard_of(method: str) -> dict[str, Any]:
+            if method == "held":
+                return dict((await until(lambda: odd.events("held")))[-1])
+            return dict((await until(lambda: odd.received(method)))[-1]["params"])
+
+        async with open_transport(launch, ear, stderr.extend) as transport:
+            peer = await shake_hands(transport.channel, {}, "2025-11-25")
+            assert transport.pid is not None
+            pid = transport.pid
+            yield Opened(transport, ear, peer, heard_of, lambda: os.kill(pid, signal.SIGKILL), stderr)
+    elif way == "fake":
+        net = FakeNet()
+        server = net["odd"]
+        async with net.open(StdioLaunch("odd", ("x",), {}), ear, stderr.extend) as transport:
+            peer = await shake_hands(transport.channel, {}, "2025-11-25")
+            yield Opened(transport, ear, peer, server.heard_of, server.die, stderr)
+    else:
+        http = HttpServer(streamable=way == "http", sse=way == "sse")
+        async with (
+            http.running(),
+            open_transport(
+                HttpLaunch("odd", http.url("/mcp" if way == "http" else "/sse"), {"X-Team": "1"}, way),
+                ear,
+                stderr.extend,
+            ) as transport,
+        ):
+            peer = await shake_hands(transport.channel, {}, "2025-11-25")
+            yield Opened(transport, ear, peer, http.heard_of, http.die, stderr)
