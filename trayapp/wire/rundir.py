@@ -23,19 +23,19 @@ def run_dir(environ: "os._Environ[str] | dict[str, str]") -> str:
         return os.path.expanduser("~/Library/Caches/multi-mcp/run")
     # Many clients start their servers with hardly any environment: the shim must find the gateway without the variable.
     for base in (environ.get("XDG_RUNTIME_DIR") or "", f"/run/user/{os.getuid()}"):
-        if os.path.isabs(base) and is_ours(base):
+        if os.path.isabs(base) and _own_folder(base, os.stat):
             return os.path.join(base, "multi-mcp")
     # A login without a session manager (ssh, cron, a container) must find the same gateway: the home folder it is.
     return os.path.expanduser("~/.cache/multi-mcp/run")
 
 
-def is_ours(folder: str) -> bool:
-    """Whether this is a folder, and no link to one, that belongs to this user."""
+def _own_folder(path: str, look: "Callable[[str], os.stat_result]", forbidden: int = 0) -> bool:
+    """Whether there is a folder of this user without the `forbidden` bits of mode; `look`: os.lstat takes no links."""
     try:
-        facts = os.lstat(folder)
+        facts = look(path)
     except OSError:
         return False
-    return facts.st_uid == os.getuid() and facts.st_mode & 0o170000 == 0o040000
+    return facts.st_uid == os.getuid() and facts.st_mode & (0o170000 | forbidden) == 0o040000
 
 
 def socket_folder(run: str) -> str:
@@ -53,6 +53,11 @@ def socket_path(run: str) -> str:
     Raises PermissionError when the short folder is not ours alone: anybody may have made one of that name in /tmp.
     """
     folder = socket_folder(run)
-    if folder != run and os.path.lexists(folder) and not (is_ours(folder) and os.lstat(folder).st_mode & 0o077 == 0):
+    if folder != run and os.path.lexists(folder) and not _own_folder(folder, os.lstat, forbidden=0o077):
         raise PermissionError(1, "not a private folder of this user", folder)
     return os.path.join(folder, "gateway.sock")
+
+
+TYPE_CHECKING = False  # typing costs 5 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
