@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,8 +13,10 @@ import anyio
 
 from tests.fixtures.clock import FakeClock, settle
 from tests.fixtures.fake_transport import FakeNet
+from trayapp.backends.clock import SystemClock
 from trayapp.backends.connection import Connection, World
 from trayapp.backends.pool import Pool
+from trayapp.backends.transports import open_transport
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config, plan
@@ -116,4 +119,32 @@ async def bench() -> AsyncIterator[Bench]:
             with anyio.fail_after(30):
                 yield made
         finally:
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def real_connection(
+    config: ServerConfig, *, hint: str = "2025-11-25", stderr: bytearray | None = None, **more: Any
+) -> AsyncIterator[tuple[Connection, Ear]]:
+    """A Connection that starts real processes, by the machine's clock; closed at the end. `more`: other settings."""
+    ear, kept = Ear(), bytearray() if stderr is None else stderr
+    async with anyio.create_task_group() as tasks:
+        world = World(
+            clock=SystemClock(),
+            settings=lambda: Settings(**more),
+            environ=dict(os.environ),
+            keyring=lambda name: None,
+            open=open_transport,
+            stderr=lambda name: kept.extend,
+            observer=ear,
+            hint=lambda name: hint,
+            wants_offer=lambda name: False,
+        )
+        connection = Connection(config, world, tasks)
+        try:
+            with anyio.fail_after(40):
+                yield connection, ear
+        finally:
+            with anyio.CancelScope(shield=True):
+                await connection.close()
             tasks.cancel_scope.cancel()

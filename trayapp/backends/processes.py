@@ -6,6 +6,7 @@ Never here: what it says on stdout (wire/frames), when it should run (connection
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -176,7 +177,9 @@ async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str
             **options,
         )
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = str(error)
+        if isinstance(error, OSError) and error.errno is not None:
+            reason = f"{error.strerror} ({errno.errorcode.get(error.errno, error.errno)})"
         raise ConnectFailedError(
             launch.server,
             f"Cannot start {launch.server}: {launch.argv[0]}: {reason}",
