@@ -12,6 +12,8 @@ import time
 from trayapp.wire.rundir import STOPPING, run_dir, socket_path
 
 CHUNK = 1 << 20  # bytes a read
+QUIET_MS = 50  # nobody wants anything for this long: time to load the ledger
+EARLY_MOST = 32  # messages that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, unless told otherwise
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
 AWAIT_OTHERS_S = 0.7  # a crashed gateway is restarted by the tray, where there is one; after this we do it
@@ -127,7 +129,10 @@ class Shim:
         """Until the client closes our stdin. Raises BrokenPipeError when it does not read any more."""
         self._poll.register(0, select.POLLIN)
         while True:
-            for source, _ in self._poll.poll(LOOK_MS if self._gateway < 0 else None):
+            ready = self._poll.poll(LOOK_MS if self._gateway < 0 else QUIET_MS if self._early else None)
+            if not ready and self._early:
+                self._known()  # the client's first requests are answered: now there is time for it
+            for source, _ in ready:
                 if source == 0:
                     data = os.read(0, CHUNK)
                     if not data:
@@ -175,11 +180,12 @@ class Shim:
             lines = self._ledger.without_swallowed(lines)
         if len(lines) > PIPE_HOLDS and not self._large:
             self._large = True
-            widen(1)
+            expect_large_answers()
         if lines:
             write_all(1, lines)
             self._note(False, lines)
-            self._known()
+            if len(self._early) > EARLY_MOST:
+                self._known()
 
     def _note(self, from_client: bool, lines: bytes) -> None:
         if self._ledger is None:
@@ -190,7 +196,7 @@ class Shim:
             self._ledger.gateway_sent(lines)
 
     def _known(self) -> "Ledger":
-        """The ledger, loaded once the first answer is out."""
+        """The ledger, loaded once the first answers are out."""
         if self._ledger is None:
             from trayapp.shim_ledger import Ledger as Loaded
 
@@ -272,6 +278,14 @@ def write_all(descriptor: int, data: bytes) -> None:
         if descriptor == 1:
             raise BrokenPipeError from None
         raise PartlyWritten(written) from None
+
+
+def expect_large_answers() -> None:
+    """Once per shim, at the first: the pipe to the client made wider, memory kept for the next one."""
+    from trayapp.wire.memory import keep_freed_memory
+
+    widen(1)
+    keep_freed_memory()
 
 
 def widen(descriptor: int) -> None:

@@ -37,6 +37,7 @@ from trayapp.model.status import Problem
 from trayapp.wire.endpoint import GatewayLock, Link, listen
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
+from trayapp.wire.memory import keep_freed_memory
 from trayapp.wire.rundir import STOPPING, run_dir
 
 log = logging.getLogger(__name__)
@@ -98,6 +99,7 @@ class _Process:
             self._stop_on_signals(gateway)
             log.info("Gateway %s ready", __version__)
             on_ready()
+            keep_freed_memory()
             await gateway.stop_wanted.wait()
             gateway.state = "stopping"
             log.info("Gateway stopping")
