@@ -36,6 +36,7 @@ ROOMS: dict[str, set[str]] = {
 GATEWAY_SIDE = {"gateway", "backends", "auth"}
 LIBRARIES: dict[str, set[str]] = {
     "mcp": GATEWAY_SIDE,
+    "mcp_types": GATEWAY_SIDE,
     "httpx2": GATEWAY_SIDE,
     "starlette": GATEWAY_SIDE,
     "uvicorn": GATEWAY_SIDE,

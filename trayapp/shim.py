@@ -17,6 +17,7 @@ EARLY_MOST = 32  # messages that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, unless told otherwise
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
 AWAIT_OTHERS_S = 0.7  # a crashed gateway is restarted by the tray, where there is one; after this we do it
+REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; one that hangs is not waited for
 LOOK_MS = 1000  # how often a gateway that was stopped on purpose is looked for while the client wants nothing
 USAGE = "usage: multi-mcp stdio [--expose auto|tools|search] [--servers A,B] [--profile NAME]"
 OPTIONS = ("--expose", "--servers", "--profile")
@@ -144,8 +145,8 @@ class Shim:
                         self._gateway_sent(data)
                     else:
                         self._gateway_lost()
-            if self._gateway < 0 and self._connect():
-                self._replay()
+            if self._gateway < 0 and self._connect() and not self._replayed():
+                self._drop()
 
     def _client_sent(self, data: bytes) -> None:
         lines = whole_lines(self._from_client, data)
@@ -210,24 +211,42 @@ class Shim:
 
     def _gateway_lost(self) -> None:
         """Each call under way gets its one error; then a new gateway, at once unless it was stopped on purpose."""
+        self._drop()
+        write_all(1, self._known().lost())
+        if not self._stopped:
+            self._reopen()
+
+    def _drop(self) -> None:
         if self._gateway >= 0:
             self._poll.unregister(self._gateway)
             os.close(self._gateway)
             self._gateway = -1
         self._from_gateway.clear()  # half an answer: its call gets the error
-        write_all(1, self._known().lost())
-        if not self._stopped:
-            self._reopen()
 
     def _reopen(self) -> None:
-        if (not self._stopped and self._connect_within(AWAIT_OTHERS_S)) or self.open_gateway():
-            self._replay()
+        until = time.monotonic() + START_PATIENCE_S
+        while time.monotonic() < until:
+            if not ((not self._stopped and self._connect_within(AWAIT_OTHERS_S)) or self.open_gateway()):
+                return
+            if self._replayed():
+                return
+            self._drop()  # a gateway in its last moments still takes connections: find the next one
 
-    def _replay(self) -> None:
+    def _replayed(self) -> bool:
+        """Bring a new gateway to where the old one was, before anything else is sent; False when it ended meanwhile."""
+        ledger = self._known()
         try:
-            write_all(self._gateway, self._known().replay())
+            write_all(self._gateway, ledger.replay())
         except PartlyWritten:
-            self._gateway_lost()
+            return False
+        while ledger.swallows and select.select([self._gateway], [], [], REPLAY_PATIENCE_S)[0]:
+            data = read_socket(self._gateway)
+            if not data:
+                return False
+            lines = ledger.without_swallowed(whole_lines(self._from_gateway, data))
+            write_all(1, lines)
+            ledger.gateway_sent(lines)
+        return True
 
 
 class PartlyWritten(OSError):

@@ -89,6 +89,7 @@ class Ledger:
 
     def replay(self) -> bytes:
         """What brings a new gateway to where the old one was with this client."""
+        self.swallows.clear()
         if self._initialize is None:
             return b""
         id_json, line = self._initialize
