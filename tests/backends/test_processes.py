@@ -130,30 +130,29 @@ async def test_cancelling_everything_leaves_no_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("life-crash-in-box")
-@pytest.mark.parametrize("how", ["exit", "kill"])
-async def test_a_death_during_a_call_says_how_and_the_next_call_works(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize(
+    ("tool", "words"), [("die", "exited with code 9: last words"), ("hold", "ended by SIGKILL")], ids=["exit", "kill"]
+)
+async def test_a_death_during_a_call_says_how_and_the_next_call_works(tmp_path: Path, tool: str, words: str) -> None:
     """life-36: not replayed either."""
     odd = Odd(tmp_path)
+    failures: list[RpcError] = []
     async with real_connection(odd.config()) as (connection, _):
-        await connection.ensure()
-        with pytest.raises(RpcError) as caught:
-            async with anyio.create_task_group() as tasks:
-                if how == "kill":
 
-                    async def kill() -> None:
-                        await until(lambda: odd.events("held"))
-                        os.kill(odd.pids[0], signal.SIGKILL)
+        async def call() -> None:
+            try:
+                await connection.request("tools/call", {"name": tool, "arguments": {}})
+            except RpcError as error:
+                failures.append(error)
 
-                    tasks.start_soon(kill)
-                tool = "hold" if how == "kill" else "die"
-                try:
-                    await connection.request("tools/call", {"name": tool, "arguments": {}})
-                except RpcError as error:
-                    failure = error
-            raise failure
-        assert caught.value.code == CONNECTION_CLOSED
-        words = "ended by SIGKILL" if how == "kill" else "exited with code 9: last words"
-        assert words in caught.value.message
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            if tool == "hold":
+                await until(lambda: odd.events("held"))
+                os.kill(odd.pids[0], signal.SIGKILL)
+        (failure,) = failures
+        assert failure.code == CONNECTION_CLOSED
+        assert words in failure.message
         await until(lambda: connection.state is State.FAILED)
         assert isinstance(connection.error, ConnectionLostError)
         assert words in connection.error.title
@@ -290,7 +289,9 @@ async def test_what_cannot_be_started_says_which_server_and_why(
 ) -> None:
     script(tmp_path, "plain", "not a program", stat.S_IRUSR)
     script(tmp_path, "shebang", "#!/no/such/interpreter\n", stat.S_IRWXU)
-    filled = {k: v.replace("{folder}", str(tmp_path)) if isinstance(v, str) else v for k, v in entry.items()}
+    filled: dict[str, Any] = {
+        k: v.replace("{folder}", str(tmp_path)) if isinstance(v, str) else v for k, v in entry.items()
+    }
     async with real_connection(ServerConfig("broken", **filled)) as (connection, _):
         with pytest.raises(ServerError) as caught:
             await connection.ensure()
