@@ -1,0 +1,169 @@
+"""npm's version numbers and ranges: whether a version satisfies `^1.2`, `~1`, `1.x`, `>=1 <3`, `1 - 2`, `a || b`.
+
+Never here: reading files, tags, registries. Source of the rules: https://github.com/npm/node-semver#ranges. What that
+page leaves to "loose" reading (`01.2.3`, `x.1`, `1.2-beta`) is no range here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+RANGE_LONGEST = 256  # characters; node-semver's own limit
+_PART = r"(?:0|[1-9]\d{0,15})"
+_TAIL = r"(?:-(?P<pre>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z.-]+)?"
+_FULL = re.compile(rf"[v=\s]*(?P<major>{_PART})\.(?P<minor>{_PART})\.(?P<patch>{_PART}){_TAIL}", re.ASCII)
+_PARTIAL = re.compile(
+    rf"[v=]?(?P<major>{_PART}|[xX*])(?:\.(?P<minor>{_PART}|[xX*])(?:\.(?P<patch>{_PART}|[xX*]){_TAIL})?)?", re.ASCII
+)
+_OPERATOR = re.compile(r"(<=|>=|~>|[<>=~^]|)(.*)", re.DOTALL)
+_GAP = re.compile(r"(<=|>=|~>|[<>=~^])\s+")
+_HYPHEN = re.compile(r"(\S+)\s+-\s+(\S+)")
+
+Key = tuple[int, int, int, tuple[tuple[int, int, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version. Build metadata is not part of it: it has no rank."""
+
+    major: int
+    minor: int
+    patch: int
+    pre: tuple[str, ...] = ()
+
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        """Without the prerelease."""
+        return self.major, self.minor, self.patch
+
+    @property
+    def key(self) -> Key:
+        """Orders versions: a prerelease comes before its release, numbers in it before words."""
+        words = tuple((0, int(word), "") if word.isdigit() else (1, 0, word) for word in self.pre)
+        return self.major, self.minor, self.patch, (*words, *([] if self.pre else [(2, 0, "")]))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparator:
+    """`version` on the right of `<`, `<=`, `>`, `>=` or `=`."""
+
+    operator: str
+    version: Version
+
+    def holds(self, version: Version) -> bool:
+        """Whether `version` may stand on the left."""
+        left, right = version.key, self.version.key
+        return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right, "=": left == right}[
+            self.operator
+        ]
+
+
+class NoRange(ValueError):
+    """The text is no range that we read."""
+
+
+def read_version(text: str) -> Version | None:
+    """A full version, `v` or `=` before it allowed; None for anything else."""
+    found = _FULL.fullmatch(text)
+    pre = _prerelease(found["pre"]) if found else None
+    return None if found is None or pre is None else Version(int(found[1]), int(found[2]), int(found[3]), pre)
+
+
+def is_range(text: str) -> bool:
+    """Whether npm would take the text for a range and not for a tag. A full version is a range too."""
+    try:
+        return bool(_alternatives(text))
+    except NoRange:
+        return False
+
+
+def satisfies(version: Version, text: str) -> bool:
+    """Whether the version lies in the range; False for a text that is no range.
+
+    A prerelease does only where a comparator names a prerelease of the same three numbers.
+    """
+    try:
+        return any(_all_hold(version, comparators) for comparators in _alternatives(text))
+    except NoRange:
+        return False
+
+
+def _all_hold(version: Version, comparators: list[Comparator]) -> bool:
+    if version.pre and not any(c.version.pre and c.version.numbers == version.numbers for c in comparators):
+        return False
+    return all(comparator.holds(version) for comparator in comparators)
+
+
+def _prerelease(text: str | None) -> tuple[str, ...] | None:
+    """Its words; None where a number starts with a zero, which is no version."""
+    words = tuple(text.split(".")) if text else ()
+    return None if any(word.isdigit() and word[0] == "0" and word != "0" for word in words) else words
+
+
+def _alternatives(text: str) -> list[list[Comparator]]:
+    """The sets of comparators between `||`. Raises NoRange."""
+    if len(text) > RANGE_LONGEST:
+        raise NoRange(text)
+    return [_comparators(part.strip()) for part in text.split("||")]
+
+
+def _comparators(text: str) -> list[Comparator]:
+    hyphen = _HYPHEN.fullmatch(text)
+    if hyphen:
+        return [*_Partial(hyphen[1]).comparators(">="), *_Partial(hyphen[2]).comparators("<=")]
+    found: list[Comparator] = []
+    for word in _GAP.sub(r"\1", text).split():
+        operator, rest = _OPERATOR.fullmatch(word).groups()  # type: ignore[union-attr] # it matches every text
+        found += _Partial(rest).comparators(operator)
+    return found
+
+
+class _Partial:
+    """`1`, `1.2`, `1.2.x`, `1.2.3-beta`, `*`: the numbers that were given, the others are free."""
+
+    def __init__(self, text: str) -> None:
+        found = _PARTIAL.fullmatch(text or "*")
+        if found is None:
+            raise NoRange(text)
+        parts = [found["major"], found["minor"], found["patch"]]
+        given: list[bool] = [part is not None and part.isdigit() for part in parts]
+        pre = _prerelease(found["pre"])
+        if given != sorted(given, reverse=True) or pre is None or (pre and not all(given)):
+            raise NoRange(text)
+        self.given = sum(given)
+        major, minor, patch = (int(part) if is_given else 0 for part, is_given in zip(parts, given, strict=True))
+        self.lowest = Version(major, minor, patch, pre)
+
+    def comparators(self, operator: str) -> list[Comparator]:
+        """What `operator` before it means."""
+        if operator in ("^", "~", "~>"):
+            return self._from_to(self._fixed_by(operator))
+        if self.given == 3:
+            return [Comparator(operator or "=", self.lowest)]
+        if self.given == 0:
+            return [Comparator("<", Version(0, 0, 0, ("0",)))] if operator in ("<", ">") else []
+        if operator in ("", "="):
+            return self._from_to(self.given)
+        above = Comparator("<", self._after(self.given))
+        return {
+            ">=": [Comparator(">=", self.lowest)],
+            ">": [Comparator(">=", Version(*above.version.numbers))],
+            "<": [Comparator("<", Version(*self.lowest.numbers, ("0",)))],
+            "<=": [above],
+        }[operator]
+
+    def _fixed_by(self, operator: str) -> int:
+        """How many of the leading numbers may not change."""
+        if operator == "^":
+            zeros = next((place for place, number in enumerate(self.lowest.numbers) if number), 2)
+            return min(zeros + 1, self.given)
+        return min(2, self.given)
+
+    def _from_to(self, fixed: int) -> list[Comparator]:
+        return [Comparator(">=", self.lowest), Comparator("<", self._after(fixed))] if fixed else []
+
+    def _after(self, fixed: int) -> Version:
+        """The first version whose leading `fixed` numbers differ; its prereleases are not before it."""
+        numbers = [*self.lowest.numbers[: fixed - 1], self.lowest.numbers[fixed - 1] + 1, 0, 0][:3]
+        return Version(numbers[0], numbers[1], numbers[2], ("0",))
