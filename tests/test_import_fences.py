@@ -27,8 +27,9 @@ ROOMS: dict[str, set[str]] = {
     "tray": {"model", "config", "wire", "service", "clients"},
     "cli": {"model", "config", "wire", "service", "clients"},
     "samples": set(),
-    "shim": {"wire", "service", "shim_ledger"},
+    "shim": {"wire", "service", "shim_ledger", "shim_windows"},
     "shim_ledger": {"wire"},
+    "shim_windows": {"wire", "shim", "service"},
     "__main__": {"shim", "cli", "tray"},
 }
 

@@ -86,7 +86,8 @@ class Shim:
         self._ledger: Ledger | None = None
         self._stopped = False  # on purpose: not started again before the client wants something
         self._large = False
-        self._poll = select.poll()
+        if sys.platform != "win32":  # there shim_windows waits in its own way
+            self._poll = select.poll()
 
     # -- finding a gateway ---------------------------------------------------------------------------------------
 
@@ -107,21 +108,6 @@ class Shim:
                 return False
             time.sleep(pause)
             pause = min(pause * 1.5, 0.1)
-        return True
-
-    def _connect(self) -> bool:
-        import _socket  # half of what `socket` costs
-
-        sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        try:
-            sock.connect(socket_path(self._run))
-            sock.send(self._hello)
-        except OSError:
-            sock.close()
-            return False
-        self._gateway = sock.detach()
-        self._stopped = False
-        self._poll.register(self._gateway, select.POLLIN)
         return True
 
     # -- relaying ------------------------------------------------------------------------------------------------
@@ -160,7 +146,7 @@ class Shim:
             write_all(1, self._known().refusals(lines))
             return
         try:
-            write_all(self._gateway, lines)
+            self._to_gateway(lines)
         except PartlyWritten as failure:
             if failure.written:
                 self._note(True, lines)  # it may have been read, and begun: it is not sent again
@@ -217,10 +203,7 @@ class Shim:
             self._reopen()
 
     def _drop(self) -> None:
-        if self._gateway >= 0:
-            self._poll.unregister(self._gateway)
-            os.close(self._gateway)
-            self._gateway = -1
+        self._hang_up()
         self._from_gateway.clear()  # half an answer: its call gets the error
 
     def _reopen(self) -> None:
@@ -236,17 +219,51 @@ class Shim:
         """Bring a new gateway to where the old one was, before anything else is sent; False when it ended meanwhile."""
         ledger = self._known()
         try:
-            write_all(self._gateway, ledger.replay())
+            self._to_gateway(ledger.replay())
         except PartlyWritten:
             return False
-        while ledger.swallows and select.select([self._gateway], [], [], REPLAY_PATIENCE_S)[0]:
-            data = read_socket(self._gateway)
+        while ledger.swallows:
+            data = self._next_of_gateway(REPLAY_PATIENCE_S)
+            if data is None:
+                break
             if not data:
                 return False
             lines = ledger.without_swallowed(whole_lines(self._from_gateway, data))
             write_all(1, lines)
             ledger.gateway_sent(lines)
         return True
+
+    # -- the only places that touch the connection; shim_windows has its own -------------------------------------
+
+    def _connect(self) -> bool:
+        import _socket  # half of what `socket` costs
+
+        sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        try:
+            sock.connect(socket_path(self._run))
+            sock.send(self._hello)
+        except OSError:
+            sock.close()
+            return False
+        self._gateway = sock.detach()
+        self._stopped = False
+        self._poll.register(self._gateway, select.POLLIN)
+        return True
+
+    def _hang_up(self) -> None:
+        if self._gateway >= 0:
+            self._poll.unregister(self._gateway)
+            os.close(self._gateway)
+            self._gateway = -1
+
+    def _to_gateway(self, data: bytes) -> None:
+        write_all(self._gateway, data)
+
+    def _next_of_gateway(self, patience_s: float) -> "bytes | None":
+        """What the gateway says next; empty when it is gone, None when it says nothing."""
+        if not select.select([self._gateway], [], [], patience_s)[0]:
+            return None
+        return read_socket(self._gateway)
 
 
 class PartlyWritten(OSError):

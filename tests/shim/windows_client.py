@@ -1,0 +1,16 @@
+"""Runs the threaded shim on any system, for its test. Never here: checks."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from trayapp.shim_windows import ThreadedShim
+from trayapp.wire.rundir import run_dir
+
+if __name__ == "__main__":
+    shim = ThreadedShim({}, run_dir(os.environ))
+    if not shim._connect_within(5.0):
+        sys.exit(4)
+    shim.relay()
