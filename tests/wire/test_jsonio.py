@@ -65,6 +65,14 @@ def test_an_integer_of_any_size_stays_exact(number: int) -> None:
     assert dumps(loads(text)) == text
 
 
+@pytest.mark.parametrize("number", [10**18 + 1, 10**19 - 1, 2**64 + 1, -(10**18) - 1, -(2**63) - 1])
+def test_a_large_integer_is_found_wherever_it_stands(number: int) -> None:
+    for padding in range(40):
+        for around in ('{{"k":"{0}","n":{1}}}', '[{1},"{0}"]', '{{"n":[{1}],"1234567890123456789":"{0}"}}'):
+            text = around.format("x" * padding, number).encode()
+            assert repr(loads(text)) == repr(json.loads(text))
+
+
 @pytest.mark.parametrize("text", [b'"\\ud800"', b'{"\\udfff":"a\\ud83dz"}', b'["\\ud800\\ud800"]'])
 def test_lone_surrogates_survive(text: bytes) -> None:
     assert loads(text) == json.loads(text)
