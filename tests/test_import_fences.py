@@ -86,7 +86,8 @@ def imports_of(source: str, module: str, is_package: bool) -> Iterator[Import]:
     functions = [
         node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     ]
-    typing_only = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
+    branches = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
+    typing_only = [branch for branch in branches if "TYPE_CHECKING" in ast.dump(branch.test)]
     lazy = {id(inner) for outer in (*functions, *typing_only) for inner in ast.walk(outer)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

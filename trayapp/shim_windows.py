@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections import deque
+from contextlib import suppress
 
 from trayapp.shim import CHUNK, LOOK_MS, QUIET_MS, PartlyWritten, Shim, greeting
 from trayapp.wire.greeting import read_endpoint
@@ -117,10 +118,8 @@ class ThreadedShim(Shim):
     def _hang_up(self) -> None:
         sock, self._socket = self._socket, None
         if sock is not None:
-            try:
+            with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads it
-            except OSError:
-                pass
             sock.close()
         self._gateway = NO_GATEWAY
 

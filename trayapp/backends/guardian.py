@@ -1,6 +1,6 @@
-"""Which processes belong to a server, and ending them: for a stop, for a start after a crash, and as a program of its own.
+"""Which processes belong to a server, and ending them: at a stop, at a start after a crash, and as a program.
 
-As a program (`python -I -S guardian.py REGISTRY`) it outlives a killed gateway by seconds and ends what that left behind.
+As a program (`python -I -S guardian.py REGISTRY`) it outlives a killed gateway by seconds and ends what that left.
 Standard library's smallest parts only, nothing of ours: the program must stay small. Never here: Windows (job objects).
 """
 
@@ -130,8 +130,9 @@ def _family_by_ps(leader: int) -> list[Identity]:
     """Where there is no /proc: the members of the leader's session or group, and all of their descendants."""
     import subprocess
 
-    listing = subprocess.run(["ps", "-axo", "pid=,ppid=,pgid=,sess="], capture_output=True, text=True, check=False).stdout
-    rows = [line.split() for line in listing.splitlines()]
+    command = ["ps", "-axo", "pid=,ppid=,pgid=,sess="]
+    listing = subprocess.run(command, capture_output=True, text=True, check=False)
+    rows = [line.split() for line in listing.stdout.splitlines()]
     members = {int(row[0]) for row in rows if len(row) == 4 and str(leader) in (row[0], row[2], row[3])}
     grew = True
     while grew:

@@ -112,7 +112,7 @@ def _peer_of(probe: asyncio.Future[Peer | None]) -> Peer | None:
 
 
 async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer | None:
-    """The peer by server/discover; None when it speaks no modern revision. Raises RpcError when it knows no such method."""
+    """The peer by server/discover; None when it speaks no modern revision. Raises RpcError for an unknown method."""
     protocol = MODERN_VERSIONS[-1]
     for _ in range(2):
         channel.adopt(protocol)

@@ -132,8 +132,9 @@ class PosixKeeper:
 
 
 def reap_leftovers(run: str) -> int:
-    """End the servers of gateways that are gone; how many registries were found. Blocks for seconds when there are any."""
-    left = [path for path in Path(run).glob(REGISTRY.format(pid="*")) if path.name != REGISTRY.format(pid=os.getpid())]
+    """End the servers of gateways that are gone; how many registries there were. Blocks for seconds when any."""
+    own = REGISTRY.format(pid=os.getpid())
+    left = [path for path in Path(run).glob(REGISTRY.format(pid="*")) if path.name != own]
     for path in left:
         log.warning("An earlier gateway left server processes behind; ending them")
         guardian.reap(str(path))

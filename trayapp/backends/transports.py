@@ -115,7 +115,8 @@ async def _stdio(
 
     tail = StderrTail(stderr)
     dispatcher: FrameDispatcher = FrameDispatcher(lambda data: process.write(data), on_junk=_to_stderr_log(stderr))
-    async with running(launch, lambda data: dispatcher.feed(data), tail, keeper) as process, anyio.create_task_group() as tasks:
+    started = running(launch, lambda data: dispatcher.feed(data), tail, keeper)
+    async with started as process, anyio.create_task_group() as tasks:
         await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
         tasks.start_soon(_close_with_obituary, process, dispatcher)
         try:
