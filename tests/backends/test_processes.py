@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.backends.world import real_connection
-from tests.fixtures.odd import Odd, until
+from tests.fixtures.odd import Odd, alive, until
 from tests.tools import require
 from trayapp.backends.processes import TAIL_LINE_CHARS, StderrTail
 from trayapp.model.errors import ConnectFailedError, ConnectionLostError, ServerError
@@ -27,14 +27,6 @@ pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="signals and process groups; Windows has job objects"),
 ]
 CALL: dict[str, Any] = {"name": "whoami", "arguments": {}}
-
-
-def alive(pid: int) -> bool:
-    """Whether that process runs; one that waits to be reaped does not."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def child_of(odd: Odd) -> int:

@@ -1,0 +1,157 @@
+"""A raw MCP client over the stdin and stdout of any process: the shim, or a server itself. Keeps every frame as it came.
+
+Never here: what a test expects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+PATIENCE_S = 25.0  # a busy machine that starts six servers
+END_S = 5.0  # from the end of stdin to the end of the process
+LINE_LIMIT = 64 << 20
+Message = dict[str, Any]
+
+
+class RpcFailure(Exception):
+    """An error answer; `error` is its object."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class RawClient:
+    """One process at the other end. `told` are the notifications it sent, in order."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.told: list[Message] = []
+        self.requests: list[Message] = []  # of the server's; answered only when a test does
+        self.stray: list[Message] = []  # answers to no open request: there must be none
+        self._open: dict[Any, asyncio.Future[Message]] = {}
+        self._ids = count(1)
+        self._news = anyio.Event()
+
+    async def read(self) -> None:
+        """Sort what comes, to the end."""
+        assert self.process.stdout is not None
+        while line := await self.process.stdout.readline():
+            message: Message = json.loads(line)
+            if "method" in message:
+                (self.requests if "id" in message else self.told).append(message)
+            elif (waiting := self._open.pop(_key(message["id"]), None)) is not None:
+                waiting.set_result(message)
+            else:
+                self.stray.append(message)
+            self._news.set()
+            self._news = anyio.Event()
+        for waiting in self._open.values():
+            waiting.set_exception(EOFError("the other end is gone"))
+            waiting.exception()  # nobody has to ask
+
+    def send(self, message: Message) -> None:
+        """One frame."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def ask(self, method: str, params: Message | None = None, request_id: Any = None) -> asyncio.Future[Message]:
+        """Send a request; the future gets the whole answer."""
+        number = next(self._ids) if request_id is None else request_id
+        self._open[_key(number)] = waiting = asyncio.get_running_loop().create_future()
+        self.send({"id": number, "method": method, **({} if params is None else {"params": params})})
+        return waiting
+
+    async def request(self, method: str, params: Message | None = None, request_id: Any = None) -> Message:
+        """The result. Raises RpcFailure."""
+        with anyio.fail_after(PATIENCE_S):
+            message = await self.ask(method, params, request_id)
+        if "error" in message:
+            raise RpcFailure(message["error"])
+        result: Message = message["result"]
+        return result
+
+    async def call(self, tool: str, **arguments: Any) -> Message:
+        """Call a tool."""
+        return await self.request("tools/call", {"name": tool, "arguments": arguments})
+
+    async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> Message:
+        """The handshake."""
+        about = {"name": "test client", "version": "1"}
+        params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": about}
+        result = await self.request("initialize", params)
+        self.send({"method": "notifications/initialized"})
+        return result
+
+    async def all(self, kind: str, method: str | None = None) -> list[Message]:
+        """Every page of a list."""
+        items: list[Message] = []
+        params: Message = {}
+        while True:
+            page = await self.request(method or f"{kind}/list", params)
+            items += page[kind]
+            if not page.get("nextCursor"):
+                return items
+            params = {"cursor": page["nextCursor"]}
+
+    async def tools(self) -> list[str]:
+        """Names of the tools that are listed now."""
+        return [tool["name"] for tool in await self.all("tools")]
+
+    async def heard(self, method: str, times: int = 1) -> list[Message]:
+        """Wait for that notification; the params of all so far."""
+        with anyio.fail_after(PATIENCE_S):
+            while len(found := [m.get("params", {}) for m in self.told if m["method"] == method]) < times:
+                await self._news.wait()
+        return found
+
+
+@asynccontextmanager
+async def client_of(
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, version: str | None = "2025-11-25"
+) -> AsyncIterator[RawClient]:
+    """Start a process and be its client, hands shaken unless `version` is None; it has ended at the end."""
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=dict(env),
+        cwd=cwd,
+        limit=LINE_LIMIT,
+    )
+    client = RawClient(process)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(client.read)
+        try:
+            if version is not None:
+                await client.initialize(version)
+            yield client
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end(process)
+            tasks.cancel_scope.cancel()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        with anyio.fail_after(END_S):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+    process._transport.close()  # type: ignore[attr-defined]  # asyncio offers no other way to free its pipes at once
+
+
+def _key(request_id: Any) -> tuple[type, Any]:
+    return type(request_id), request_id

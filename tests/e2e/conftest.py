@@ -1,0 +1,17 @@
+"""A gateway in a home of its own for each test. Never here: real servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.gateway import Gateway, gateway_in
+
+
+@pytest.fixture
+def gateway(home: Path) -> Iterator[Gateway]:
+    """Not started yet."""
+    with gateway_in(home) as made:
+        yield made

@@ -1,0 +1,151 @@
+"""A real gateway process in a temporary home, and what can be seen of it from outside. Never here: tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import psutil
+
+from tests.cli.running import environment
+from tests.e2e.client import RawClient, client_of
+from tests.fixtures.odd import Odd, alive, until
+from trayapp.service.child import await_ready
+from trayapp.service.command import own_command
+from trayapp.wire.control import STOP, ControlClient
+from trayapp.wire.rundir import run_dir
+
+END_S = 20.0  # the stop ladder of a stubborn server is 4 s
+EXPOSED = "expose: tools"
+
+
+class Gateway:
+    """The home of one gateway, running or not."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.file = home / "servers.yaml"
+        self.env = environment(home)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    # -- servers.yaml ------------------------------------------------------------------------------------------------
+
+    def write(self, servers: dict[str, dict[str, Any]], **settings: Any) -> None:
+        """Save servers.yaml; JSON is YAML."""
+        known = {"expose": "tools", "http": {"enabled": False}, **settings}
+        self.save(f"settings: {json.dumps(known)}\nservers:\n" + self._lines(servers))
+
+    @staticmethod
+    def _lines(servers: dict[str, dict[str, Any]]) -> str:
+        return "".join(f"  {name}: {json.dumps(entry)}\n" for name, entry in servers.items()) or "  {}\n"
+
+    def save(self, text: str) -> None:
+        """As an editor does: a new file in the place of the old one."""
+        new = self.file.with_suffix(".new")
+        new.write_text(text, encoding="utf-8")
+        new.replace(self.file)
+
+    # -- the process -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        null = subprocess.DEVNULL
+        self.process = subprocess.Popen(
+            [*own_command(), "start"], env=self.env, cwd=self.home, stdin=null, stdout=null, stderr=null
+        )
+        await_ready(self.run, process=self.process, log_file=self.home / "logs" / "gateway.log")
+
+    def stop(self) -> int:
+        """Stop it as a person would; its exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.control(STOP)
+        return self.process.wait(END_S)
+
+    @property
+    def run(self) -> str:
+        """Its runtime folder."""
+        return run_dir(self.env)
+
+    @property
+    def pid(self) -> int:
+        """Of the gateway."""
+        assert self.process is not None
+        return self.process.pid
+
+    def children(self) -> list[int]:
+        """Every process below it."""
+        return [process.pid for process in psutil.Process(self.pid).children(recursive=True)]
+
+    # -- control -----------------------------------------------------------------------------------------------------
+
+    def control(self, method: str, **params: Any) -> Any:
+        """Ask as tray and command line do."""
+        with ControlClient(self.run, 30.0) as client:
+            return client.call(method, params)
+
+    async def ask(self, method: str, **params: Any) -> Any:
+        """`control` without holding up the event loop."""
+        return await anyio.to_thread.run_sync(lambda: self.control(method, **params))
+
+    def snapshot(self) -> dict[str, Any]:
+        """`status --json`."""
+        result: dict[str, Any] = self.control("snapshot")
+        return result
+
+    def server(self, name: str) -> dict[str, Any]:
+        """One server's row of the snapshot."""
+        return next(row for row in self.snapshot()["servers"] if row["name"] == name)
+
+    async def state(self, name: str, state: str) -> None:
+        """Wait until that server is in that state."""
+        await until(lambda: self.server(name)["state"] == state)
+
+    async def known(self) -> None:
+        """Wait until nothing is being discovered and all is written."""
+        await self.ask("settle")
+
+    async def settled(self, condition: Callable[[], Any]) -> None:
+        """Wait for something to be seen from outside."""
+        await until(condition)
+
+    # -- clients -----------------------------------------------------------------------------------------------------
+
+    def client(self, version: str | None = "2025-11-25") -> AbstractAsyncContextManager[RawClient]:
+        """A client through a real shim process."""
+        return client_of([*own_command(), "stdio"], self.env, self.home, version)
+
+
+@contextmanager
+def gateway_in(home: Path) -> Iterator[Gateway]:
+    """A gateway that has ended with all its servers at the end."""
+    made = Gateway(home)
+    try:
+        yield made
+    finally:
+        if made.process is not None and made.process.poll() is None:
+            below = made.children()
+            made.stop()
+            assert [pid for pid in below if alive(pid)] == []
+
+
+def entry(odd: Odd, **more: Any) -> dict[str, Any]:
+    """An odd server's entry in servers.yaml."""
+    return {"command": odd.argv, **more}
+
+
+@asynccontextmanager
+async def serving(gateway: Gateway, *odds: Odd, known: bool = True, **settings: Any) -> AsyncIterator[RawClient]:
+    """These servers configured, the gateway started, everything discovered, and one client."""
+    gateway.write({odd.name: entry(odd) for odd in odds}, **settings)
+    gateway.start()
+    if known:
+        await gateway.known()
+    async with gateway.client() as client:
+        yield client
