@@ -5,26 +5,32 @@ Never here: client sessions, how a connection is made.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from trayapp.backends.connection import Connection
+from trayapp.backends.pool import AT_ONCE
 from trayapp.catalog.merge import ToolsChange
-from trayapp.gateway.errors import error_json, to_rpc
+from trayapp.gateway.calls import lost_during_call, timed_out
+from trayapp.gateway.errors import error_json, shown, to_rpc
 from trayapp.gateway.router import text_of
-from trayapp.model.errors import MultiMcpError, ToolNotFoundError
+from trayapp.model.errors import MultiMcpError, ServerError, ToolNotFoundError
 from trayapp.model.lifecycle import State
 from trayapp.model.status import problem_json
 from trayapp.wire import control
 from trayapp.wire.endpoint import Link
 from trayapp.wire.frames import FrameDispatcher, RequestContext
-from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, Params, RpcError
 
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
+
+log = logging.getLogger(__name__)
 
 Reload = Callable[[], Awaitable[None]]
 
@@ -36,7 +42,6 @@ class Control:
         self._gateway = gateway
         self._link = link
         self._reload = reload
-        self._news = anyio.Event()
         self.dispatcher = FrameDispatcher(link.write)
         self._handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {
             control.SNAPSHOT: self._snapshot,
@@ -65,7 +70,7 @@ class Control:
             result: dict[str, Any] = await handler(dict(params or {}))
         except MultiMcpError as error:
             rpc = to_rpc(error)
-            raise RpcError(rpc.code, error.title, rpc.data) from None
+            raise RpcError(rpc.code, shown(error.title), rpc.data) from None
         return result
 
     async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
@@ -81,20 +86,24 @@ class Control:
 
     async def _send_snapshots(self) -> None:
         """Whole snapshots, the newest only: a slow reader misses those in between, never the last."""
-        end = self._gateway.watch(lambda: self._news.set())
+        news = anyio.Event()
+        end = self._gateway.watch(lambda: news.set())
         try:
             while True:
-                self._news = anyio.Event()
+                news = anyio.Event()
                 self.dispatcher.send_notification(control.SNAPSHOT, self._gateway.snapshot().to_json())
-                await self._news.wait()
+                await news.wait()
         finally:
             end()
 
     async def _list(self, params: dict[str, Any]) -> Any:
-        server = params.get("server")
-        if server is not None:
-            self._gateway.pool.find(server)
-        return self._gateway.exposure.tool_rows(server)
+        return self._gateway.exposure.tool_rows(self._server(params))
+
+    def _server(self, params: dict[str, Any]) -> str | None:
+        """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        if params.get("server") is None:
+            return None
+        return self._gateway.pool.find(text_of(params, "server", "the request")).name
 
     async def _refresh(self, params: dict[str, Any]) -> Any:
         async def one(connection: Connection) -> dict[str, Any]:
@@ -118,16 +127,21 @@ class Control:
         self, params: dict[str, Any], work: Callable[[Connection], Awaitable[dict[str, Any]]], nothing: dict[str, Any]
     ) -> dict[str, Any]:
         """Do `work` for the named server, or for all that are enabled, at the same time; failures stay apart."""
-        pool, results = self._gateway.pool, dict[str, Any]()
+        pool, results, at_once = self._gateway.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
 
         async def one(connection: Connection) -> None:
             try:
-                outcome = {**await work(connection), "error": None}
+                async with at_once:
+                    outcome = {**await work(connection), "error": None}
             except MultiMcpError as error:
                 outcome = {**nothing, "error": error_json(error)}
+            except Exception as error:  # the boundary between one server and the others
+                log.exception("%s failed in a way that we do not know", connection.name)
+                unknown = ServerError(connection.name, f"Cannot use {connection.name}: {type(error).__name__}")
+                outcome = {**nothing, "error": error_json(unknown)}
             results[connection.name] = {"state": connection.state.value, **outcome}
 
-        named = params.get("server")
+        named = self._server(params)
         chosen = [pool.find(named)] if named is not None else [c for c in pool if c.state is not State.DISABLED]
         async with anyio.create_task_group() as tasks:
             for connection in chosen:
@@ -140,15 +154,28 @@ class Control:
 
     async def _call(self, params: dict[str, Any]) -> Any:
         asked = text_of(params, "tool", "call")
-        server, tool = await self._found(asked, params.get("server"))
-        connection = self._gateway.pool.find(server)
         arguments = params.get("args") or {}
-        result = await connection.request("tools/call", {"name": tool, "arguments": arguments})
+        if not isinstance(arguments, dict):
+            raise RpcError(INVALID_PARAMS, "args must be an object")
+        server, tool = await self._found(asked, self._server(params))
+        result = await self._called(self._gateway.pool.find(server), {"name": tool, "arguments": arguments})
         return {"server": server, "tool": tool, "result": result}
 
+    async def _called(self, connection: Connection, params: dict[str, Any]) -> dict[str, Any]:
+        live = await connection.ensure()
+        timeout_s = self._gateway.router.timeout_s(connection)
+        try:
+            with anyio.fail_after(timeout_s or None):
+                return await connection.request("tools/call", params)
+        except TimeoutError:
+            raise timed_out(connection, timeout_s) from None
+        except RpcError as error:
+            gone = connection.live is not live or live.transport.gone.is_set()
+            if error.code == CONNECTION_CLOSED and gone:
+                raise lost_during_call(connection, error.message) from None
+            raise
+
     async def _found(self, asked: str, server: str | None) -> tuple[str, str]:
-        if server is not None:
-            self._gateway.pool.find(server)
         try:
             return await self._gateway.router.find_tool(asked, server)
         except ToolNotFoundError:
@@ -168,5 +195,5 @@ class Control:
         return {}
 
     async def _stop_soon(self) -> None:
-        await anyio.sleep(0)  # the answer goes out first
+        await anyio.lowlevel.checkpoint()  # the answer goes out first
         self._gateway.stop_wanted.set()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from trayapp.backends.connection import Connection
+from trayapp.backends.connection import Connection, Live
+from trayapp.gateway.errors import to_rpc
 from trayapp.model.errors import ConnectionLostError
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, Params, Reply, RequestId, RpcError
 
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 class RoutedCall:
     """A wire.messages.Call: open from `send` until its answer, its cancellation or its timeout."""
 
-    __slots__ = ("_connection", "_number", "_session", "_timer", "request_id")
+    __slots__ = ("_connection", "_live", "_number", "_session", "_timer", "request_id")
 
     def __init__(self, session: Session, request_id: RequestId, connection: Connection) -> None:
         self._session = session
         self.request_id = request_id
         self._connection = connection
+        self._live: Live | None = None  # the one that it was sent on, not the next one of the same server
         self._number = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -36,15 +38,20 @@ class RoutedCall:
     def send(self, method: str, params: Params, timeout_s: float) -> None:
         """Pass the request on over the live connection; a timeout of 0 s is none."""
         self._session.open_calls[self.request_id] = self
-        self._connection.begin()
-        self._number = self._connection.relay(method, params, self)
+        try:
+            self._connection.begin()
+            self._live = self._connection.live
+            self._number = self._connection.relay(method, params, self)
+        except BaseException:
+            self._close()  # else the connection would never be idle again
+            raise
         if timeout_s > 0 and self.request_id in self._session.open_calls:
             self._timer = asyncio.get_running_loop().call_later(timeout_s, self._expire, timeout_s)
 
     def answered(self, reply: Reply) -> None:
         """See wire.messages.Call."""
         if self._close():
-            self._session.dispatcher.respond(self.request_id, _explained(reply, self._connection))
+            self._session.dispatcher.respond(self.request_id, self._explained(reply))
 
     def progress(self, params: dict[str, Any]) -> None:
         """See wire.messages.Call."""
@@ -52,18 +59,15 @@ class RoutedCall:
 
     def cancel(self, reason: str) -> None:
         """The client wants no answer any more: tell the backend, answer nothing (MCP cancellation)."""
-        channel = self._connection.live.channel if self._connection.live else None
-        if self._close() and channel is not None:
-            channel.cancel(self._number, reason)
+        if self._close() and self._live is not None:
+            self._live.channel.cancel(self._number, reason)
 
     def _expire(self, timeout_s: float) -> None:
-        channel = self._connection.live.channel if self._connection.live else None
         if not self._close():
             return
-        if channel is not None:
-            channel.cancel(self._number, "timed out")
-        error = RpcError(REQUEST_TIMEOUT, f"{self._connection.name} did not answer within {timeout_s:g} s")
-        self._session.dispatcher.respond(self.request_id, Reply.of_error(error))
+        if self._live is not None:
+            self._live.channel.cancel(self._number, "timed out")
+        self._session.dispatcher.respond(self.request_id, Reply.of_error(timed_out(self._connection, timeout_s)))
 
     def _close(self) -> bool:
         """True for the one that ends the call."""
@@ -75,15 +79,25 @@ class RoutedCall:
         self._connection.end()
         return True
 
+    def _explained(self, reply: Reply) -> Reply:
+        """A connection that closed under a call: the answer says which server, and that nothing was sent twice."""
+        if reply.frame or "error" not in reply.message or reply.message["error"].get("code") != CONNECTION_CLOSED:
+            return reply
+        transport = self._live.transport if self._live else None
+        if transport is not None and transport.kind != "stdio" and not transport.gone.is_set():
+            return reply  # the server's own words: it lives, and by HTTP its answers come without frames, too
+        return Reply.of_error(to_rpc(lost_during_call(self._connection, reply.message["error"].get("message", ""))))
 
-def _explained(reply: Reply, connection: Connection) -> Reply:
-    """A connection that closed under a call: the answer says which server, and that nothing was sent twice."""
-    if reply.frame or "error" not in reply.message or reply.message["error"].get("code") != CONNECTION_CLOSED:
-        return reply
-    why = reply.message["error"].get("message", "")
-    lost = ConnectionLostError(
+
+def timed_out(connection: Connection, timeout_s: float) -> RpcError:
+    """The error of a call that took longer than `request_timeout`."""
+    return RpcError(REQUEST_TIMEOUT, f"{connection.name} did not answer within {timeout_s:g} s")
+
+
+def lost_during_call(connection: Connection, why: str) -> ConnectionLostError:
+    """The error of a call that was under way when its server went away."""
+    return ConnectionLostError(
         connection.name,
         f"{connection.name} went away during the call: {why}",
         "The call was not repeated, it may have had effects; the next call starts the server again",
     )
-    return Reply.of_error(RpcError(CONNECTION_CLOSED, str(lost), {"code": lost.code, "server": lost.server}))

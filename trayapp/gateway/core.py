@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.abc
@@ -22,8 +21,10 @@ from trayapp.backends.connection import Connection, World
 from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.transports import Open
-from trayapp.gateway.expose import LISTED_KINDS, Exposure
-from trayapp.gateway.frontend import LEVELS, Session
+from trayapp.gateway.boundary import FencedTasks
+from trayapp.gateway.errors import shown
+from trayapp.gateway.expose import Exposure
+from trayapp.gateway.frontend import LEVELS, LIST_KINDS, Session
 from trayapp.gateway.offers import Offers, WriteSwitches
 from trayapp.gateway.router import Router
 from trayapp.model.errors import ServerError
@@ -31,7 +32,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config, plan
 from trayapp.model.status import GatewayState, GatewayStatus, Problem, ServerStatus, Snapshot
-from trayapp.wire.messages import METHOD_NOT_FOUND, Params, Reply, RpcError
+from trayapp.wire.messages import CANCELLED, METHOD_NOT_FOUND, PROGRESS, Params, Reply, RpcError
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,10 @@ log = logging.getLogger(__name__)
 # the start for servers that are being discovered, no longer, whatever hangs.
 FIRST_LIST_GRACE_S = 0.7
 TELL_DELAY_S = 0.02  # changes within this are told together: one list_changed, one snapshot
+HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH})  # no list is to be had from a server in one of these
+# About one request, which ends at the connection: what comes too late for it means nothing to any session, whose own
+# tokens and ids may be the same numbers.
+OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +66,10 @@ class Gateway:
         self.config = Config()
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
-        self.sessions: set[Session] = set()
+        self.sessions: dict[Session, None] = {}  # in the order in which they came
         self.offers = Offers(parts.cache_dir, lambda: self.config, parts.write_switches, parts.clock.time)
         self._clock = parts.clock
-        self._tasks = tasks
-        self._started = time.monotonic()
+        self._started = parts.clock.now()
         world = World(
             clock=parts.clock,
             settings=lambda: self.config.settings,
@@ -77,13 +81,12 @@ class Gateway:
             hint=self.offers.protocol_hint,
             wants_offer=self.offers.worth_asking,
         )
-        self.pool = Pool(world, tasks)
+        self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
         self.router = Router(self)
         self.stop_wanted = anyio.Event()
         self._list_at_latest = 0.0
         self._expired_asked = False
         self._exposure: Exposure | None = None
-        self._told: dict[str, bytes] = {}
         self._file_problems: tuple[Problem, ...] = ()
         self._revision = 0
         self._something = anyio.Event()
@@ -127,16 +130,23 @@ class Gateway:
         """Whether a list is worth waiting for: servers of which nothing is known are being asked, since a moment."""
         if not self.pool.discovering or self._clock.now() >= self._list_at_latest:
             return False
-        return not self.pool.discovering.isdisjoint(self.offers.missing())
+        asked = map(self.pool.get, self.pool.discovering.intersection(self.offers.missing()))
+        return any(connection is not None and connection.state not in HOPELESS for connection in asked)
 
     async def first_lists(self) -> None:
         """Wait until `lists_may_grow` is false."""
-        with anyio.move_on_after(max(0.0, self._list_at_latest - self._clock.now())):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._wake_at_latest, tasks.cancel_scope)
             while self.lists_may_grow:
                 await self._something.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _wake_at_latest(self, scope: anyio.CancelScope) -> None:
+        await self._clock.sleep(max(0.0, self._list_at_latest - self._clock.now()))
+        scope.cancel()
 
     def listing(self, kind: str) -> bytes:
-        """JSON of the result of a list request; kind is tools, prompts, resources or templates."""
+        """JSON of the result of a list request; `kind` is one of LIST_KINDS."""
         result: bytes = getattr(self.exposure, f"{kind}_result")
         return result
 
@@ -172,6 +182,8 @@ class Gateway:
 
     def notified(self, connection: Connection, method: str, params: Params) -> None:
         """See Observer. Goes to the sessions whose calls are under way there; to all when there is none."""
+        if method in OF_ONE_REQUEST:
+            return
         busy = {s for s in self.sessions for c in s.open_calls.values() if c.connection is connection}
         for session in busy or self.sessions:
             if method != "notifications/message" or session.wants_log((params or {}).get("level")):
@@ -185,18 +197,13 @@ class Gateway:
 
     async def serve(self, session: Session) -> None:
         """Run one session to its end."""
-        self.sessions.add(session)
+        self.sessions[session] = None
         self.changed()
         try:
             await session.run()
         finally:
-            self.sessions.discard(session)
+            del self.sessions[session]
             self.changed()
-
-    def session_ready(self, session: Session) -> None:
-        """A session has shaken hands: from now on it hears of changes."""
-        for kind in LISTED_KINDS:
-            self._told.setdefault(kind, self.exposure.listing(kind))
 
     def set_log_levels(self) -> None:
         """Tell every connected server the lowest level that a session asked for."""
@@ -222,23 +229,18 @@ class Gateway:
         """The task that tells sessions of changed lists and watchers of new snapshots."""
         while True:
             await self._news.wait()
-            await anyio.sleep(TELL_DELAY_S)
+            await self._clock.sleep(TELL_DELAY_S)
             self._news = anyio.Event()
             self._tell_sessions()
             for watcher in list(self._watchers):
                 watcher()
 
     def _tell_sessions(self) -> None:
-        if not self.sessions:
-            self._told = {}
+        if not any(session.ready for session in self.sessions):
             return
-        for kind in LISTED_KINDS:
-            listing = self.exposure.listing(kind)
-            if self._told.get(kind, listing) != listing:
-                for session in self.sessions:
-                    session.notify(f"notifications/{kind}/list_changed")
-            if self._told:
-                self._told[kind] = listing
+        listings = {kind: self.listing(kind) for kind in LIST_KINDS}
+        for session in list(self.sessions):
+            session.tell_changes(listings)
 
     def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
         """Call `watcher` after changes; the returned function ends that."""
@@ -254,7 +256,7 @@ class Gateway:
             state=self.state,
             pid=os.getpid(),
             version=__version__,
-            uptime_s=round(time.monotonic() - self._started, 3),
+            uptime_s=round(now - self._started, 3),
             http_url=self.http_url,
             sessions=tuple(session.status for session in self.sessions),
         )
@@ -291,7 +293,7 @@ class _Unheard:
 
 
 def _error_of(error: ServerError | None) -> dict[str, str] | None:
-    return {"title": error.title, "hint": error.hint} if error else None
+    return {"title": shown(error.title), "hint": shown(error.hint)} if error else None
 
 
 def _ago(now: float, moment: float | None) -> float | None:

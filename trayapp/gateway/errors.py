@@ -5,24 +5,32 @@ Never here: raising, logging.
 
 from __future__ import annotations
 
+from trayapp.catalog.resources import AmbiguousResourceError
+from trayapp.gateway.logs import redacted
 from trayapp.model.errors import AmbiguousToolError, MultiMcpError, ServerError, ToolNotFoundError
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
 
 def to_rpc(error: MultiMcpError) -> RpcError:
     """`error` for the wire: what and what to do in the message, the stable code and the rest in `data`."""
-    data = {"code": error.code, "hint": error.hint, "exit_code": int(error.exit_code)}
+    data = {"code": error.code, "hint": shown(error.hint), "exit_code": int(error.exit_code)}
     if isinstance(error, ServerError):
         data["server"] = error.server
-    return RpcError(_code(error), str(error), data)
+    return RpcError(_code(error), shown(str(error)), data)
 
 
 def _code(error: MultiMcpError) -> int:
-    if isinstance(error, ToolNotFoundError | AmbiguousToolError):
+    if isinstance(error, ToolNotFoundError | AmbiguousToolError | AmbiguousResourceError):
         return INVALID_PARAMS  # MCP tools, error handling: unknown tools are protocol errors
     return CONNECTION_CLOSED if isinstance(error, ServerError) else INTERNAL_ERROR
 
 
 def error_json(error: MultiMcpError) -> dict[str, object]:
     """`{"title", "hint", "code", "exit_code"}` for control answers."""
-    return {"title": error.title, "hint": error.hint, "code": error.code, "exit_code": int(error.exit_code)}
+    title, hint = shown(error.title), shown(error.hint)
+    return {"title": title, "hint": hint, "code": error.code, "exit_code": int(error.exit_code)}
+
+
+def shown(text: str) -> str:
+    """A text of an error as it may leave the gateway: servers put what they were given into their last words."""
+    return redacted(text)

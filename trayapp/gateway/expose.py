@@ -23,7 +23,6 @@ from trayapp.wire.jsonio import dumps
 
 INSTRUCTIONS_EACH = 2_000  # characters of one server; a model reads them in every session
 INSTRUCTIONS_ALL = 12_000
-LISTED_KINDS = ("tools", "prompts", "resources")
 
 
 class Exposure:
@@ -192,12 +191,6 @@ class Exposure:
             if text and not self.config.servers[name].disabled:
                 parts.append(f"# {name}\n{text[:INSTRUCTIONS_EACH]}")
         return "\n\n".join(parts)[:INSTRUCTIONS_ALL] or None
-
-    def listing(self, kind: str) -> bytes:
-        """What a change of is worth a `notifications/KIND/list_changed`."""
-        if kind == "resources":
-            return self.resources_result + self.templates_result
-        return self.tools_result if kind == "tools" else self.prompts_result
 
     @cached_property
     def _prompts(self) -> dict[Key, Item]:

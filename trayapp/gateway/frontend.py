@@ -6,7 +6,8 @@ The exception boundary of a session is its dispatcher. Never here: sockets, othe
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,9 +21,18 @@ from trayapp.gateway.errors import to_rpc
 from trayapp.gateway.router import ROUTED, Router
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.model.status import SessionStatus
-from trayapp.wire.frames import CANCELLED, FrameDispatcher, RequestContext
-from trayapp.wire.jsonio import dumps, loads
-from trayapp.wire.messages import INVALID_REQUEST, METHOD_NOT_FOUND, Params, Reply, RequestId, RpcError
+from trayapp.wire.frames import CANCELLED, INTERNAL, FrameDispatcher, RequestContext
+from trayapp.wire.jsonio import dumps
+from trayapp.wire.messages import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Params,
+    Reply,
+    RequestId,
+    RpcError,
+    is_request_id,
+)
 
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
@@ -55,7 +65,8 @@ class Session:
         self.log_level: str | None = None
         self.ready = False  # has sent notifications/initialized
         self.open_calls: dict[RequestId, RoutedCall] = {}
-        self._waiting: dict[RequestId, anyio.CancelScope] = {}  # calls whose server is being started
+        self._waiting: dict[RequestId, anyio.CancelScope] = {}  # requests with a task: their server is being started
+        self._known: dict[str, bytes] = {}  # the lists as the client had them, or was told that they changed
         self._tasks: anyio.abc.TaskGroup | None = None
         self.dispatcher = FrameDispatcher(sink)
         self.dispatcher.request_intercept = self._on_request_now
@@ -80,6 +91,15 @@ class Session:
         if self.ready:
             self.dispatcher.send_notification(method, params)
 
+    def tell_changes(self, listings: Mapping[str, bytes]) -> None:
+        """Say `list_changed` of the lists (by LIST_KINDS) that are others now; to a client that is not ready, later."""
+        if not self.ready:
+            return
+        changed = [TOLD_AS[kind] for kind, listing in listings.items() if self._known.get(kind, listing) != listing]
+        self._known.update(listings)
+        for kind in dict.fromkeys(changed):
+            self.notify(f"notifications/{kind}/list_changed")
+
     def wants_log(self, level: Any) -> bool:
         """Whether a log message of that level is to be passed on."""
         if self.log_level is None or level not in LEVELS:
@@ -96,9 +116,8 @@ class Session:
         if method == "ping":
             self._send_result(request_id, b"{}")
             return True
-        if method in LISTS and not self._gateway.lists_may_grow:
-            self._send_result(request_id, self._gateway.listing(LISTS[method]))
-            self._gateway.list_served()
+        if method in LISTS:
+            self._list(request_id, LISTS[method])
             return True
         if method in SETTLED:
             self._answer_now(request_id, SETTLED[method], params)
@@ -114,10 +133,20 @@ class Session:
         else:
             self.dispatcher.respond(request_id, Reply.of_result(result))
 
+    def _list(self, request_id: RequestId, kind: str) -> None:
+        if self._gateway.lists_may_grow:
+            self._start(request_id, partial(self._list_later, request_id, kind))
+        else:
+            self._send_list(request_id, kind)
+
+    def _send_list(self, request_id: RequestId, kind: str) -> None:
+        self._known[kind] = listing = self._gateway.listing(kind)
+        self._send_result(request_id, listing)
+        self._gateway.list_served()
+
     def _route(self, request_id: RequestId, method: str, params: Any) -> None:
         if request_id in self.open_calls or request_id in self._waiting:
-            error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
-            self._send_error(request_id, error)
+            self._refuse_twice(request_id)
             return
         try:
             server, own_params = self._router.target(method, params)
@@ -132,25 +161,58 @@ class Session:
         except (MultiMcpError, RpcError) as error:
             self._send_error(request_id, error)
             return
+        self._start(request_id, partial(self._route_later, request_id, method, params))
+
+    def _send_on(self, request_id: RequestId, connection: Connection, method: str, params: dict[str, Any]) -> None:
+        RoutedCall(self, request_id, connection).send(method, params, self._router.timeout_s(connection))
+
+    def _send_result(self, request_id: RequestId, result: bytes) -> None:
+        self.dispatcher.respond_frame(b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (dumps(request_id), result))
+
+    def _send_error(self, request_id: RequestId, error: MultiMcpError | RpcError) -> None:
+        rpc = to_rpc(error) if isinstance(error, MultiMcpError) else error
+        self.dispatcher.respond(request_id, Reply.of_error(rpc))
+
+    def _refuse_twice(self, request_id: RequestId) -> None:
+        error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
+        self._send_error(request_id, error)
+
+    # -- requests with a task of their own -----------------------------------------------------------------------
+
+    def _start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
+        if request_id in self._waiting:
+            self._refuse_twice(request_id)
+            return
         assert self._tasks is not None
         self._waiting[request_id] = scope = anyio.CancelScope()
-        self._tasks.start_soon(self._route_later, request_id, scope, method, params)
+        self._tasks.start_soon(self._carry_out, request_id, scope, work)
 
-    async def _route_later(self, request_id: RequestId, scope: anyio.CancelScope, method: str, params: Any) -> None:
-        """A call whose server must be started, or even be found, first."""
-        error: Exception | None = None
+    async def _carry_out(
+        self, request_id: RequestId, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]
+    ) -> None:
+        """The boundary of one request: its failure is its answer. One that the client has cancelled gets none."""
+        error: MultiMcpError | RpcError | None = None
         try:
             with scope:
-                try:
-                    connection, own_params = await self._connected_target(method, params)
-                    del self._waiting[request_id]
-                    self._send_on(request_id, connection, method, own_params)
-                except (MultiMcpError, RpcError) as failure:
-                    error = failure
+                await work()
+        except (MultiMcpError, RpcError) as failure:
+            error = failure
+        except Exception:
+            log.exception("A request failed in a way that we do not know")
+            error = INTERNAL
         finally:
-            self._waiting.pop(request_id, None)
+            del self._waiting[request_id]
         if error is not None:
             self._send_error(request_id, error)
+
+    async def _list_later(self, request_id: RequestId, kind: str) -> None:
+        await self._gateway.first_lists()
+        self._send_list(request_id, kind)
+
+    async def _route_later(self, request_id: RequestId, method: str, params: Any) -> None:
+        """A call whose server must be started, or even be found, first."""
+        connection, own_params = await self._connected_target(method, params)
+        self._send_on(request_id, connection, method, own_params)
 
     async def _connected_target(self, method: str, params: Any) -> tuple[Connection, dict[str, Any]]:
         if method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
@@ -160,25 +222,11 @@ class Session:
         await connection.ensure()
         return connection, own_params
 
-    def _send_on(self, request_id: RequestId, connection: Connection, method: str, params: dict[str, Any]) -> None:
-        RoutedCall(self, request_id, connection).send(method, params, self._router.timeout_s(connection))
-
-    def _send_result(self, request_id: RequestId, result: bytes) -> None:
-        self.dispatcher.respond_frame(b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (dumps(request_id), result))
-
-    def _send_error(self, request_id: RequestId, error: Exception) -> None:
-        rpc = to_rpc(error) if isinstance(error, MultiMcpError) else error
-        assert isinstance(rpc, RpcError)
-        self.dispatcher.respond(request_id, Reply.of_error(rpc))
-
-    # -- requests with a task of their own -----------------------------------------------------------------------
-
     async def _on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
-        if method in LISTS:
-            await self._gateway.first_lists()
-            result: dict[str, Any] = loads(self._gateway.listing(LISTS[method]))
-            return result
-        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
+        """What the intercept leaves: methods that we do not know."""
+        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200])
+
+    # -- the session's own state ---------------------------------------------------------------------------------
 
     def _initialize(self, params: Params) -> dict[str, Any]:
         wanted = (params or {}).get("protocolVersion")
@@ -198,7 +246,7 @@ class Session:
     def _set_level(self, params: Params) -> dict[str, Any]:
         level = (params or {}).get("level")
         if level not in LEVELS:
-            raise RpcError(-32602, f"Unknown log level: {level!r}"[:200])
+            raise RpcError(INVALID_PARAMS, f"Unknown log level: {level!r}"[:200])
         self.log_level = level
         self._gateway.set_log_levels()
         return {}
@@ -208,14 +256,14 @@ class Session:
             self._cancel(params.get("requestId"), str(params.get("reason") or "cancelled by the client"))
         elif method == "notifications/initialized":
             self.ready = True
-            self._gateway.session_ready(self)
+            self.tell_changes({kind: self._gateway.listing(kind) for kind in LIST_KINDS})
         return True
 
     async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
         """Never reached: the intercept takes every notification."""
 
     def _cancel(self, request_id: Any, reason: str) -> None:
-        if not isinstance(request_id, int | str):
+        if not is_request_id(request_id):
             return
         if call := self.open_calls.get(request_id):
             call.cancel(reason)
@@ -229,6 +277,8 @@ LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "templates",
 }
+LIST_KINDS = tuple(LISTS.values())
+TOLD_AS = {**{kind: kind for kind in LIST_KINDS}, "templates": "resources"}  # there is no notification for them alone
 SETTLED: dict[str, Callable[..., dict[str, Any]]] = {
     "initialize": Session._initialize,
     "logging/setLevel": Session._set_level,

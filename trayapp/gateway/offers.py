@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -23,7 +24,7 @@ from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
 
 log = logging.getLogger(__name__)
 
-# A server that is started anyway is asked again when its lists are older than this: `npx -y` may have brought a newer one.
+# A server that is started anyway is asked again when its lists are older: `npx -y` may have brought a newer one.
 RECHECK_S = 3600.0
 
 WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into servers.yaml; blocks, raises MultiMcpError
@@ -113,23 +114,19 @@ class Offers:
             await self._wake.wait()
             self._wake = anyio.Event()
             jobs, self._jobs = self._jobs, []
-            await anyio.to_thread.run_sync(self._write_all, jobs)
-            if not self._jobs:
-                self._idle.set()
+            try:
+                await anyio.to_thread.run_sync(self._write_all, jobs)
+            finally:
+                if not self._jobs:
+                    self._idle.set()
 
     def _write_all(self, jobs: list[Job]) -> None:
         latest = {job.entry.server: job for job in jobs}
         switches = {name: job.switches for name, job in latest.items() if job.switches is not None}
-        try:
-            if switches:
-                self._write(switches)
-        except MultiMcpError as error:
-            log.warning("Could not note the tools in servers.yaml: %s", error)
+        if switches:
+            _attempt("Could not note the tools in servers.yaml", lambda: self._write(switches))
         for job in latest.values():
-            try:
-                save(self._folder, job.entry)
-            except MultiMcpError as error:
-                log.warning("%s", error)
+            _attempt(f"The lists of {job.entry.server} are not cached", partial(save, self._folder, job.entry))
 
     def _usable(self, name: str) -> CacheEntry | None:
         server = self._config().servers.get(name)
@@ -141,3 +138,13 @@ class Offers:
     def _age_class(self, server: ServerConfig) -> str:
         entry = self._entries.get(server.name)
         return freshness(entry, launch_hash(server), self._time()) if entry else "invalid"
+
+
+def _attempt(failing: str, write: Callable[[], None]) -> None:
+    """One write: the boundary that keeps its failure from the others. What was to be written stays known."""
+    try:
+        write()
+    except MultiMcpError as error:
+        log.warning("%s: %s", failing, error)
+    except Exception:
+        log.exception("%s", failing)

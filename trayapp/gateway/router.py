@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from trayapp.backends.connection import Connection
 from trayapp.backends.pool import Pool
 from trayapp.catalog.lookup import server_of
 from trayapp.catalog.resources import SCHEME
 from trayapp.gateway.expose import Exposure
-from trayapp.model.errors import ServerError, ToolNotFoundError
+from trayapp.model.errors import MultiMcpError, ServerError, ToolNotFoundError
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class Router:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self._meeting: dict[str, anyio.Lock] = {}
 
     @property
     def _exposure(self) -> Exposure:
@@ -63,27 +66,36 @@ class Router:
         own = connection.server.request_timeout
         return self._gateway.config.settings.request_timeout if own is None else own
 
-    async def meet(self, asked: str) -> bool:
-        """Ask the servers that a tool of no known server may belong to for their lists; True when one was asked."""
-        settings = self._gateway.config.settings
-        unknown = self._gateway.offers.missing()
-        names = [name for name in server_of(asked, unknown, settings.tool_prefix) if self._pool.get(name)]
-        for name in names:
-            try:
-                await self._pool.refresh(self._pool.find(name), explicit=False)
-            except ServerError:
-                if len(names) == 1:
-                    raise
-        return bool(names)
-
     async def find_tool(self, asked: str, server: str | None = None) -> tuple[str, str]:
-        """As Exposure.find, asking servers that are not known yet. Raises MultiMcpError."""
-        try:
-            return self._exposure.find(asked, server)
-        except ToolNotFoundError:
-            if not await self.meet(asked):
-                raise
-        return self._exposure.find(asked, server)
+        """As Exposure.find, asking servers that are not known yet and that may have the tool, likeliest first.
+
+        One that was asked stays connected: the call comes next. Raises MultiMcpError.
+        """
+        unfound: MultiMcpError | None = None
+        for name in (None, *self._may_have(asked, server)):
+            try:
+                if name is not None:
+                    await self._meet(name)
+                return self._exposure.find(asked, server)
+            except ToolNotFoundError as error:
+                unfound = unfound if isinstance(unfound, ServerError) else error
+            except ServerError as error:
+                unfound = unfound if isinstance(unfound, ServerError) else error
+        assert unfound is not None
+        raise unfound
+
+    def _may_have(self, asked: str, server: str | None) -> list[str]:
+        unknown = self._gateway.offers.missing()
+        if server is not None:
+            return [server] if server in unknown else []
+        return server_of(asked, unknown, self._gateway.config.settings.tool_prefix)
+
+    async def _meet(self, server: str) -> None:
+        """Read the lists of a server that is not known, once however many calls want that."""
+        async with self._meeting.setdefault(server, anyio.Lock()):
+            connection = self._pool.get(server)
+            if connection is not None and self._gateway.offers.get(server) is None:
+                await connection.fetch()
 
     def _prompt(self, asked: str) -> tuple[str, str]:
         key = self._exposure.prompts.by_name.get(asked)

@@ -1,0 +1,288 @@
+"""A whole gateway over the fake net and the fake clock, and clients that speak to it in frames. Never here: tests."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+
+from tests.fixtures.behaviour import tool
+from tests.fixtures.clock import FakeClock, settle
+from tests.fixtures.fake_transport import FakeNet, FakeServer
+from trayapp.backends.clock import Clock
+from trayapp.catalog.cache import CacheEntry, save
+from trayapp.gateway.admin import Control
+from trayapp.gateway.core import TELL_DELAY_S, Gateway, Parts
+from trayapp.gateway.frontend import Session
+from trayapp.model.lifecycle import State
+from trayapp.model.offer import Item, Offer
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
+from trayapp.model.settings import Settings
+from trayapp.model.status import Problem
+from trayapp.wire.endpoint import Link
+from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.jsonio import dumps, loads
+
+ALL: dict[str, Any] = {"tools": {}, "prompts": {}, "resources": {}, "completions": {}, "logging": {}}
+Message = dict[str, Any]
+Switches = dict[str, dict[str, ToolSwitch]]
+
+
+def server(name: str, **more: Any) -> ServerConfig:
+    """An entry whose program exists."""
+    return ServerConfig(name, command=sys.executable, **more)
+
+
+def offer(*tools: str, **more: Any) -> Offer:
+    """An offer of tools of these names."""
+    return Offer(tuple(tool(name) for name in tools), capabilities=dict(ALL), protocol="2025-11-25", **more)
+
+
+def serve(fake: FakeServer, **lists: tuple[Item, ...]) -> None:
+    """Make a fake server list these prompts, resources, resourceTemplates (or tools), and announce them."""
+    fake.capabilities = {**fake.capabilities, "prompts": {}, "resources": {}, "completions": {}, "logging": {}}
+    for kind in ("prompts", "resources", "resourceTemplates", *({"tools"} & lists.keys())):
+        method = "resources/templates/list" if kind == "resourceTemplates" else f"{kind}/list"
+
+        async def answer(params: Message, kind: str = kind) -> Message:
+            return {kind: list(lists.get(kind, ()))}
+
+        fake.replies[method] = answer
+
+
+def echo_of(fake: FakeServer, *methods: str) -> None:
+    """Make a fake server answer these methods with the params that it got."""
+    for method in methods:
+
+        async def answer(params: Message) -> Message:
+            return {"got": params}
+
+        fake.replies[method] = answer
+
+
+@dataclass
+class Wire:
+    """The other end of a dispatcher: keeps all that comes out of it, parsed."""
+
+    dispatcher: FrameDispatcher | None = None
+    heard: list[Message] = field(default_factory=list)
+    frames: list[bytes] = field(default_factory=list)
+    closed: bool = False
+
+    def write(self, data: bytes) -> None:
+        """The sink of the dispatcher."""
+        for line in data.splitlines():
+            self.frames.append(line)
+            self.heard.append(loads(line))
+
+    def close(self) -> None:
+        """As wire.endpoint.Link's."""
+        self.closed = True
+
+    def send(self, message: Message) -> None:
+        """A frame of the other end's."""
+        assert self.dispatcher is not None
+        self.dispatcher.feed(dumps({"jsonrpc": "2.0", **message}) + b"\n")
+
+    def ask_only(self, number: int | str, method: str, params: Any = None) -> None:
+        """A request whose answer nobody waits for here."""
+        self.send({"id": number, "method": method, **({} if params is None else {"params": params})})
+
+    def tell(self, method: str, params: Message | None = None) -> None:
+        """A notification."""
+        self.send({"method": method, **({} if params is None else {"params": params})})
+
+    def answers(self, number: int | str) -> list[Message]:
+        """All answers with that id."""
+        same = [m for m in self.heard if "method" not in m and m.get("id") == number]
+        return [m for m in same if type(m["id"]) is type(number)]
+
+    async def answer(self, number: int | str) -> Message:
+        """Wait for the answer with that id."""
+        with anyio.fail_after(10):
+            while not self.answers(number):
+                await settle()
+        return self.answers(number)[0]
+
+    async def ask(self, method: str, params: Any = None, number: int | str = 1) -> Message:
+        """A request and its whole answer; forgets earlier answers with that id."""
+        self.heard = [m for m in self.heard if m.get("id") != number]
+        self.ask_only(number, method, params)
+        return await self.answer(number)
+
+    async def result(self, method: str, params: Any = None, number: int | str = 1) -> Any:
+        """The `result` of that answer."""
+        answer = await self.ask(method, params, number)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    async def error(self, method: str, params: Any = None, number: int | str = 1) -> Message:
+        """The `error` of that answer."""
+        answer = await self.ask(method, params, number)
+        assert "error" in answer, answer
+        error: Message = answer["error"]
+        return error
+
+    def told(self, method: str) -> list[Message]:
+        """The params of the notifications of that method."""
+        return [m.get("params", {}) for m in self.heard if m.get("method") == method]
+
+    def list_changes(self) -> list[str]:
+        """The kinds of the list_changed notifications so far."""
+        methods = [m["method"] for m in self.heard if str(m.get("method")).endswith("/list_changed")]
+        return [method.split("/")[1] for method in methods]
+
+
+@dataclass
+class Client(Wire):
+    """One client session."""
+
+    session: Session | None = None
+    end: Callable[[], None] = lambda: None  # the client goes away
+
+    async def shake_hands(self, protocol: str = "2025-11-25", name: str = "tests") -> Message:
+        """Initialize and say so; what the gateway answered."""
+        params = {"protocolVersion": protocol, "capabilities": {}, "clientInfo": {"name": name, "version": "1"}}
+        result: Message = await self.result("initialize", params, "init")
+        self.tell("notifications/initialized")
+        return result
+
+    async def call(self, name: str, number: int | str = 1, **arguments: Any) -> Message:
+        """A tool's call and its whole answer."""
+        return await self.ask("tools/call", {"name": name, "arguments": arguments}, number)
+
+    def call_only(self, name: str, number: int | str, **arguments: Any) -> None:
+        """A tool's call."""
+        self.ask_only(number, "tools/call", {"name": name, "arguments": arguments})
+
+    async def names(self) -> list[str]:
+        """The tools that are listed."""
+        return [item["name"] for item in (await self.result("tools/list", number="names"))["tools"]]
+
+
+class House:
+    """A gateway whose servers are fakes. `apply` is what a saved servers.yaml does."""
+
+    def __init__(
+        self, folder: Path, tasks: anyio.abc.TaskGroup, clock: Callable[[FakeClock], Clock] = lambda clock: clock
+    ) -> None:
+        self.net = FakeNet()
+        self.clock = FakeClock()
+        self.tasks = tasks
+        self.folder = folder / "cache"
+        self.written: list[Switches] = []
+        self.write_failure: Exception | None = None
+        self.reloads = 0
+        self.config = Config(Settings())
+        self.parts = Parts(
+            clock=clock(self.clock),
+            environ={"PATH": "/nowhere"},
+            keyring=lambda name: None,
+            open=self.net.open,
+            stderr=lambda name: lambda data: None,
+            cache_dir=self.folder,
+            write_switches=self._write,
+        )
+        self.gateway = Gateway(self.parts, tasks)
+
+    def _write(self, switches: Switches) -> None:
+        if self.write_failure is not None:
+            raise self.write_failure
+        self.written.append(switches)
+
+    def apply(
+        self, *servers: ServerConfig, settings: Settings | None = None, problems: tuple[Problem, ...] = ()
+    ) -> None:
+        """Make these the servers that are configured."""
+        entries = {entry.name: entry for entry in servers}
+        self.config = Config(settings or self.config.settings, entries, problems)
+        self.gateway.take_config(self.config)
+
+    def cache(self, entry: ServerConfig, known: Offer, age_s: float = 0.0) -> None:
+        """What an earlier run has left in the cache folder; call it before `apply`."""
+        save(self.folder, CacheEntry(entry.name, launch_hash(entry), self.clock.time() - age_s, known))
+
+    def start(self) -> None:
+        """Serve, with the tasks of the gateway's life."""
+        self.gateway.start_serving()
+        self.tasks.start_soon(self.gateway.keep_telling)
+        self.tasks.start_soon(self.gateway.offers.keep_writing)
+
+    async def known(self, *servers: ServerConfig, settings: Settings | None = None) -> None:
+        """Configure, start, and let all servers be asked."""
+        self.apply(*servers, settings=settings)
+        self.start()
+        await self.gateway.pool.settled()
+        await self.gateway.offers.written()
+        await self.told()
+
+    async def told(self) -> None:
+        """Let changes be told."""
+        await self.clock.pass_(TELL_DELAY_S * 2)
+
+    def client(self) -> Client:
+        """A client that has come in; no handshake yet."""
+        client = Client()
+        client.session = session = Session(self.gateway, client.write, {}, "stdio")
+        client.dispatcher = client.session.dispatcher
+        client.end = client.session.dispatcher.close
+        self.tasks.start_soon(self.gateway.serve, session)
+        return client
+
+    async def ready(self, protocol: str = "2025-11-25", name: str = "tests") -> Client:
+        """A client that has shaken hands."""
+        client = self.client()
+        await client.shake_hands(protocol, name)
+        await settle()
+        return client
+
+    def control(self) -> Wire:
+        """A control connection."""
+        wire = Wire()
+        control = Control(self.gateway, as_link(wire), self._reload)
+        wire.dispatcher = control.dispatcher
+        self.tasks.start_soon(control.run)
+        return wire
+
+    async def _reload(self) -> None:
+        self.reloads += 1
+
+    def state(self, name: str) -> State:
+        """Of that server."""
+        return self.gateway.pool.find(name).state
+
+    def in_flight(self) -> dict[str, int]:
+        """Of every server that has calls under way."""
+        return {c.name: c.in_flight for c in self.gateway.pool if c.in_flight}
+
+
+def as_link(wire: Wire) -> Link:
+    """A Link that no socket is behind: what is written goes to `wire`."""
+
+    class Loose(Link):
+        def write(self, data: bytes) -> None:
+            wire.write(data)
+
+        def close(self) -> None:
+            wire.close()
+
+    return Loose(lambda hello, link: FrameDispatcher(link.write), "")
+
+
+@asynccontextmanager
+async def house(folder: Path, clock: Callable[[FakeClock], Clock] = lambda clock: clock) -> AsyncIterator[House]:
+    """A gateway that ends with the test; whatever crashed would show. `clock` makes its clock from the fake one."""
+    async with anyio.create_task_group() as tasks:
+        made = House(folder, tasks, clock)
+        try:
+            with anyio.fail_after(30):
+                yield made
+        finally:
+            tasks.cancel_scope.cancel()
