@@ -55,6 +55,12 @@ REQUIREMENTS: dict[str, str] = {
     "npx-hostile": "A cached package whose bin leads out of it, or that cannot be read, is left to npm.",
     "npx-as-npm-would": "A project's or global installation, or a setting, that npm would heed first is left to npm.",
     "npx-real-server": "A real npm server starts from npx's cache and answers.",
+    "env-login-shell": "A server started by the desktop sees the PATH of the user's login shell, whatever rc files print.",
+    "env-login-shell-bounded": "A login shell that hangs is killed at the limit; a failure is one line and our own PATH.",
+    "env-login-shell-skipped": "A gateway started from a terminal asks no login shell.",
+    "env-login-shell-merge": "Of the login shell come PATH entries, first, and listed toolchain variables; no secrets.",
+    "env-clean": "Servers get nothing of what a packaged program needs in its own environment.",
+    "env-inherit-off": "With `inherit_env: false` a server gets the platform's defaults and its own `env`, no more.",
     # Transports towards backends
     "transport-all-three": "Backends over stdio, Streamable HTTP and legacy SSE are initialized, listed and called.",
     "transport-sse-fallback": "SSE is tried only after 404, 405, 406 or 415 to the HTTP initialize, without a probe.",

@@ -1,6 +1,6 @@
 """From one server's entry to what is started or reached: variables resolved, program found, environment built.
 
-Never here: starting it.
+Never here: starting it; what npm's cache holds (npx), what the login shell knows (shellenv).
 """
 
 from __future__ import annotations
@@ -9,10 +9,16 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
+
+from trayapp.backends.npx import may_be_npx, resolve_npx
+from trayapp.backends.shellenv import Environment
 from trayapp.config.interpolate import resolve
+from trayapp.config.paths import find_paths
 from trayapp.model.errors import ConfigError, ConnectFailedError
 from trayapp.model.servers import ServerConfig
 
@@ -23,6 +29,13 @@ _WINDOWS_DEFAULTS = (
     "PROGRAMDATA", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE",
 )  # fmt: skip
 DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEFAULTS
+
+NPX_LIMIT_S = 2.0  # it takes 2 ms; a dead network home may take for ever, and npm then decides (npx-36)
+
+# What PyInstaller's start program, and its hooks, leave in the environment of a frozen program.
+_LIBRARY_PATHS = ("LD_LIBRARY_PATH", "LIBPATH", "DYLD_")
+_FROZEN_PREFIXES = ("_MEIPASS", "_PYI_", "PYINSTALLER_")
+_PYTHON_FOLDERS = ("PYTHONHOME", "VIRTUAL_ENV")
 
 Keyring = Callable[[str], str | None]
 
@@ -50,32 +63,91 @@ class HttpLaunch:
 Launch = StdioLaunch | HttpLaunch
 
 
+async def prepared(server: ServerConfig, environ: Mapping[str, str], keyring: Keyring, now: float) -> Launch:
+    """`prepare` once the login shell's PATH is known, and with an npx server that npm has cached run without npm.
+
+    `now` in Unix seconds. Raises as `prepare` does.
+    """
+    if isinstance(environ, Environment):
+        await environ.settled()
+    launch = _checked(server, environ, keyring)
+    if not isinstance(launch, StdioLaunch):
+        return launch
+    argv = await _without_npm(launch, environ, now) if may_be_npx(launch.argv[0]) else None
+    return replace(launch, argv=argv) if argv else _found(launch)
+
+
 def prepare(server: ServerConfig, environ: Mapping[str, str], keyring: Keyring) -> Launch:
-    """What to start or reach for `server`, with every check that needs no start.
+    """What to start or reach for `server`, as written, with every check that needs no start.
 
     Raises ConnectFailedError (program or folder missing) or ConfigError (a variable without value), before anything
     is started or sent.
     """
+    launch = _checked(server, environ, keyring)
+    return _found(launch) if isinstance(launch, StdioLaunch) else launch
+
+
+def _checked(server: ServerConfig, environ: Mapping[str, str], keyring: Keyring) -> Launch:
+    """The same with the program's name as written, not searched yet."""
     home = environ.get("HOME") or str(Path.home())
     ready = resolve(server, environ, keyring, home)
     if ready.url is not None:
         return HttpLaunch(server.name, ready.url, _headers(ready, environ), ready.type)
     if ready.command is None:
         raise ConfigError(f"{server.name} has neither command nor url", "Give it one of them in servers.yaml")
-    env = child_environment(ready, environ)
     cwd = ready.cwd
     if cwd is not None and not Path(cwd).is_dir():
         raise ConnectFailedError(
             server.name, f"Cannot start {server.name}: no folder {cwd} (ENOENT)", "Correct its cwd in servers.yaml"
         )
-    program = find_program(ready.command, env, cwd)
+    return StdioLaunch(server.name, (ready.command, *ready.args), child_environment(ready, environ), cwd)
+
+
+def _found(launch: StdioLaunch) -> StdioLaunch:
+    """With the program's absolute path. Raises ConnectFailedError."""
+    command, *args = launch.argv
+    program = find_program(command, launch.env, launch.cwd)
     if program is None:
         raise ConnectFailedError(
-            server.name,
-            f"Cannot start {server.name}: no program {ready.command} on the PATH (ENOENT)",
+            launch.server,
+            f"Cannot start {launch.server}: no program {command} on the PATH (ENOENT)",
             "Install it, or write its full path in servers.yaml",
         )
-    return StdioLaunch(server.name, (program, *ready.args), env, cwd)
+    return replace(launch, argv=(program, *args))
+
+
+async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: float) -> tuple[str, ...] | None:
+    """What to run instead of npx; None when npm shall decide, or when nobody can tell in time."""
+
+    def look() -> tuple[str, ...] | None:
+        return resolve_npx(launch.argv, launch.env, find_paths(environ).cache_dir, now, launch.cwd)
+
+    with anyio.move_on_after(NPX_LIMIT_S):
+        return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+    return None
+
+
+def clean_environment(environ: Mapping[str, str], *, frozen: bool, bundle: str = "") -> dict[str, str]:
+    """`environ` without what only a frozen (PyInstaller) program of ours needs; others break on our libraries. Pure.
+
+    `bundle` is the folder of that program's files. Library paths get back the value that they had before it started;
+    PYTHONHOME and VIRTUAL_ENV go only where they name the bundle. Of a program that is not frozen nothing is taken.
+    """
+    if not frozen:
+        return dict(environ)
+    clean = {name: value for name, value in environ.items() if not name.startswith(_FROZEN_PREFIXES)}
+    for name in {name.removesuffix("_ORIG") for name in clean if name.startswith(_LIBRARY_PATHS)}:
+        clean.pop(name, None)
+        before = clean.pop(f"{name}_ORIG", "")
+        clean.update({name: before} if before else {})
+    ours = [name for name in _PYTHON_FOLDERS if bundle and Path(clean.get(name, "/")).is_relative_to(bundle)]
+    return {name: value for name, value in clean.items() if name not in ours}
+
+
+def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """`clean_environment` as this very program needs it."""
+    bundle = str(getattr(sys, "_MEIPASS", Path(sys.executable).parent))
+    return clean_environment(environ, frozen=bool(getattr(sys, "frozen", False)), bundle=bundle)
 
 
 def child_environment(server: ServerConfig, environ: Mapping[str, str]) -> dict[str, str]:

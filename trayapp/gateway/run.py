@@ -19,6 +19,8 @@ import anyio.abc
 from trayapp import __version__
 from trayapp.backends.clock import SystemClock
 from trayapp.backends.keeper import make_keeper, reap_leftovers
+from trayapp.backends.launch import own_environment
+from trayapp.backends.shellenv import Environment
 from trayapp.backends.transports import open_transport
 from trayapp.config.parse import parse
 from trayapp.config.paths import Paths, find_paths
@@ -72,7 +74,7 @@ class _Process:
     """The parts of one gateway process that are not its state: file, listener, connections, end."""
 
     def __init__(self, environ: dict[str, str], paths: Paths, run: str, sample: list[str]) -> None:
-        self._environ = environ
+        self._environ = Environment(own_environment(environ))
         self._paths = paths
         self._run = run
         self._store = Store(paths.config_file, first_text=lambda: sample_text(sample))
@@ -86,6 +88,7 @@ class _Process:
         async with anyio.create_task_group() as tasks:
             gateway = self._gateway = Gateway(self._parts(), tasks)
             self._tasks = tasks
+            tasks.start_soon(self._environ.complete)
             await anyio.to_thread.run_sync(self._create_file)
             await self._reload()
             listener = await listen(self._run, self._accept, __version__)

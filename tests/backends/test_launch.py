@@ -1,0 +1,127 @@
+"""What is started for a server: program, environment, the shortcut around npm. Never here: starting it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from trayapp.backends.launch import (
+    DEFAULT_VARIABLES,
+    HttpLaunch,
+    StdioLaunch,
+    child_environment,
+    clean_environment,
+    own_environment,
+    prepare,
+    prepared,
+)
+from trayapp.model.errors import ConnectFailedError
+from trayapp.model.servers import ServerConfig
+
+pytestmark = pytest.mark.anyio
+
+BUNDLE = "/opt/multi-mcp/_internal"
+
+# environment of the frozen program -> what of it servers get
+FROZEN: list[tuple[dict[str, str], dict[str, str]]] = [
+    ({"LD_LIBRARY_PATH": BUNDLE}, {}),
+    ({"LD_LIBRARY_PATH": BUNDLE, "LD_LIBRARY_PATH_ORIG": "/mine"}, {"LD_LIBRARY_PATH": "/mine"}),
+    ({"LD_LIBRARY_PATH": BUNDLE, "LD_LIBRARY_PATH_ORIG": ""}, {}),
+    ({"LD_LIBRARY_PATH_ORIG": "/mine"}, {"LD_LIBRARY_PATH": "/mine"}),
+    ({"DYLD_LIBRARY_PATH": BUNDLE, "DYLD_FRAMEWORK_PATH": BUNDLE}, {}),
+    ({"DYLD_LIBRARY_PATH": BUNDLE, "DYLD_LIBRARY_PATH_ORIG": "/mine"}, {"DYLD_LIBRARY_PATH": "/mine"}),
+    ({"_MEIPASS2": BUNDLE, "_PYI_ARCHIVE_FILE": "x", "_PYI_PARENT_PROCESS_LEVEL": "1"}, {}),
+    ({"PYINSTALLER_RESET_ENVIRONMENT": "1"}, {}),
+    ({"PYTHONHOME": BUNDLE, "VIRTUAL_ENV": f"{BUNDLE}/x"}, {}),
+    ({"PYTHONHOME": "/usr", "VIRTUAL_ENV": "/home/me/venv"}, {"PYTHONHOME": "/usr", "VIRTUAL_ENV": "/home/me/venv"}),
+    ({"PATH": "/bin", "HOME": "/h", "LD_PRELOAD": "/mine"}, {"PATH": "/bin", "HOME": "/h", "LD_PRELOAD": "/mine"}),
+]
+
+
+@pytest.mark.requirement("env-clean")
+@pytest.mark.parametrize(("environ", "expected"), FROZEN)
+def test_servers_get_nothing_of_what_a_packaged_program_needs(
+    environ: dict[str, str], expected: dict[str, str]
+) -> None:
+    before = dict(environ)
+    assert clean_environment(environ, frozen=True, bundle=BUNDLE) == expected
+    assert clean_environment(environ, frozen=False, bundle=BUNDLE) == environ == before
+
+
+def test_this_program_is_not_packaged_and_passes_all_on() -> None:
+    assert own_environment({"LD_LIBRARY_PATH": "/mine", "_MEIPASS2": "x"}) == {
+        "LD_LIBRARY_PATH": "/mine",
+        "_MEIPASS2": "x",
+    }
+
+
+@pytest.mark.requirement("env-inherit-off")
+def test_without_inheritance_a_server_gets_the_defaults_and_its_own() -> None:
+    environ = {**dict.fromkeys(DEFAULT_VARIABLES, "d"), "SECRET": "s", "A": "0"}
+    server = ServerConfig("x", command="x", inherit_env=False, env={"A": "1"})
+    assert child_environment(server, environ) == {**dict.fromkeys(DEFAULT_VARIABLES, "d"), "A": "1"}  # interp-24
+
+
+def test_with_inheritance_a_server_gets_ours_but_for_the_home_that_is_ours_alone() -> None:
+    environ = {"SECRET": "s", "MULTI_MCP_HOME": "/h"}
+    assert child_environment(ServerConfig("x", command="x"), environ) == {"SECRET": "s"}
+    own = ServerConfig("x", command="x", env={"MULTI_MCP_HOME": "/other"})
+    assert child_environment(own, environ)["MULTI_MCP_HOME"] == "/other"
+
+
+async def test_an_address_is_prepared_as_it_is() -> None:
+    launch = await prepared(ServerConfig("x", url="https://example.org/mcp"), {}, lambda name: None, 0.0)
+    assert isinstance(launch, HttpLaunch)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the programs here are scripts")
+class TestNpx:
+    """`npx` goes around npm where its cache allows it."""
+
+    @pytest.fixture
+    def environ(self, tmp_path: Path) -> dict[str, str]:
+        home = tmp_path.resolve()
+        package = home / ".npm" / "_npx" / "abc" / "node_modules" / "demo"
+        package.mkdir(parents=True)
+        manifest = {"name": "demo", "version": "1.0.0", "bin": "cli.js"}
+        (package / "package.json").write_text(json.dumps(manifest), encoding="utf-8")
+        (package / "cli.js").touch()
+        (home / "bin").mkdir()
+        for name in ("node", "npx"):
+            (home / "bin" / name).touch(mode=0o755)
+        return {"HOME": str(home), "PATH": str(home / "bin"), "MULTI_MCP_HOME": str(home / "ours")}
+
+    @staticmethod
+    async def argv(environ: dict[str, str], *args: str, command: str = "npx") -> list[str]:
+        """With paths below the home written from there."""
+        server = ServerConfig("x", command=command, args=args, cwd=environ["HOME"])
+        launch = await prepared(server, environ, lambda name: None, 1.0)
+        assert isinstance(launch, StdioLaunch)
+        return [word.removeprefix(environ["HOME"] + "/") for word in launch.argv]
+
+    async def test_a_cached_package_runs_without_npm(self, environ: dict[str, str]) -> None:
+        cli = ".npm/_npx/abc/node_modules/demo/cli.js"
+        assert await self.argv(environ, "-y", "demo", "a") == ["bin/node", cli, "a"]
+        Path(environ["HOME"], "bin", "npx").unlink()
+        assert await self.argv(environ, "-y", "demo") == ["bin/node", cli]
+
+    async def test_what_is_not_cached_runs_as_written(self, environ: dict[str, str]) -> None:
+        assert await self.argv(environ, "-y", "other", "a") == ["bin/npx", "-y", "other", "a"]
+        assert (await self.argv(environ, "-y", "demo", command=environ["PATH"] + "/npx"))[0] == "bin/npx"
+
+    @pytest.mark.requirement("path-home-moves-all")
+    async def test_the_note_of_a_tag_lies_in_our_own_cache_folder(self, environ: dict[str, str]) -> None:
+        assert (await self.argv(environ, "demo@latest"))[0] == "bin/npx"
+        assert [path.name for path in Path(environ["MULTI_MCP_HOME"], "cache").iterdir()] == ["npx-tags.json"]
+        assert (await self.argv(environ, "demo@latest"))[0] == "bin/node"
+
+    async def test_without_npx_and_without_a_copy_the_program_is_missed(self, environ: dict[str, str]) -> None:
+        Path(environ["HOME"], "bin", "npx").unlink()
+        server = ServerConfig("x", command="npx", args=("other",))
+        with pytest.raises(ConnectFailedError, match="no program npx"):
+            await prepared(server, environ, lambda name: None, 0.0)
+        with pytest.raises(ConnectFailedError, match="no program npx"):
+            prepare(server, environ, lambda name: None)
