@@ -1,4 +1,4 @@
-"""A raw MCP client over the stdin and stdout of any process: the shim, or a server itself. Keeps every frame as it came.
+"""A raw MCP client over stdin and stdout of any process, the shim or a server itself. Keeps every frame as it came.
 
 Never here: what a test expects.
 """

@@ -229,5 +229,3 @@ async def test_a_tool_that_its_server_no_longer_has_is_an_error_and_the_session_
             await client.call("odd_beta")
         assert "odd_beta" in caught.value.error["message"]
         assert said(await client.call("odd_alpha"))
-
-
