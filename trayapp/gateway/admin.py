@@ -18,7 +18,7 @@ from trayapp.backends.pool import AT_ONCE
 from trayapp.catalog.merge import ToolsChange
 from trayapp.gateway.calls import lost_during_call, timed_out
 from trayapp.gateway.errors import error_json, shown, to_rpc
-from trayapp.gateway.router import text_of
+from trayapp.gateway.router import is_up, text_of
 from trayapp.model.errors import MultiMcpError, ServerError, ToolNotFoundError
 from trayapp.model.lifecycle import State
 from trayapp.model.status import problem_json
@@ -158,11 +158,12 @@ class Control:
         if not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "args must be an object")
         server, tool = await self._found(asked, self._server(params))
-        result = await self._called(self._gateway.pool.find(server), {"name": tool, "arguments": arguments})
+        connection = await self._gateway.router.connected(server)
+        result = await self._called(connection, {"name": tool, "arguments": arguments})
         return {"server": server, "tool": tool, "result": result}
 
     async def _called(self, connection: Connection, params: dict[str, Any]) -> dict[str, Any]:
-        live = await connection.ensure()
+        live = connection.live
         timeout_s = self._gateway.router.timeout_s(connection)
         try:
             with anyio.fail_after(timeout_s or None):
@@ -170,8 +171,7 @@ class Control:
         except TimeoutError:
             raise timed_out(connection, timeout_s) from None
         except RpcError as error:
-            gone = connection.live is not live or live.transport.gone.is_set()
-            if error.code == CONNECTION_CLOSED and gone:
+            if error.code == CONNECTION_CLOSED and not (is_up(connection) and connection.live is live):
                 raise lost_during_call(connection, error.message) from None
             raise
 

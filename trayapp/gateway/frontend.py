@@ -18,7 +18,7 @@ from trayapp.backends.connection import Connection
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.calls import RoutedCall
 from trayapp.gateway.errors import to_rpc
-from trayapp.gateway.router import ROUTED, Router
+from trayapp.gateway.router import ROUTED, Router, is_up
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.model.status import SessionStatus
 from trayapp.wire.frames import CANCELLED, INTERNAL, FrameDispatcher, RequestContext
@@ -151,7 +151,7 @@ class Session:
         try:
             server, own_params = self._router.target(method, params)
             connection = self._router.connection(server)
-            if connection.live is not None:
+            if is_up(connection):
                 self._send_on(request_id, connection, method, own_params)
                 return
         except ToolNotFoundError as error:
@@ -218,9 +218,7 @@ class Session:
         if method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
             await self._router.find_tool(params["name"])
         server, own_params = self._router.target(method, params)
-        connection = self._router.connection(server)
-        await connection.ensure()
-        return connection, own_params
+        return await self._router.connected(server), own_params
 
     async def _on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
         """What the intercept leaves: methods that we do not know."""

@@ -61,6 +61,15 @@ class Router:
         """The connection of a server; raises ServerNotFoundError."""
         return self._pool.find(server)
 
+    async def connected(self, server: str) -> Connection:
+        """The connection of a server, up. Raises ServerError."""
+        connection = self.connection(server)
+        while not is_up(connection):
+            if connection.live is not None:
+                await connection.dropped.wait()
+            await connection.ensure()
+        return connection
+
     def timeout_s(self, connection: Connection) -> float:
         """How long a request of a client may take at that server; 0 = as long as the client waits."""
         own = connection.server.request_timeout
@@ -124,6 +133,11 @@ class Router:
         uri = text_of(ref, "uri", "ref/resource")
         server, original = self._exposure.find_template(uri) or self._resource(uri)
         return server, {**params, "ref": {**ref, "uri": original}}
+
+
+def is_up(connection: Connection) -> bool:
+    """Whether a call can be sent now. A server that died is still `live` until its own task has taken note."""
+    return connection.live is not None and not connection.live.transport.gone.is_set()
 
 
 def text_of(params: dict[str, Any], member: str, where: str) -> str:
