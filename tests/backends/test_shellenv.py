@@ -61,7 +61,7 @@ INSTALLED = [name for name in SHELLS if shutil.which(name)]
 
 def environ_of(home: Path, shell: str) -> dict[str, str]:
     """What a desktop session gives us."""
-    return {"HOME": str(home), "SHELL": shell, "PATH": "/usr/bin:/bin", "ours": "kept"}
+    return {"HOME": str(home), "SHELL": shell, "PATH": "/usr/bin:/bin", "ours": "kept", "_": "/usr/bin/x"}
 
 
 def write_rc(home: Path, shell: str, more: str = "") -> None:
@@ -158,13 +158,15 @@ def test_csh_is_not_given_the_login_flag_that_it_takes_alone() -> None:
 
 
 OUTPUTS: list[tuple[str, dict[str, str] | None]] = [
-    ("noise M\nA=1\0B=x=y\0M\n", {"A": "1", "B": "x=y"}),
-    ("M\nA=1\0B=two\nlines\0M\nM", {"A": "1", "B": "two\nlines"}),
-    ("M\nA=1\nB=two\nlines\nC=3\nM\n", {"A": "1", "B": "two\nlines", "C": "3"}),  # an env without -0
-    ("M\nA=1\0SHLVL=2\0PWD=/\0OLDPWD=/\0_=/bin/env\0M", {"A": "1"}),
-    ("M\nA=1\0no equals\0=x\0BASH_FUNC_f%%=() {\0M", {"A": "1"}),
-    ("M\nM", {}),
-    ("M\nA=1\0", None),
+    ("noise Mbegin\nA=1\0B=x=y\0Mend\n", {"A": "1", "B": "x=y"}),
+    ("Mbegin\nA=1\0B=two\nlines\0Mend\nMend", {"A": "1", "B": "two\nlines"}),
+    ("Mbegin\nA=1\nB=two\nlines\nC=3\nMend\n", {"A": "1", "B": "two\nlines", "C": "3"}),  # an env without -0
+    ("Mbegin\nA=1\0SHLVL=2\0PWD=/\0OLDPWD=/\0_=Mbegin\0B=2\0Mend", {"A": "1", "B": "2"}),
+    ("Mbegin\nA=1\0no equals\0=x\0BASH_FUNC_f%%=() {\0Mend", {"A": "1"}),
+    ("title: echo M''begin; echo M''end Mbegin\nA=1\0Mend", {"A": "1"}),
+    ("MbeginMend", {}),
+    ("Mbegin\nA=1\0", None),
+    ("Mend Mbegin", None),
     ("", None),
 ]
 

@@ -45,6 +45,7 @@ _TAKEN = re.compile(
     r"|(?:HTTPS?|NO|ALL)_PROXY|(?:https?|no|all)_proxy|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|LANG|LC_(?:ALL|CTYPE)"
 )
 _POOR_TERMS = ("", "dumb", "linux")  # what a session without a terminal window has too
+_BEGIN, _END = "begin", "end"
 _NAME = re.compile(r"[A-Za-z_][\w()]*", re.ASCII)
 _NEW_VARIABLE = re.compile(r"\n(?=[A-Za-z_]\w*=)", re.ASCII)
 
@@ -134,7 +135,7 @@ async def ask_shell(shell: str, environ: Mapping[str, str]) -> dict[str, str] | 
         said = bytearray()
         async for data in process.stdout:
             said += data
-            if said.count(mark.encode()) >= 2 or len(said) > OUTPUT_LARGEST:
+            if f"{mark}{_END}".encode() in said or len(said) > OUTPUT_LARGEST:
                 break  # not until its end: what an rc file left running in the background may hold the pipe for ever
         with anyio.move_on_after(EXIT_GRACE_S):
             await process.wait()
@@ -142,21 +143,23 @@ async def ask_shell(shell: str, environ: Mapping[str, str]) -> dict[str, str] | 
 
 
 def shell_command(shell: str, mark: str) -> list[str]:
-    """Prints `mark`, the environment, `mark`. What stands in it means the same to sh, fish and csh.
+    """Prints the environment between `mark` with _BEGIN and `mark` with _END, in words of sh, fish and csh alike.
 
-    An old `env` without `-0` (macOS 12) is asked again without it.
+    An old `env` without `-0` (macOS 12) is asked again without it. The quotes keep apart what a shell prints of the
+    script itself, as for a window's title.
     """
-    script = f"echo {mark}; /usr/bin/env -0 || /usr/bin/env; echo {mark}"
+    script = f"echo {mark}''{_BEGIN}; /usr/bin/env -0 || /usr/bin/env; echo {mark}''{_END}"
     # csh takes -l only when it is alone; -i makes it read .cshrc, which csh people set their PATH in.
     return [shell, "-ic" if Path(shell).name in ("csh", "tcsh") else "-ilc", script]
 
 
 def read_output(said: bytes, mark: str) -> dict[str, str] | None:
     """The variables between the marks, without those of the asking itself; None when they are not both there."""
-    parts = os.fsdecode(said).split(mark)
-    if len(parts) < 3:
+    rest = os.fsdecode(said).partition(mark + _BEGIN)[2]  # the first one: dash exports it once more, as `_`
+    body, ended, _ = rest.partition(mark + _END)
+    if not ended:
         return None
-    body = parts[1].lstrip("\r\n")
+    body = body.lstrip("\r\n")
     rows = body.split("\0") if "\0" in body else _NEW_VARIABLE.split(body.rstrip("\n"))
     pairs = (row.partition("=") for row in rows)
     found = {name: value for name, equals, value in pairs if equals and _NAME.fullmatch(name)}
