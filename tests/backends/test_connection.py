@@ -166,7 +166,6 @@ async def test_a_server_that_is_lost_has_no_backoff_and_the_next_call_starts_it(
         assert made.net["a"].opened == 2
 
 
-@pytest.mark.requirement("life-crash-in-box")
 async def test_a_death_gives_the_call_one_error_that_says_how_and_nothing_is_replayed() -> None:
     """life-36."""
     async with bench() as made:
@@ -192,7 +191,6 @@ async def test_a_death_gives_the_call_one_error_that_says_how_and_nothing_is_rep
         assert waiting.answers == 1
 
 
-@pytest.mark.requirement("life-hang-in-box")
 async def test_a_server_that_hangs_fails_alone_after_its_own_timeout() -> None:
     """life-17."""
     async with bench() as made:

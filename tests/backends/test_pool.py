@@ -440,7 +440,6 @@ async def test_a_changed_lifecycle_holds_at_once() -> None:
 # -- in its box ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("life-crash-in-box")
 @pytest.mark.parametrize("where", ["offer", "notified", "connected", "failed", "connecting", "stopping", "idle"])
 async def test_a_mistake_of_ours_over_one_server_harms_no_other(where: str) -> None:
     async with bench() as made:

@@ -121,7 +121,6 @@ async def test_cancelling_everything_leaves_no_process(tmp_path: Path) -> None:
 # -- dying -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("life-crash-in-box")
 @pytest.mark.parametrize(
     ("tool", "words"), [("die", "exited with code 9: last words"), ("hold", "ended by SIGKILL")], ids=["exit", "kill"]
 )
@@ -199,7 +198,6 @@ async def test_a_late_answer_to_the_probe_counts_while_initialize_is_pending(tmp
         assert len(odd.pids) == 1
 
 
-@pytest.mark.requirement("life-hang-in-box")
 @pytest.mark.parametrize("point", ["spawn", "initialize"])
 async def test_a_server_that_hangs_is_given_up_after_its_own_timeout(tmp_path: Path, point: str) -> None:
     odd = Odd(tmp_path, switches=("--hang", point))

@@ -40,6 +40,7 @@ class Seen:
     path: str
     headers: dict[str, str]
     method: str | None = None
+    id: Any = None
 
 
 Refuse = Callable[[Seen], Response | None]
@@ -92,7 +93,7 @@ class HttpServer(Behaviour):
         request = Request(scope, receive)
         body = await request.body()
         message = json.loads(body) if body else {}
-        seen = Seen(request.method, request.url.path, dict(request.headers), message.get("method"))
+        seen = Seen(request.method, request.url.path, dict(request.headers), message.get("method"), message.get("id"))
         self.seen.append(seen)
         answer = self.refuse(seen) or self._wrong_place(seen)
         if seen.verb == "POST" and self.cut_next:

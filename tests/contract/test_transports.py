@@ -135,7 +135,6 @@ async def test_a_notification_of_the_server_arrives_with_every_field(way: str, t
         assert await server.ear.heard("notifications/tools/list_changed") == {}
 
 
-@pytest.mark.requirement("call-ping")
 async def test_a_ping_of_the_server_is_answered_and_another_request_refused(way: str, tmp_path: Path) -> None:
     async with opened(way, tmp_path) as server:
         answered = await server.call("ask", method="ping")
@@ -169,7 +168,6 @@ async def test_an_answer_of_two_megabytes_arrives_whole(way: str, tmp_path: Path
         assert text in json.loads(result["content"][0]["text"])["arguments"].values()
 
 
-@pytest.mark.requirement("life-crash-in-box")
 async def test_a_death_sets_gone_answers_each_call_once_and_says_why(way: str, tmp_path: Path) -> None:
     async with opened(way, tmp_path) as server:
         waiting = [Awaiting() for _ in range(3)]

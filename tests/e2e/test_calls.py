@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
+import yaml
 
 from tests.e2e.client import RpcFailure
 from tests.e2e.gateway import Gateway, entry, serving
@@ -53,7 +54,36 @@ async def test_a_second_start_lists_from_the_cache_and_the_first_calls_start_one
         assert [len(odd.pids) for odd in odds] == [n + (i == 3) for i, n in enumerate(starts)]
 
 
-@pytest.mark.requirement("cat-first-run", "life-hang-in-box")
+@pytest.mark.requirement("cat-first-run")
+async def test_a_first_run_answers_at_once_and_tells_when_more_is_known(gateway: Gateway, tmp_path: Path) -> None:
+    """life-16, life-17."""
+    gate = tmp_path / "gate"
+    quick, slow = Odd(tmp_path, "quick"), Odd(tmp_path, "slow", ("--gate", str(gate)))
+    async with serving(gateway, quick, slow, known=False) as client:
+        names = await client.tools()
+        assert "slow_whoami" not in names
+        gate.touch()
+        await gateway.known()
+        await client.heard("notifications/tools/list_changed")
+        await until(lambda: gateway.server("slow")["tools"]["total"])
+        assert {name.split("_")[0] for name in await client.tools()} == {"quick", "slow"}
+        assert gateway.children() == []
+        written = yaml.safe_load(gateway.file.read_text())["servers"]
+        assert [len(written[name]["tools"]) for name in ("quick", "slow")] == [14, 14]
+        assert {switch["enabled"] for name in written for switch in written[name]["tools"].values()} == {True}
+
+
+@pytest.mark.requirement("call-ping")
+async def test_a_ping_is_answered_with_no_server_at_all(gateway: Gateway) -> None:
+    gateway.write({})
+    gateway.start()
+    async with gateway.client() as client:
+        answer = await client.ask("ping", None, "p")
+        assert (answer["id"], answer["result"]) == ("p", {})
+        assert gateway.children() == []
+
+
+@pytest.mark.requirement("life-hang-in-box")
 async def test_a_server_that_hangs_delays_nobody_s_list(gateway: Gateway, tmp_path: Path) -> None:
     """life-17."""
     good = [Odd(tmp_path, f"good{number}") for number in range(3)]
@@ -266,6 +296,21 @@ async def test_a_server_that_cannot_start_is_told_by_name_and_the_backoff_too(ga
         assert said(await client.call("odd_whoami"))
 
 
+@pytest.mark.requirement("call-cancel")
+async def test_a_call_cancelled_while_its_server_starts_is_never_sent(gateway: Gateway, tmp_path: Path) -> None:
+    odd = Odd(tmp_path)
+    async with serving(gateway, odd):
+        pass
+    gateway.stop()
+    gateway.start()
+    async with gateway.client() as client:
+        client.ask("tools/call", {"name": "odd_echo", "arguments": {}}, 5)
+        client.send({"method": "notifications/cancelled", "params": {"requestId": 5}})
+        assert said(await client.call("odd_whoami"))
+        assert [event["params"]["name"] for event in odd.received("tools/call")] == ["whoami"]
+        assert client.stray == []
+
+
 # -- the end ---------------------------------------------------------------------------------------------------------
 
 
@@ -282,3 +327,23 @@ async def test_stop_leaves_no_process(gateway: Gateway, tmp_path: Path) -> None:
         assert [pid for pid in [*below, int(child.read_text())] if alive(pid)] == []
     cached = [json.loads(path.read_text()) for path in (gateway.home / "cache").glob("*.json")]
     assert {entry["server"] for entry in cached} == {"odd", "deaf"}
+
+
+@pytest.mark.requirement("proc-no-orphans")
+async def test_a_killed_gateway_leaves_no_server_and_the_session_goes_on(gateway: Gateway, tmp_path: Path) -> None:
+    """life-34."""
+    child = tmp_path / "child"
+    odds = [Odd(tmp_path), Odd(tmp_path, "deaf", ("--ignore-eof", "--ignore-term", "--child", str(child)))]
+    async with serving(gateway, *odds) as client:
+        for odd in odds:
+            await client.call(f"{odd.name}_whoami")
+        below = [*gateway.children(), int(child.read_text())]
+        assert gateway.process is not None
+        gateway.process.kill()
+        gateway.process.wait()
+        with anyio.fail_after(10):
+            await until(lambda: not any(alive(pid) for pid in below))
+        again = said(await client.call("odd_whoami"))
+        assert again["pid"] not in below
+        await gateway.ask("stop")
+        await until(lambda: not alive(again["pid"]))
