@@ -134,7 +134,7 @@ async def test_an_answer_whose_id_came_back_as_text_finds_its_request() -> None:
         assert second.replies[0].result() == {"n": 2}
 
 
-@pytest.mark.parametrize("odd", ["９", "1" * 5000, "0x1", "", True, 1.0, None, [1], {"a": 1}, 99, -1, 2**80])
+@pytest.mark.parametrize("odd", ["１", "1" * 5000, "0x1", "", True, 1.0, None, [1], {"a": 1}, 99, -1, 2**80])
 async def test_an_answer_to_nothing_that_was_asked_is_ignored(odd: Any) -> None:
     async with alone() as peer:
         call = Waiting()

@@ -260,6 +260,8 @@ async def test_what_is_too_large_and_nobodys_is_dropped() -> None:
         b'{"jsonrpc":"2.0","id":1,"result":{"text":"cut o',
         b'{"jsonrpc":"2.0","id":1,"result":{"n":NaN}}',
         b'{"jsonrpc":"2.0","id":1,"result":{"n":1e999}}',
+        b'{"jsonrpc":"2.0","id":1,"result":{"method":"tools/call","n":NaN}}',
+        b'{"result":{"method":"tools/call","n":NaN},"id":1}',
         b'{"jsonrpc":"2.0","id":"1","result":{"text":"\xff"}}',
         b'{"result":{"text":"\xff"},"jsonrpc":"2.0","id":1}',
         b'{"id":1,"result":{}}trailing',

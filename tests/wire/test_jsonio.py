@@ -73,7 +73,9 @@ def test_a_large_integer_is_found_wherever_it_stands(number: int) -> None:
             assert repr(loads(text)) == repr(json.loads(text))
 
 
-@pytest.mark.parametrize("text", [b'"\\ud800"', b'{"\\udfff":"a\\ud83dz"}', b'["\\ud800\\ud800"]'])
+@pytest.mark.parametrize(
+    "text", [b'"\\ud800"', b'{"\\udfff":"a\\ud83dz"}', b'["\\ud800\\ud800"]', b'"\xed\xa0\x80"', b'{"\xed\xbf\xbf":1}']
+)
 def test_lone_surrogates_survive(text: bytes) -> None:
     assert loads(text) == json.loads(text)
     assert json.loads(dumps(loads(text))) == json.loads(text)
