@@ -34,6 +34,7 @@ class EchoGateway:
         self.seen: list[str] = []
         self.options: dict[str, Any] = {}
         self.silent_asked = anyio.Event()
+        self.initialized = anyio.Event()
         self._listener: Listener | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
 
@@ -63,6 +64,8 @@ class EchoGateway:
 
         def answer(request_id: RequestId, method: str, params: Any) -> bool:
             self.seen.append(method)
+            if method == "initialize":
+                self.initialized.set()
             if method == "silent":
                 self.silent_asked.set()
             else:
@@ -150,6 +153,7 @@ async def test_a_gateway_stopped_on_purpose_is_joined_again_when_it_is_back(
     first.vanish()
     second = EchoGateway(str(home / "run"), 2)
     await second.start(tasks)
+    await second.initialized.wait()
     await ask(process, 2, "ping")
     assert (await answers(process, 1))[0]["result"]["gateway"] == 2
 
