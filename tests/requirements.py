@@ -104,6 +104,12 @@ REQUIREMENTS: dict[str, str] = {
     "cli-enable-disable": "`enable` and `disable` change file and lists, for a server and for tool globs.",
     "cli-stop": "`stop` ends the gateway and all its backends.",
     "cli-demo": "`demo` does the whole round trip through a real shim in a temporary home and exits 0.",
+    # Logs and the doctor
+    "log-redacted": "Nothing that looks like a secret gets into a log, in whatever form or pieces a server writes it.",
+    "log-shown": "`logs [SERVER]` shows the last lines without control sequences; -f follows across rotation.",
+    "doctor-findings": "`doctor` says one line a check, with a stable code, and a remedy for all that is not fine.",
+    "doctor-bounded": "A check of `doctor` that fails or hangs stops no other one, and takes 2 s at most.",
+    "doctor-no-values": "`doctor` never prints the value of a variable.",
     # House
     "house-import-fences": "Rooms and libraries are imported only across the listed fences.",
 }

@@ -5,27 +5,17 @@ Never here: what is worth a line.
 
 from __future__ import annotations
 
+import codecs
 import logging
 import logging.handlers
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from trayapp.catalog.cache import file_name
+from trayapp.model.logs import GATEWAY_LOG, log_name
+from trayapp.model.redact import LineRedactor, redacted
 
 LOG_BYTES = 2 * 1024 * 1024  # of one file; one older file is kept beside it
-GATEWAY_LOG = "gateway.log"
-# What stands where a secret may: `Bearer x`, `token=x`, `"api_key": "x"`, long provider keys. Logs lose it.
-_SECRET = re.compile(
-    r"""(?ix) (bearer\s+|(?:token|secret|password|passwd|api[_-]?key|authorization)["']?\s*[=:]\s*["']?) [^\s"',;&]+"""
-    r"""| \b(?:sk|ghp|gho|ghs|xox[abp]|glpat|github_pat)[-_][A-Za-z0-9_-]{10,}"""
-)
-
-
-def redacted(text: str) -> str:
-    """`text` without anything that looks like a secret."""
-    return _SECRET.sub(lambda found: (found[1] or "") + "[redacted]", text)
 
 
 class RedactingFormatter(logging.Formatter):
@@ -59,38 +49,58 @@ class StderrFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files: dict[str, _Rotated] = {}
+        self._files: dict[str, StderrFile] = {}
 
-    def sink(self, server: str) -> _Rotated:
-        """Takes the bytes of that server's stderr."""
-        return self._files.setdefault(server, _Rotated(self._folder / log_name(server)))
-
-
-def log_name(server: str) -> str:
-    """`NAME.log` for plain names; for others a safe name that no other server has."""
-    return (
-        f"{server}.log" if re.fullmatch(r"[A-Za-z0-9_-]{1,80}", server) else file_name(server).replace(".json", ".log")
-    )
+    def sink(self, server: str) -> StderrFile:
+        """Takes the bytes of that server's stderr, from the start of one of its processes to the end."""
+        file = self._files.setdefault(server, StderrFile(self._folder / log_name(server)))
+        file(b"")  # an unfinished line of the process before
+        return file
 
 
-class _Rotated:
-    """Callable: appends bytes; what cannot be written is dropped, a server must not fail over its own log."""
+class StderrFile:
+    """Callable: appends whole lines, without secrets; b"" says that no more comes of the last one.
+
+    What cannot be written is dropped: a server must not fail over its own log.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: IO[bytes] | None = None
+        self._lines = LineRedactor()
+        self._decoder = _decoder()
 
     def __call__(self, data: bytes) -> None:
+        text = self._lines.feed(self._decoder.decode(data)) if data else self._rest()
         with suppress(OSError):
-            file = self._file or self._open()
-            file.write(redacted(data.decode(errors="replace")).encode())
-            file.flush()
-            if file.tell() > LOG_BYTES:
-                file.close()
-                self._file = None
-                self._path.replace(self._path.with_suffix(".log.1"))
+            if text:
+                self._write(text.encode())
+            if not data:
+                self._close()
+
+    def _rest(self) -> str:
+        decoder, self._decoder = self._decoder, _decoder()
+        return self._lines.feed(decoder.decode(b"", True)) + self._lines.end()
+
+    def _write(self, data: bytes) -> None:
+        file = self._file or self._open()
+        file.write(data)
+        file.flush()
+        if file.tell() > LOG_BYTES:
+            self._close()
+            self._path.replace(self._path.with_suffix(".log.1"))
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
     def _open(self) -> IO[bytes]:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file = self._path.open("ab")
         return self._file
+
+
+def _decoder() -> codecs.IncrementalDecoder:
+    """A letter may arrive in two pieces."""
+    return codecs.getincrementaldecoder("utf-8")("replace")

@@ -1,0 +1,77 @@
+"""What gets into log files, how large they grow. Never here: what a secret looks like (tests/model/test_redact)."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from trayapp.gateway.logs import LOG_BYTES, RedactingFormatter, StderrFile, StderrFiles
+
+SECRET = "hX7q2Lk9ZpR4vT1s"
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.requirement("log-redacted")
+def test_a_secret_that_arrives_in_pieces_is_not_in_the_file(tmp_path: Path) -> None:
+    sink = StderrFiles(tmp_path).sink("github")
+    for piece in (b"a\ntok", b"en=" + SECRET[:5].encode(), SECRET[5:].encode() + b"\n", b""):
+        sink(piece)
+    assert read(tmp_path / "github.log") == "a\ntoken=[redacted]\n"
+
+
+def test_an_unfinished_line_waits_for_its_end_or_for_the_end_of_the_process(tmp_path: Path) -> None:
+    files = StderrFiles(tmp_path)
+    files.sink("github")(b"one\ntwo")
+    assert read(tmp_path / "github.log") == "one\n"
+    files.sink("github")(b"three\n")
+    assert read(tmp_path / "github.log") == "one\ntwo\nthree\n"
+    files.sink("github")
+
+
+def test_the_end_of_the_stream_writes_what_is_left(tmp_path: Path) -> None:
+    sink = StderrFile(tmp_path / "x.log")
+    sink(b"panic: no\xc3")
+    sink(b"")
+    assert read(tmp_path / "x.log") == "panic: no\ufffd\n"
+
+
+def test_a_letter_in_two_pieces_is_one_letter(tmp_path: Path) -> None:
+    sink = StderrFile(tmp_path / "x.log")
+    for byte in "Größe\n".encode():
+        sink(bytes([byte]))
+    sink(b"")
+    assert read(tmp_path / "x.log") == "Größe\n"
+
+
+@pytest.mark.requirement("life-stderr-log")
+def test_a_file_is_set_aside_once_it_is_large_and_two_are_kept(tmp_path: Path) -> None:
+    sink = StderrFile(tmp_path / "x.log")
+    for number in range(5):
+        sink((f"{number} " + "y" * 1000 + "\n").encode() * (LOG_BYTES // 2000))
+    sink(b"")
+    kept = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert set(kept) <= {"x.log", "x.log.1"}
+    assert all(size < LOG_BYTES * 2 for size in kept.values())
+
+
+def test_a_folder_that_cannot_be_written_harms_nobody(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    sink = StderrFiles(tmp_path / "file").sink("github")
+    sink(b"a line\n")
+    sink(b"")
+
+
+@pytest.mark.requirement("log-redacted")
+def test_a_line_of_the_gateway_loses_its_secrets_in_its_traceback_too() -> None:
+    try:
+        raise ValueError(f"Authorization: Bearer {SECRET}")
+    except ValueError as error:
+        record = logging.LogRecord("x", 40, "f", 1, f"token={SECRET}", None, (ValueError, error, error.__traceback__))
+    said = RedactingFormatter().format(record)
+    assert SECRET not in said
+    assert "Traceback" in said

@@ -1,0 +1,144 @@
+"""Text without anything that looks like a secret: in one piece, or as it comes in pieces.
+
+Never here: where the text comes from or goes to, what a secret looks like (secret_names, secret_shapes).
+"""
+
+from __future__ import annotations
+
+import re
+
+from trayapp.model.secret_names import without_named
+from trayapp.model.secret_shapes import REDACTED, without_shapes
+
+__all__ = ["REDACTED", "LineRedactor", "redacted"]
+
+HELD_LONGEST = 64 * 1024  # characters of a line that is waited for; what comes after them, up to its end, is dropped
+TAIL_DROPPED = 256  # characters before such a cut: a secret that is cut in two is not recognised
+CUT = " [line cut]"
+
+_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")  # they stand between a name and its value
+_LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")  # a lone return at the very end may be half of one
+_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|-----END")
+_KEY_LINE = re.compile(r"""[\s"'\\n,+|>=]*[A-Za-z0-9+/]*={0,2}[\s"'\\nr,+]*""")
+_KEY_HEADER = re.compile(r"\s*(?:Proc-Type|DEK-Info|Version|Comment|Hash)\s*:")
+_KEY_RUN = re.compile(r"[A-Za-z0-9+/=]{16,}")
+_BLOCK_HEAD = re.compile(  # a YAML text of several lines
+    r"""(\s*)(?:-\ )?["']?[\w.-]{0,48}?(?i:token|secret|password|passwd|passphrase|key)["']?\s*:\s*[|>][+-]?\d?\s*"""
+)
+
+
+def redacted(text: str) -> str:
+    """`text` with REDACTED in the place of each secret, and without colours; lines stay lines. Linear in time."""
+    lines = _Lines()
+    return "\n".join(map(lines.take, text.split("\n")))
+
+
+class LineRedactor:
+    """The same for text that comes in pieces: a line is given back once it is whole."""
+
+    def __init__(self) -> None:
+        self._lines = _Lines()
+        self._pieces: list[str] = []
+        self._length = 0
+        self._returned = False  # the last letter is a return: half a line end, or a whole one
+        self._dropping = False
+
+    def feed(self, text: str) -> str:
+        """The lines that `text` ended, redacted, each with a newline; "" when there is none."""
+        self._pieces.append(text)
+        self._length += len(text)
+        has_end = self._returned or "\n" in text or "\r" in text
+        if not has_end and self._length <= HELD_LONGEST:
+            return ""
+        *whole, held = _LINE_END.split("".join(self._pieces))
+        out = [self._whole(line) for line in whole]
+        if len(held) > HELD_LONGEST:
+            out.append(self._cut(held))
+            held = ""
+        self._hold(held)
+        return "".join(out)
+
+    def end(self) -> str:
+        """What is left when no more comes, as a line; "" when nothing is. Then it is as new."""
+        held = "".join(self._pieces).rstrip("\r")
+        text = self._whole(held) if held or self._dropping else ""
+        self._lines = _Lines()
+        self._hold("")
+        return text
+
+    def _hold(self, held: str) -> None:
+        self._pieces = [held] if held else []
+        self._length = len(held)
+        self._returned = held.endswith("\r")
+
+    def _whole(self, line: str) -> str:
+        if self._dropping:
+            self._dropping = False
+            return ""
+        return self._shortened(line) if len(line) > HELD_LONGEST else self._lines.take(line) + "\n"
+
+    def _cut(self, line: str) -> str:
+        text = "" if self._dropping else self._shortened(line)
+        self._dropping = True
+        return text
+
+    def _shortened(self, line: str) -> str:
+        return self._lines.take(line[:HELD_LONGEST])[:-TAIL_DROPPED] + CUT + "\n"
+
+
+class _Lines:
+    """Redacts line by line; knows when it is inside of a private key or of a YAML block that holds a secret."""
+
+    def __init__(self) -> None:
+        self._in_key = False
+        self._block_indent: int | None = None
+
+    def take(self, line: str) -> str:
+        """One line without its end."""
+        if "\x1b" in line:
+            line = _COLOURS.sub("", line)
+        if self._in_key:
+            return self._key_line(line)
+        if self._block_indent is not None and (not line.strip() or _indent(line) > self._block_indent):
+            return line[: _indent(line)] + REDACTED if line.strip() else line
+        self._block_indent = None
+        return self._plain(line)
+
+    def _plain(self, line: str) -> str:
+        if "-----BEGIN" in line:
+            line = self._without_key(line)
+        if line.rstrip().endswith(("|", ">", "-", "+")) and (head := _BLOCK_HEAD.fullmatch(line)):
+            self._block_indent = len(head[1])
+            return line
+        return without_shapes(without_named(line))
+
+    def _without_key(self, line: str) -> str:
+        """Private keys that begin in this line; those that do not end in it go on in the next."""
+        parts: list[str] = []
+        at = 0
+        while (begin := _KEY_BEGIN.search(line, at)) is not None:
+            end = _KEY_END.search(line, begin.end())
+            parts += [line[at : begin.start()], REDACTED]
+            at = end.end() if end else len(line)
+            if end is None:
+                parts.append(_KEY_RUN.sub("", line[begin.end() :]))
+                self._in_key = True
+        return "".join(parts) + line[at:]
+
+    def _key_line(self, line: str) -> str:
+        """A line after one that began a private key: part of it, its end, or something else after all."""
+        end = _KEY_END.search(line)
+        if end is not None:
+            self._in_key = False
+            return REDACTED + self._plain(line[end.end() :])
+        if _KEY_LINE.fullmatch(line) or _KEY_HEADER.match(line):
+            return REDACTED if line.strip() else line
+        if _KEY_RUN.search(line):
+            return _KEY_RUN.sub(REDACTED, line)
+        self._in_key = False
+        return self.take(line)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,264 @@
+"""Secrets that are known by the name before them: `token=x`, `"api_key": "x"`, `Authorization: x`, `--password x`.
+
+In JSON (escaped too), YAML, query strings (escaped too), headers, environment files, XML, command lines and prose.
+Never here: the shapes of values (secret_shapes), several lines (redact). Linear: what follows a name is looked at to a
+fixed length, or read once and for all.
+
+Decided: in doubt a value goes. Kept are numbers and words where a name often has them (`code: ENOENT`, `state=open`,
+`token_type: bearer`, `max_tokens=5`), references (`${TOKEN}`), and plain prose (`invalid token: expected a comma`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from trayapp.model.secret_shapes import REDACTED
+
+NAME_LONGEST = 48  # characters of a name on either side of the word that makes it one of a secret
+WEAK_LONGEST = 256  # characters of a value that has to look random to go
+
+QUOTES = ("'", '"', "`")
+
+_NAME_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # one letter stays one letter
+_STEMS = (
+    "token", "secret", "passw", "passphrase", "pwd", "key", "credential", "assertion", "verifier", "otp", "_auth",
+    "authorization", "cookie", "code", "state", "nonce", "sig", "jwt",
+)  # fmt: skip
+_WORD = re.compile(  # in small letters
+    r"(?P<rest_of_line>authorization|cookie)"
+    r"|(?P<strong>token|secret|passw(?:or)?d|passphrase|credential|assertion|code[_-]?verifier|device[_-]?code)"
+    r"|(?P<lone>_auth|pwd|otp)(?![a-z])|(?P<key>key)|(?P<weak>code|state|nonce|sig(?:nature)?|jwt)(?![a-z])"
+)
+_KEY_OF = re.compile(
+    r"(?:api|access|private|signing|encryption|account|auth|subscription|master|licen[cs]e|shared|deploy)[ _-]?\Z"
+)
+_WEAK_PREFIX = re.compile(r"(?:.*(?:auth|[_.-]))?\Z")  # not exitCode, monkeystate
+_AFTER = re.compile(
+    r"""(?x)
+    [A-Za-z0-9_-]{0,48}+
+    (?P<close> (?:\\{0,8} ["'`] \]?)? )
+    (?P<gap> [ \t]{0,8}+ )
+    (?P<sep> (?: := | => | ==? | : | %(?:25)?3[DdAa] | > | , )? )
+    [ \t]{0,8}+"""
+)
+_SUFFIX = re.compile(r"[A-Za-z0-9_-]{0,48}")  # NAME_LONGEST
+_PROSE = re.compile(  # WEAK_LONGEST
+    r"""["'`]?s?(?:\s{1,4}(is|was|value|of))?\s{0,4}["'`(]?([A-Za-z0-9+/=_.~@!$-]{4,256})"""
+)
+_OPEN = re.compile(r"""[bBrRuU]{0,2}(\\{0,8})(["'`])""")
+_PLAIN = re.compile(r"""[^\s"'`&;<>\\%]*+(?:(?:%(?!26|2526)|\\(?![nrtu"'\\]))[^\s"'`&;<>\\%]*+)*+""")
+_WEAK_PLAIN = re.compile(r"(?:[A-Za-z0-9+/_.~-]|%(?!26|2526)){0,256}+={0,2}")  # WEAK_LONGEST
+_TO_BLANK = re.compile(r"\S+")
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|digest|token|apikey|negotiate|bot)(?:\s+|%20|\+)")
+_PAIR = re.compile(r""".?\(b?["']""")  # ('x-key', 'value')
+_LINE_HEAD = re.compile(r"\s*(?:- )?(?:export |set |ENV |\$env:)?[\"'`]?")
+
+# What is no secret. Not `id` as the end of a name: some ids are half a secret.
+_REFERENCE = re.compile(r"\$\{[A-Za-z_][\w:]*\}|\$(?:env:)?[A-Za-z_]\w*|\{env:\w+\}|%\w+%|<[\w -]*>|\*+|\.\.\.|x{3,}")
+_NOTHING = frozenset(("null", "none", "nil", "true", "false", "undefined", "yes", "no", "required", "optional"))
+_PROSE_WORDS = frozenset(
+    ("to", "and", "or", "is", "for", "the", "in", "with", "from", "flag", "option", "must", "if", "not", "can", "when")
+)
+_HARMLESS_ENDS = {
+    "type", "types", "count", "counts", "limit", "limits", "budget", "length", "len", "size", "usage", "used",
+    "index", "url", "uri", "endpoint", "endpoints", "server", "servers", "name", "names", "file", "path", "dir",
+    "store", "prompt", "expires", "expiry", "expiration", "at", "in", "ttl", "env", "method", "methods", "challenge",
+    "error", "supported", "required", "enabled", "disabled", "policy", "hint", "format", "header", "scheme",
+    "status", "field", "provider", "version",
+}  # fmt: skip
+_COUNTED = ("progress", "page", "pagination", "continuation", "max", "total", "prompt", "completion", "input", "output")
+_HARMLESS_STARTS = re.compile(rf"(?i)(?:{'|'.join(_COUNTED)})[_-]?$")  # before `token`
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORDS = re.compile(r"[a-z]+(?:[_ -][a-z]+)*")
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z0-9]{1,12}")
+_RUN = re.compile(r"[A-Za-z0-9+/=_.~%-]{6,256}")
+
+
+class _Span(NamedTuple):
+    """A value in a line: where it begins and ends, whether in quotes."""
+
+    start: int
+    end: int
+    quoted: bool
+
+
+class _Name(NamedTuple):
+    """The name of a secret around the word that gives it away; `before` is the character before all of it."""
+
+    start: int
+    before: str
+    prefix: str
+    word: str
+    kind: str  # the group of _WORD
+    suffix: str
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it is one of a command line, as in --token."""
+        return self.prefix.startswith("-")
+
+
+def without_named(line: str) -> str:
+    """`line` (no line end in it) without the values that stand after names of secrets."""
+    small = line.lower() if line.isascii() else line.translate(_LOWER)
+    if not any(stem in small for stem in _STEMS):
+        return line
+    parts: list[str] = []
+    done = at = 0
+    while (word := _WORD.search(small, at)) is not None:
+        value = _value(line, small, word)
+        at = word.end()
+        if value is not None and value.end > value.start:
+            parts += [line[done : value.start], REDACTED]
+            done = at = value.end
+    return "".join(parts) + line[done:] if parts else line
+
+
+def _value(line: str, small: str, word: re.Match[str]) -> _Span | None:
+    """The secret that belongs to the word, if there is one."""
+    name = _name(line, small, word)
+    if name is None or _is_harmless(name):
+        return None
+    after = _AFTER.match(line, word.end())
+    assert after is not None
+    if not _separates(line, name, after):
+        return _prose_value(line, word, name)
+    found = _span(line, after, name)
+    return found if _is_secret(line, found, name, after) else None
+
+
+def _name(line: str, small: str, word: re.Match[str]) -> _Name | None:
+    """The whole name around the word; None when the word means something else in it."""
+    chunk = line[max(0, word.start() - NAME_LONGEST) : word.start()]
+    head = chunk.rstrip(_NAME_LETTERS)
+    prefix, before, kind = chunk[len(head) :], head[-1:], word.lastgroup or ""
+    if before == "%" and len(prefix) >= 2:  # %3Fcode, %26state
+        before, prefix = "&", prefix[2:]
+    ahead = small[max(0, word.start() - NAME_LONGEST) : word.start()]
+    if kind == "lone":
+        kind = "weak" if prefix[-1:].isalpha() else "strong"
+    if kind == "key":
+        kind = "strong" if _KEY_OF.search(ahead) else "weak"
+    elif kind == "weak" and not _WEAK_PREFIX.match(prefix.lower()):
+        return None
+    suffix = _SUFFIX.match(line, word.end())
+    assert suffix is not None
+    return _Name(word.start() - len(prefix), before, prefix, line[word.start() : word.end()], kind, suffix[0])
+
+
+def _is_harmless(name: _Name) -> bool:
+    """Whether the whole name says that no secret follows."""
+    suffix, word = name.suffix, name.word
+    goes_on = suffix[:1].isalpha() and suffix[0].islower() == word[-1].islower()
+    if goes_on and suffix.lower() != "s":  # another word: tokenizer, SECRETARY
+        return True
+    if _HARMLESS_STARTS.search(name.prefix) and word.lower() == "token":
+        return True
+    words = _PARTS.findall(suffix)
+    return bool(words) and words[-1].lower() in _HARMLESS_ENDS
+
+
+def _separates(line: str, name: _Name, after: re.Match[str]) -> bool:
+    """Whether a value follows: blanks separate after --flags only, `,` there and in a pair, `>` in XML."""
+    sep = after["sep"]
+    if sep == ">":
+        return name.before == "<" and not after["gap"]
+    if sep == ",":
+        return after["close"] != "" and (
+            name.is_flag or _PAIR.fullmatch(line, max(0, name.start - 3), name.start) is not None
+        )
+    return sep != "" or (name.is_flag and after["close"] == "" and after["gap"] != "")
+
+
+def _span(line: str, after: re.Match[str], name: _Name) -> _Span:
+    """Where the value lies; empty where none does."""
+    start = after.end()
+    opening = _OPEN.match(line, start)
+    start = opening.end() if opening else start
+    scheme = _SCHEME.match(line, start) if name.kind == "rest_of_line" else None
+    start = scheme.end() if scheme else start
+    if opening:
+        return _Span(start, _closing(line, start, len(opening[1]), opening[2]), True)
+    if line.startswith("[", start) and name.kind == "strong" and not line.startswith(REDACTED, start):
+        end = line.find("]", start)
+        return _Span(start, end + 1 if end >= 0 else len(line), True)
+    return _Span(start, max(start, _unquoted_end(line, start, after, name)), False)
+
+
+def _unquoted_end(line: str, start: int, after: re.Match[str], name: _Name) -> int:
+    if name.before in QUOTES and not after["close"].strip("\\]"):  # 'X-Key: a b' is quoted as a whole
+        end = line.find(name.before, start)
+        return end if end >= 0 else len(line)
+    if name.kind == "rest_of_line":
+        return len(line.rstrip())
+    begins_line = name.kind == "strong" and _LINE_HEAD.fullmatch(line, 0, name.start) is not None
+    if begins_line and after["sep"] == ":":
+        return len(line.rstrip())
+    if begins_line and after["sep"] == "=" and (run := _TO_BLANK.match(line, start)):
+        return run.end()
+    run = (_WEAK_PLAIN if name.kind == "weak" else _PLAIN).match(line, start)
+    return start + len(run[0].rstrip(",.)]}:")) if run else start
+
+
+def _closing(line: str, start: int, depth: int, quote: str) -> int:
+    """Where a text ends whose opening quote had `depth` backslashes before it; the line's end if it never does."""
+    at = line.find(quote, start)
+    while at >= 0:
+        escapes = 0
+        while at - escapes > start and line[at - escapes - 1] == "\\":
+            escapes += 1
+        if escapes % 2 == 0 if depth == 0 else escapes <= depth:
+            return at - min(escapes, depth)
+        at = line.find(quote, at + 1)
+    return len(line)
+
+
+def _is_secret(line: str, span: _Span, name: _Name, after: re.Match[str]) -> bool:
+    """Whether the value may be one: for weak names it has to look random, for others not to be an everyday word."""
+    value = line[span.start : min(span.end, span.start + WEAK_LONGEST)]
+    if value.lower() in _NOTHING or _REFERENCE.fullmatch(value) or line.startswith(REDACTED, span.start):
+        return False
+    if name.kind == "weak":
+        in_query = name.before in ("?", "&") or after["sep"].startswith("%")
+        return is_random(value, in_query=in_query)
+    if name.word.lower() == "token" and not span.quoted and value.isdecimal() and len(value) < 7:
+        return False
+    if name.word.lower() == "pwd" and value.startswith(("/", "~")):
+        return False
+    if name.is_flag and after["sep"] in ("", ","):
+        return not (value.startswith("-") or (value.isupper() and value.isalpha()) or value in _PROSE_WORDS)
+    return not (after["sep"] == ":" and not span.quoted and _goes_on(line, span, value))
+
+
+def _goes_on(line: str, span: _Span, value: str) -> bool:
+    """Whether a plain word is followed by another one: prose, and no value."""
+    follows = line[span.end : span.end + 2]
+    return value.isalpha() and value.islower() and len(follows) == 2 and follows[0] == " " and follows[1].isalpha()
+
+
+def _prose_value(line: str, word: re.Match[str], name: _Name) -> _Span | None:
+    """`the token 8f3b...`, `password is hunter2`: what looks random goes."""
+    found = _PROSE.match(line, word.end()) if name.kind == "strong" else None
+    if found is None or found.start(2) == word.end():
+        return None
+    value = found[2].rstrip(".")
+    is_told = found[1] in ("is", "was") and any(map(str.isdigit, value))
+    if not (is_told or (len(value) >= 16 and is_random(value))):
+        return None
+    return _Span(found.start(2), found.end(2), False)
+
+
+def is_random(value: str, *, in_query: bool = False) -> bool:
+    """Whether a value looks like no word, number or constant of a program; shorter ones count in a query string."""
+    value = value.split("%26")[0]
+    if not _RUN.fullmatch(value) or _WORDS.fullmatch(value) or _CONSTANT.fullmatch(value):
+        return False
+    digits = sum(map(str.isdigit, value))
+    if digits == len(value):
+        return digits >= 16
+    letters = {letter.isupper() for letter in value if letter.isalpha()}
+    if in_query:
+        return digits > 0 or len(value) >= 16
+    return (digits > 0 and len(letters) == 2 and len(value) >= 8) or (digits > 1 and len(value) >= 16)
