@@ -68,6 +68,8 @@ class Bench:
         self.config = Config(Settings())
         self.hints: dict[str, str] = {}
         self.wants_offers = False
+        self.routed = anyio.Event()  # a test of being offline puts a fresh one here
+        self.routed.set()
         self.world = World(
             clock=self.clock,
             settings=lambda: self.config.settings,
@@ -78,6 +80,7 @@ class Bench:
             observer=self.ear,
             hint=lambda name: self.hints.get(name, "2025-11-25"),
             wants_offer=lambda name: self.wants_offers and not self.ear.known(name),
+            route=lambda: self.routed.wait(),
         )
         self.pool = Pool(self.world, tasks)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Mapping
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from trayapp.backends.clock import Clock
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS, Peer, shake_hands
 from trayapp.backends.launch import Keyring, Launch, StdioLaunch, prepare
 from trayapp.backends.listing import fetch_offer
+from trayapp.backends.route import is_remote
 from trayapp.backends.transports import SSE_AFTER, Open, Transport, ways
 from trayapp.model.errors import (
     ConnectFailedError,
@@ -40,6 +42,7 @@ log = logging.getLogger(__name__)
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each; one fetch answers them all
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; this long means that it hangs
+PROBE_JITTER_S = 0.5  # many connections that are asked for the same reason are not asked in the same moment
 _UNAUTHORIZED = 401
 
 
@@ -59,6 +62,10 @@ class Observer(Protocol):
         """A request of the server's, except ping. Raises RpcError."""
 
 
+async def _no_wait() -> None:
+    """Where nobody says what a route is, there is one."""
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """What all connections share."""
@@ -73,6 +80,7 @@ class World:
     hint: Callable[[str], str]  # server name -> protocol revision of last time, "" when never met
     wants_offer: Callable[[str], bool]  # server name -> whether its lists should be read once it is connected
     capabilities: Mapping[str, Any] = field(default_factory=dict)  # what we can do for servers
+    route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a way into the network, or after a while
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,9 @@ class Connection:
         self._retired = False
         self.used = anyio.Event()  # set by the first call
         self.dropped = anyio.Event()  # set once a connection has ended; replaced by the next one
+        self.silent = False  # the last connection was dropped by a probe
+        self._sick: ServerError | None = None  # why we ended the live connection ourselves
+        self._probing = False
 
     @property
     def name(self) -> str:
@@ -213,6 +224,46 @@ class Connection:
             raise ServerError(self.name, f"{self.name} did not list what it offers: {error.message}") from None
         finally:
             self.in_flight -= 1
+
+    async def probe(self) -> None:
+        """Ask the live connection for a sign of life, since the machine slept or its network changed.
+
+        A silent one is dropped, without a backoff: the next call starts it again. A process that is busy with a call is
+        not asked: its pipe cannot have been cut, and many servers answer only one request at a time.
+        """
+        live = self.live
+        if live is None or self._probing or (self.in_flight and live.transport.kind == "stdio"):
+            return
+        self._probing = True
+        try:
+            await self._world.clock.sleep(random.uniform(0, PROBE_JITTER_S))
+            why = await self._silence(live)
+        finally:
+            self._probing = False
+        if why is not None and self.live is live:
+            self.silent = True
+            title = f"{self.name} gave no sign of life after a sleep or a change of the network: {why}"
+            self._drop(live, ConnectionLostError(self.name, title))
+
+    async def reachable(self) -> None:
+        """Wait a moment for a way into the network, where this server needs one: being offline is not its failure."""
+        if is_remote(self.server):
+            await self._world.route()
+
+    async def _silence(self, live: Live) -> str | None:
+        """Why a live server gave no sign of life; None when it gave one."""
+        await self.reachable()
+        method = "server/discover" if live.peer.modern else "ping"
+        try:
+            params = live.peer.stamped(None, self._world.capabilities)
+            await live.channel.send_raw_request(method, params, {"timeout": HEALTH_TIMEOUT_S})
+        except RpcError as error:
+            return None if error.code == METHOD_NOT_FOUND else error.message  # an answer is an answer
+        return None
+
+    def _drop(self, live: Live, why: ServerError) -> None:
+        self._sick = why
+        live.transport.gone.set()
 
     # -- change --------------------------------------------------------------------------------------------------
 
@@ -388,13 +439,13 @@ class Connection:
         self.dropped = anyio.Event()
         self._dirty = anyio.Event()
         self.last_used = self._world.clock.now()
+        self.silent, self._sick = False, None
         attempt.done.set()
         self._apply(Event.READY)
-        sick: list[ServerError] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_idle)
             tasks.start_soon(self._refetch, live)
-            tasks.start_soon(self._watch_health, live, sick)
+            tasks.start_soon(self._watch_health, live)
             if live.peer.modern:
                 tasks.start_soon(self._listen, live)
             await live.transport.gone.wait()
@@ -404,7 +455,7 @@ class Connection:
             if live.transport.refusal.status == _UNAUTHORIZED:
                 raise SignInWantedError(self.name)
             why = await live.transport.obituary()
-            raise sick[0] if sick else ConnectionLostError(self.name, f"{self.name} {why}")
+            raise self._sick or ConnectionLostError(self.name, f"{self.name} {why}")
 
     async def _watch_idle(self) -> None:
         while True:
@@ -420,9 +471,8 @@ class Connection:
                     wait = limit if self.in_flight else limit - idle_for
                     tasks.start_soon(_then_cancel, lambda: self._world.clock.sleep(wait + 0.001), tasks)  # noqa: B023
 
-    async def _watch_health(self, live: Live, sick: list[ServerError]) -> None:
+    async def _watch_health(self, live: Live) -> None:
         """Ask a keep-alive server for a sign of life; one that does not give it is closed and counts as failed."""
-        method = "server/discover" if live.peer.modern else "ping"
         while True:
             if "keep-alive" not in self.server.lifecycle:
                 await self._adjusted.wait()
@@ -430,14 +480,8 @@ class Connection:
             await self._world.clock.sleep(self._world.settings().health_interval)
             if self.in_flight:
                 continue
-            try:
-                params = live.peer.stamped(None, self._world.capabilities)
-                await live.channel.send_raw_request(method, params, {"timeout": HEALTH_TIMEOUT_S})
-            except RpcError as error:
-                if error.code == METHOD_NOT_FOUND:
-                    continue  # an answer is an answer
-                sick.append(ConnectFailedError(self.name, f"{self.name} fails its health check: {error.message}"))
-                live.transport.gone.set()
+            if (why := await self._silence(live)) is not None:
+                self._drop(live, ConnectFailedError(self.name, f"{self.name} fails its health check: {why}"))
 
     async def _refetch(self, live: Live) -> None:
         """Read the lists when they are not known, and whenever the server says that they changed.

@@ -31,6 +31,7 @@ class Pool:
         self._tasks = tasks
         self._connections: dict[str, Connection] = {}
         self._keepers: dict[str, anyio.CancelScope] = {}
+        self._resting: set[anyio.CancelScope] = set()  # keepers that wait for their next try
         self._starting = anyio.CapacityLimiter(AT_ONCE)
         self.discovering: set[str] = set()  # servers whose lists are being read for the first time
         self._settled = anyio.Event()
@@ -86,6 +87,7 @@ class Pool:
             self._tasks.start_soon(self._keep, connection, scope)
 
     async def _start(self, connection: Connection) -> None:
+        await connection.reachable()
         async with self._starting:
             try:
                 await connection.ensure(explicit=True)
@@ -99,13 +101,22 @@ class Pool:
                 await connection.used.wait()
             waits = _fresh_waits()
             while True:
-                if await self._hold(connection):
+                if await self._hold(connection) or await self._rest(next(waits)):
                     waits = _fresh_waits()
-                else:
-                    await self._world.clock.sleep(next(waits))
+
+    async def _rest(self, seconds: float) -> bool:
+        """Wait for the next try; True when it should be made at once, because the network is another now."""
+        with anyio.CancelScope() as scope:
+            self._resting.add(scope)
+            try:
+                await self._world.clock.sleep(seconds)
+            finally:
+                self._resting.discard(scope)
+        return scope.cancelled_caught
 
     async def _hold(self, connection: Connection) -> bool:
         """One connection from start to end; True when it held long enough to count as a success."""
+        await connection.reachable()
         try:
             async with self._starting:
                 await connection.ensure(explicit=connection.state is not State.NEEDS_AUTH)
@@ -115,7 +126,7 @@ class Pool:
             return False
         since = self._world.clock.now()
         await connection.dropped.wait()
-        return self._world.clock.now() - since >= RECONNECT_FIRST_S
+        return connection.silent or self._world.clock.now() - since >= RECONNECT_FIRST_S
 
     def _stop_keeping(self, name: str) -> None:
         scope = self._keepers.pop(name, None)
@@ -177,6 +188,14 @@ class Pool:
         await connection.close()
         self._start_if_wanted(connection)
         await connection.ensure(explicit=True)
+
+    def probe(self) -> None:
+        """The machine slept or its network changed: ask every live connection, and let keepers try again at once."""
+        for connection in self:
+            if connection.live is not None:
+                self._tasks.start_soon(connection.probe)
+        for scope in self._resting:
+            scope.cancel()
 
     async def stop(self) -> None:
         """Close every server, all at the same time."""

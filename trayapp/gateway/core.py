@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ from trayapp.backends.clock import Clock
 from trayapp.backends.connection import Connection, World
 from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
+from trayapp.backends.route import await_route
 from trayapp.backends.transports import Open
 from trayapp.gateway.boundary import FencedTasks
 from trayapp.gateway.errors import shown
@@ -80,6 +82,7 @@ class Gateway:
             observer=self,
             hint=self.offers.protocol_hint,
             wants_offer=self.offers.worth_asking,
+            route=partial(await_route, parts.clock),
         )
         self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
         self.router = Router(self)

@@ -100,6 +100,7 @@ class _Process:
             if linger:
                 tasks.start_soon(self._linger)
             self._stop_on_signals(gateway)
+            tasks.start_soon(watch_wake, self._look_around, SystemClock())
             log.info("Gateway %s ready", __version__)
             on_ready()
             keep_freed_memory()
@@ -194,6 +195,10 @@ class _Process:
 
     def _accept(self, hello: Hello, link: Link) -> FrameDispatcher:
         if hello.kind == "control":
+    def _look_around(self, reason: str) -> None:
+        log.info("Asking every connected server for a sign of life: %s", reason)
+        self._gateway.pool.probe()
+
             control = Control(self._gateway, link, self._reload)
             self._tasks.start_soon(self._hold, link, control.run)
             return control.dispatcher

@@ -1,0 +1,51 @@
+"""Whether there is a way into the network: asked of the routing table, nothing is sent.
+
+Never here: connections, noticing changes (wake).
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from trayapp.backends.clock import Clock
+from trayapp.model.servers import ServerConfig
+
+ROUTE_WAIT_S = 10.0  # after waking, wireless networks take 2 to 10 s; who is offline for longer may be called failed
+ROUTE_LOOK_S = 0.5
+# Addresses of nobody (RFC 5737, RFC 3849): connecting a datagram socket only looks the route up.
+_FAR = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+_DISCARD = 9  # a port; no packet ever goes there
+
+
+def has_route() -> bool:
+    """Whether some address outside can be reached as far as the system knows."""
+    return any(_leads_to(family, address) for family, address in _FAR)
+
+
+def _leads_to(family: socket.AddressFamily, address: str) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, _DISCARD))
+    except OSError:
+        return False
+    return True
+
+
+async def await_route(clock: Clock, routed: Callable[[], bool] = has_route) -> None:
+    """Return once there is a route, after ROUTE_WAIT_S in any case."""
+    latest = clock.now() + ROUTE_WAIT_S
+    while not routed() and clock.now() < latest:
+        await clock.sleep(ROUTE_LOOK_S)
+
+
+def is_remote(server: ServerConfig) -> bool:
+    """Whether a server is reached over the network: a url whose host is not this machine."""
+    if server.url is None:
+        return False
+    try:
+        host = urlsplit(server.url).hostname or ""
+    except ValueError:
+        return True  # a variable in it, perhaps
+    return not (host in ("localhost", "::1") or host.startswith("127.") or host.endswith(".localhost"))
