@@ -22,6 +22,7 @@ from trayapp.backends.keeper import make_keeper, reap_leftovers
 from trayapp.backends.launch import own_environment
 from trayapp.backends.shellenv import Environment
 from trayapp.backends.transports import open_transport
+from trayapp.backends.wake import watch_wake
 from trayapp.config.parse import parse
 from trayapp.config.paths import Paths, find_paths
 from trayapp.config.problems import Unparsable
@@ -96,11 +97,11 @@ class _Process:
             tasks.start_soon(gateway.keep_telling)
             tasks.start_soon(gateway.offers.keep_writing)
             tasks.start_soon(self._watch_file)
+            tasks.start_soon(watch_wake, self._look_around, SystemClock())
             tasks.start_soon(anyio.to_thread.run_sync, reap_leftovers, self._run)
             if linger:
                 tasks.start_soon(self._linger)
             self._stop_on_signals(gateway)
-            tasks.start_soon(watch_wake, self._look_around, SystemClock())
             log.info("Gateway %s ready", __version__)
             on_ready()
             keep_freed_memory()
@@ -191,14 +192,14 @@ class _Process:
         for server, why in self._store.merge_tools(switches).items():
             log.warning("Could not note the tools of %s in servers.yaml: %s", server, why)
 
-    # -- connections to the local socket -------------------------------------------------------------------------
-
-    def _accept(self, hello: Hello, link: Link) -> FrameDispatcher:
-        if hello.kind == "control":
     def _look_around(self, reason: str) -> None:
         log.info("Asking every connected server for a sign of life: %s", reason)
         self._gateway.pool.probe()
 
+    # -- connections to the local socket -------------------------------------------------------------------------
+
+    def _accept(self, hello: Hello, link: Link) -> FrameDispatcher:
+        if hello.kind == "control":
             control = Control(self._gateway, link, self._reload)
             self._tasks.start_soon(self._hold, link, control.run)
             return control.dispatcher
