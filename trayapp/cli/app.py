@@ -36,6 +36,7 @@ VERBS: dict[str, Verb] = {
     "disable": Verb("switch", "Switch a server or some of its tools off."),
     "refresh": Verb("refresh", "Ask servers for their tools again."),
     "reconnect": Verb("refresh", "Connect servers anew, without waiting."),
+    "logs": Verb("logs", "Show the gateway's log, or one server's."),
     "edit": Verb("edit", "Open servers.yaml."),
     "demo": Verb("demo", "Show it all at work, in a folder of its own."),
 }

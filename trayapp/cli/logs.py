@@ -1,0 +1,110 @@
+"""`multi-mcp logs`: the last lines of the gateway's log or of a server's stderr, and those that come.
+
+Never here: how a log is read (log_file), what gets into it (gateway/logs).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from trayapp.cli.log_file import LogFile
+from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.output import note, print_json, say
+from trayapp.cli.servers_file import own_store
+from trayapp.cli.text import one_line
+from trayapp.config.parse import parse
+from trayapp.config.paths import find_paths
+from trayapp.config.problems import nearest
+from trayapp.model.errors import NoGatewayError, ServerNotFoundError
+from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
+from trayapp.wire.control import SNAPSHOT, ControlError
+
+LINES = 50
+FOLLOW_S = 0.3  # between two looks; a person takes it for at once
+
+Show = Callable[[list[str]], None]
+
+
+@click.command("logs", epilog=examples("multi-mcp logs github -f"))
+@click.argument("server", required=False)
+@click.option("-f", "--follow", is_flag=True, help="Stay, and show what comes.")
+@click.option("-n", "--lines", "count", type=click.IntRange(min=0), default=LINES, show_default=True, help="How many.")
+@json_option
+def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> None:
+    """Show the last lines of the gateway's log, or of what SERVER wrote to its stderr.
+
+    With --follow and --json: one document a line, one for each time that
+    something came.
+    """
+    log = LogFile(log_path(server))
+    show = shower(server, log.path, as_json, follow)
+    lines = log.last(count)
+    if not follow:
+        lines = [*lines, *log.unfinished()][-count:] if count else []
+    if not log.path.exists() and not lines:
+        note(f"There is no log of {one_line(server) if server else 'the gateway'} yet")
+    if lines or as_json:
+        show(lines)
+    for came in followed(log, pause) if follow else ():
+        show(came)
+
+
+def log_path(server: str | None) -> Path:
+    """Where that log lies. Raises ServerNotFoundError for a server that neither is configured nor left a log."""
+    folder = find_paths(os.environ).log_dir
+    if server is None:
+        return folder / GATEWAY_LOG
+    path = folder / SERVER_LOGS / log_name(server)
+    known = [] if path.exists() else known_servers()
+    if not path.exists() and server not in known:
+        error = ServerNotFoundError(server, known)
+        near = nearest(server, known)
+        error.hint = f"Did you mean {near}? {error.hint}" if near else error.hint
+        raise error
+    return path
+
+
+def known_servers() -> list[str]:
+    """Those in servers.yaml, the wrong ones too, and those that a running gateway has from elsewhere."""
+    store = own_store()
+    config = parse(store.read().text, str(store.path))
+    names = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
+    with suppress(NoGatewayError, ControlError):
+        names += [server["name"] for server in ask(SNAPSHOT)["servers"]]
+    return list(dict.fromkeys(names))
+
+
+def shower(server: str | None, path: Path, as_json: bool, follow: bool) -> Show:
+    """How lines are shown."""
+    if not as_json:
+        return lambda lines: say(*lines)
+    head = {"server": server, "file": str(path)}
+    return lambda lines: print_json({**head, "lines": lines}, compact=follow)
+
+
+def followed(log: LogFile, wait: Callable[[], None]) -> Iterator[list[str]]:
+    """What comes, for ever; `wait` is called between two looks and may raise."""
+    while True:
+        wait()
+        lines = log.more()
+        if lines:
+            yield lines
+
+
+def pause() -> None:
+    """Wait FOLLOW_S. Raises BrokenPipeError as soon as nobody reads what we print."""
+    if sys.platform == "win32" or sys.stdout is None:
+        time.sleep(FOLLOW_S)
+        return
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)  # no event is asked for: those of a closed reader come unasked
+    if poll.poll(FOLLOW_S * 1000):
+        raise BrokenPipeError
