@@ -212,8 +212,6 @@ class House:
     def start(self) -> None:
         """Serve, with the tasks of the gateway's life."""
         self.gateway.start_serving()
-        self.tasks.start_soon(self.gateway.keep_telling)
-        self.tasks.start_soon(self.gateway.offers.keep_writing)
 
     async def known(self, *servers: ServerConfig, settings: Settings | None = None) -> None:
         """Configure, start, and let all servers be asked."""

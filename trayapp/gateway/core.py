@@ -23,7 +23,7 @@ from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
 from trayapp.backends.transports import Open
-from trayapp.gateway.boundary import FencedTasks
+from trayapp.gateway.boundary import FencedTasks, kept_up
 from trayapp.gateway.errors import shown
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.frontend import LEVELS, LIST_KINDS, Session
@@ -71,6 +71,7 @@ class Gateway:
         self.sessions: dict[Session, None] = {}  # in the order in which they came
         self.offers = Offers(parts.cache_dir, lambda: self.config, parts.write_switches, parts.clock.time)
         self._clock = parts.clock
+        self._tasks = tasks
         self._started = parts.clock.now()
         world = World(
             clock=parts.clock,
@@ -160,8 +161,10 @@ class Gateway:
             self.pool.discover(self.offers.expired())
 
     def start_serving(self) -> None:
-        """Sessions may come: ask servers that are not known."""
+        """Sessions may come: begin to tell and to write, and ask servers that are not known."""
         self.state = "running"
+        for work in (self.keep_telling, self.offers.keep_writing):
+            self._tasks.start_soon(kept_up, work, self._clock.sleep)
         self._list_at_latest = self._clock.now() + FIRST_LIST_GRACE_S
         self.pool.discover(self.offers.missing())
         self.changed()

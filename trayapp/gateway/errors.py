@@ -6,8 +6,8 @@ Never here: raising, logging.
 from __future__ import annotations
 
 from trayapp.catalog.resources import AmbiguousResourceError
-from trayapp.gateway.logs import redacted
 from trayapp.model.errors import AmbiguousToolError, MultiMcpError, ServerError, ToolNotFoundError
+from trayapp.model.redact import redacted
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
 

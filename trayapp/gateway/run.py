@@ -15,28 +15,23 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from trayapp import __version__
 from trayapp.backends.clock import SystemClock
 from trayapp.backends.keeper import make_keeper, reap_leftovers
 from trayapp.backends.launch import own_environment
 from trayapp.backends.shellenv import Environment
-from trayapp.backends.transports import open_transport
+from trayapp.backends.transports import Open, first_cause, open_transport
 from trayapp.backends.wake import watch_wake
-from trayapp.config.parse import parse
 from trayapp.config.paths import Paths, find_paths
-from trayapp.config.problems import Unparsable
-from trayapp.config.sample import sample_text
-from trayapp.config.store import Store
-from trayapp.config.watch import FolderWatch, watch_folders_of
 from trayapp.gateway.admin import Control
+from trayapp.gateway.boundary import fenced, kept_up
 from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
 from trayapp.gateway.logs import StderrFiles, start_logging
-from trayapp.model.errors import MultiMcpError
+from trayapp.gateway.servers_file import Outcome, ServersFile
 from trayapp.model.plan import Config
-from trayapp.model.servers import ToolSwitch
-from trayapp.model.status import Problem
 from trayapp.wire.endpoint import GatewayLock, Link, listen
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
@@ -45,10 +40,8 @@ from trayapp.wire.rundir import STOPPING, run_dir
 
 log = logging.getLogger(__name__)
 
-WATCH_S = 0.5  # how often servers.yaml is looked at where the system tells nothing: a save is applied within 1 s
-LOOK_ANYWAY_S = 5.0
-SAVE_SETTLES_S = 0.05  # editors save in several steps
 LINGER_CHECK_S = 5.0
+LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 
 
 def run_gateway(
@@ -65,42 +58,48 @@ def run_gateway(
     start_logging(paths.log_dir)
     try:
         _prefer_pidfd()
-        asyncio.run(_Process(dict(environ), paths, run, sample).main(linger, on_ready or (lambda: None)))
+        asyncio.run(Process(dict(environ), paths, run, sample).main(linger, on_ready or (lambda: None)))
+    except BaseExceptionGroup as group:
+        raise first_cause(group) from None
     finally:
         lock.release()
     return 0
 
 
-class _Process:
-    """The parts of one gateway process that are not its state: file, listener, connections, end."""
+class Process:
+    """The parts of one gateway process that are not its state: listener, connections, end.
 
-    def __init__(self, environ: dict[str, str], paths: Paths, run: str, sample: list[str]) -> None:
+    `open`: another way to servers than the real one, for tests.
+    """
+
+    def __init__(
+        self, environ: dict[str, str], paths: Paths, run: str, sample: list[str], open: Open | None = None
+    ) -> None:
         self._environ = Environment(own_environment(environ))
         self._paths = paths
         self._run = run
-        self._store = Store(paths.config_file, first_text=lambda: sample_text(sample))
+        self._file = ServersFile(paths.config_file, sample, lambda: self._gateway.config, self._take)
         self._links: set[Link] = set()
         self._keeper = make_keeper(run)
-        self._seen: object = None
-        self._emptied = False
-        self._reading = anyio.Lock()
+        self._open = open or partial(open_transport, keeper=self._keeper)
+        self._gateway: Gateway
+        self._tasks: anyio.abc.TaskGroup
 
     async def main(self, linger: bool, on_ready: Callable[[], None]) -> None:
+        """From the start to the end. Raises StorageError, in a group."""
         async with anyio.create_task_group() as tasks:
             gateway = self._gateway = Gateway(self._parts(), tasks)
             self._tasks = tasks
-            tasks.start_soon(self._environ.complete)
-            await anyio.to_thread.run_sync(self._create_file)
-            await self._reload()
+            tasks.start_soon(fenced, self._environ.complete)
+            await anyio.to_thread.run_sync(self._file.create)
+            await self._file.reload()
             listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
-            tasks.start_soon(gateway.keep_telling)
-            tasks.start_soon(gateway.offers.keep_writing)
-            tasks.start_soon(self._watch_file)
-            tasks.start_soon(watch_wake, self._look_around, SystemClock())
-            tasks.start_soon(anyio.to_thread.run_sync, reap_leftovers, self._run)
+            tasks.start_soon(kept_up, self._file.follow, anyio.sleep)
+            tasks.start_soon(fenced, watch_wake, self._look_around, SystemClock())
+            tasks.start_soon(fenced, anyio.to_thread.run_sync, reap_leftovers, self._run)
             if linger:
-                tasks.start_soon(self._linger)
+                tasks.start_soon(kept_up, self._linger, anyio.sleep)
             self._stop_on_signals(gateway)
             log.info("Gateway %s ready", __version__)
             on_ready()
@@ -108,14 +107,15 @@ class _Process:
             await gateway.stop_wanted.wait()
             gateway.state = "stopping"
             log.info("Gateway stopping")
-            await gateway.offers.written()
+            with anyio.move_on_after(LAST_WRITES_S):
+                await gateway.offers.written()
             listener.close()
             await gateway.pool.stop()
             self._keeper.close()
             for link in list(self._links):
                 link.write(STOPPING)
                 link.close()
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
 
     def _parts(self) -> Parts:
@@ -123,74 +123,20 @@ class _Process:
             clock=SystemClock(),
             environ=self._environ,
             keyring=lambda name: None,
-            open=partial(open_transport, keeper=self._keeper),
+            open=self._open,
             stderr=StderrFiles(self._paths.log_dir / "servers").sink,
             cache_dir=self._paths.cache_dir,
-            write_switches=self._write_switches,
+            write_switches=self._file.note_tools,
         )
 
-    # -- servers.yaml --------------------------------------------------------------------------------------------
-
-    async def _reload(self) -> None:
-        """Read servers.yaml and make it what runs; one that cannot be used leaves what runs and becomes a problem."""
-        async with self._reading:
-            self._seen = self._store.signature()
-            outcome = await anyio.to_thread.run_sync(self._read)
-            if isinstance(outcome, Problem):
-                self._gateway.take_problem(outcome)
-            elif self._just_emptied(outcome):
-                self._seen = None  # look again
-            else:
-                self._gateway.take_config(outcome)
-
-    def _just_emptied(self, config: Config) -> bool:
-        """Editors truncate before they write: an emptied file is believed when it is still so at the next look."""
-        emptied = not config.servers and not config.problems and bool(self._gateway.config.servers)
-        self._emptied, before = emptied, self._emptied
-        return emptied and not before
-
-    def _create_file(self) -> None:
-        try:
-            self._store.create()
-        except MultiMcpError as error:
-            log.warning("%s", error)
-
-    def _read(self) -> Config | Problem:
-        file = str(self._paths.config_file)
-        try:
-            loaded = self._store.read()
-            if not loaded.exists:
-                return Problem(file, 0, "servers.yaml is missing", "Write one with: multi-mcp edit")
-            return parse(loaded.text, file)
-        except Unparsable as error:
-            return error.problem
-        except MultiMcpError as error:
-            return Problem(file, 0, error.title, error.hint)
-
-    async def _watch_file(self) -> None:
-        watch = await anyio.to_thread.run_sync(watch_folders_of, self._paths.config_file)
-        try:
-            while True:
-                await self._file_may_have_changed(watch)
-                if self._store.signature() != self._seen:
-                    await self._reload()
-        finally:
-            if watch is not None:
-                watch.close()
-
-    async def _file_may_have_changed(self, watch: FolderWatch | None) -> None:
-        """Wait for news of the folder; look anyway from time to time, since network folders bring no news."""
-        if watch is None or self._seen is None:
-            await anyio.sleep(WATCH_S)
-            return
-        with anyio.move_on_after(LOOK_ANYWAY_S):
-            await anyio.wait_readable(watch.descriptor)
-        await anyio.sleep(SAVE_SETTLES_S)
-        watch.drain()
-
-    def _write_switches(self, switches: dict[str, dict[str, ToolSwitch]]) -> None:
-        for server, why in self._store.merge_tools(switches).items():
-            log.warning("Could not note the tools of %s in servers.yaml: %s", server, why)
+    def _take(self, outcome: Outcome) -> None:
+        """What servers.yaml says now becomes what runs; one that cannot be used leaves what runs and is a problem."""
+        if self._gateway.state == "stopping":
+            return  # nothing is started any more
+        if isinstance(outcome, Config):
+            self._gateway.take_config(outcome)
+        else:
+            self._gateway.take_problem(outcome)
 
     def _look_around(self, reason: str) -> None:
         log.info("Asking every connected server for a sign of life: %s", reason)
@@ -200,7 +146,7 @@ class _Process:
 
     def _accept(self, hello: Hello, link: Link) -> FrameDispatcher:
         if hello.kind == "control":
-            control = Control(self._gateway, link, self._reload)
+            control = Control(self._gateway, link, self._file.reload)
             self._tasks.start_soon(self._hold, link, control.run)
             return control.dispatcher
         session = Session(self._gateway, link.write, hello.options, "stdio")

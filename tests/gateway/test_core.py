@@ -1,0 +1,236 @@
+"""The gateway as a whole: one failure ends nothing else, snapshots tell the truth, and scale."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.clock import settle
+from tests.gateway.world import House, echo_of, house, offer, serve, server
+from trayapp import __version__
+from trayapp.gateway.core import TELL_DELAY_S
+from trayapp.model.errors import ConnectFailedError
+from trayapp.model.lifecycle import State
+from trayapp.model.settings import Settings
+from trayapp.model.status import Problem
+
+pytestmark = pytest.mark.anyio
+BAD: Any = {"name": "t", "x": {1, 2}}  # what no JSON can hold, and no cache
+
+
+async def test_a_pool_task_that_fails_in_a_way_that_we_do_not_know_costs_that_server_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        gateway = made.gateway
+        connection = gateway.pool.find("a")
+        made.parts.cache_dir.mkdir(exist_ok=True)
+        object.__setattr__(made.net["a"], "tools", None)  # the fake itself breaks
+        gateway.pool.discover(["a"])
+        await gateway.pool.settled()
+        made.net["a"].tools = []
+        assert connection.in_flight == 0
+        client = await made.ready()
+        assert "result" in await client.call("a_echo")
+
+
+async def test_an_exposure_that_cannot_be_made_ends_neither_the_gateway_nor_its_telling(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        snapshots: list[int] = []
+        made.gateway.watch(lambda: snapshots.append(1))
+        made.gateway.offers.take(server("a"), offer("x", prompts=(BAD,)))
+        made.apply(server("a", exclude_tools=("x",)))
+        await made.told()
+        assert "keep_telling failed" in caplog.text
+        assert "error" in await client.ask("prompts/list")
+        made.gateway.offers.take(server("a"), offer("y"))
+        made.apply(server("a"))
+        await made.clock.pass_(2)
+        assert snapshots
+        assert client.list_changes() == ["tools"]
+        assert await client.names() == ["a_y"]
+
+
+@pytest.mark.requirement("cli-json-shapes")
+async def test_the_snapshot_has_the_documented_shape_and_the_truth(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"), server("b", lifecycle="eager"), server("off", disabled=True))
+        client = await made.ready(name="agent")
+        await client.call("a_echo")
+        await made.clock.pass_(5)
+        snapshot = made.gateway.snapshot().to_json()
+        assert json.loads(json.dumps(snapshot)) == json.loads(json.dumps(snapshot, default=str))
+        assert (snapshot["version"], snapshot["problems"]) == (1, [])
+        gateway = snapshot["gateway"]
+        assert gateway["sessions"] == (
+            {"client": "agent", "transport": "stdio", "protocol": "2025-11-25", "expose": "tools"},
+        )
+        assert (gateway["state"], gateway["pid"], gateway["version"]) == ("running", os.getpid(), __version__)
+        assert gateway["uptime_s"] == pytest.approx(made.clock.now() - 1_000)
+        servers = {entry["name"]: entry for entry in snapshot["servers"]}
+        assert list(servers) == ["a", "b", "off"]
+        assert servers["a"] == {
+            "name": "a",
+            "state": "connected",
+            "lifecycle": "lazy",
+            "transport": "stdio",
+            "protocol": "2025-11-25",
+            "tools": {"total": 7, "enabled": 7, "stale": 0, "withheld": 0},
+            "pid": 2,
+            "error": None,
+            "failed_s_ago": None,
+            "last_used_s_ago": 5,
+            "calls": 1,
+        }
+        assert (servers["b"]["state"], servers["b"]["last_used_s_ago"] is not None) == ("connected", True)
+        assert (servers["off"]["state"], servers["off"]["pid"]) == ("disabled", None)
+
+
+async def test_sessions_stand_in_the_order_in_which_they_came(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.start()
+        clients = [await made.ready(name=f"c{n}") for n in range(20)]
+        clients[3].end()
+        await settle()
+        names = [session.client for session in made.gateway.snapshot().gateway.sessions]
+        assert names == [f"c{n}" for n in range(20) if n != 3]
+
+
+async def test_a_failed_server_says_why_how_long_ago_and_no_secret(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        secret = "ghp_" + "a1B2c3D4e5" * 4
+
+        async def fail(number: int) -> None:
+            raise ConnectFailedError(
+                "a", f"Cannot reach https://h/?token=abc123secret: Bearer {secret}", f"token={secret}"
+            )
+
+        made.net["a"].before = fail
+        made.cache(server("a"), offer("x"))
+        made.apply(server("a"))
+        made.start()
+        client = await made.ready()
+        error = (await client.call("a_x"))["error"]
+        await made.clock.pass_(12)
+        (status,) = made.gateway.snapshot().servers
+        assert (status.state, status.failed_s_ago) == (State.FAILED, 12)
+        assert status.error is not None
+        assert status.error["title"].startswith("Cannot reach https://h/?token=")
+        control = made.control()
+        answer = await control.error("call", {"tool": "a_x"})
+        refreshed = await control.result("reconnect", {})
+        for text in (json.dumps(error), json.dumps(status.error), json.dumps(answer), json.dumps(refreshed)):
+            assert secret not in text
+            assert "abc123secret" not in text
+
+
+async def test_the_last_words_of_a_server_reach_no_client_with_a_secret_in_them(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        client.call_only("a_hold", 1, key="k")
+        await made.net["a"].heard_of("held")
+        made.net["a"].epitaph = "exited with code 1: Invalid api_key=abcdef0123456789abcdef"
+        made.net["a"].die()
+        message = (await client.answer(1))["error"]["message"]
+        assert "exited with code 1" in message
+        assert "abcdef0123456789abcdef" not in message
+
+
+async def test_a_file_that_cannot_be_used_leaves_what_runs_and_shows_why(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        minor = Problem("servers.yaml", 3, "unknown key", fatal=False)
+        made.apply(server("a"), problems=(minor,))
+        made.start()
+        await made.gateway.pool.settled()
+        made.gateway.take_problem(Problem("servers.yaml", 9, "broken"))
+        made.gateway.take_problem(Problem("servers.yaml", 8, "broken elsewhere"))
+        assert [problem.line for problem in made.gateway.problems] == [3, 8]
+        assert "result" in await (await made.ready()).call("a_echo")
+        made.apply(server("a"))
+        assert made.gateway.problems == ()
+
+
+@pytest.mark.requirement("file-unchanged-run-on", "file-applied-on-save")
+async def test_a_new_configuration_leaves_what_it_does_not_change(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"), server("b"), server("gone"))
+        client = await made.ready()
+        client.call_only("a_hold", 1, key="k")
+        await made.net["a"].heard_of("held")
+        await client.call("gone_echo", 2)
+        made.apply(server("new"), server("b", args=("x",)), server("a", idle_timeout=1), settings=Settings(linger=1))
+        await made.gateway.pool.settled()
+        await client.call("a_release", 3, key="k")
+        assert "result" in await client.answer(1)
+        assert made.net["gone"].open_now == 0
+        assert [entry.name for entry in made.gateway.snapshot().servers] == ["new", "b", "a"]
+
+
+async def test_watchers_are_called_once_for_many_changes_and_not_after_they_left(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        calls: list[int] = []
+        leave = made.gateway.watch(lambda: calls.append(1))
+        for _ in range(50):
+            made.gateway.changed()
+        await made.told()
+        assert len(calls) == 1
+        leave()
+        made.gateway.changed()
+        await made.told()
+        assert len(calls) == 1
+
+
+async def test_nothing_is_computed_when_nobody_listens(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        before = made.gateway.exposure
+        for _ in range(1_000):
+            made.gateway.changed()
+        await made.clock.pass_(TELL_DELAY_S * 3)
+        assert made.gateway.exposure is before
+        assert "tools_result" not in vars(before)
+
+
+def big(made: House, servers: int, each: int) -> None:
+    entries = [server(f"s{n}") for n in range(servers)]
+    for entry in entries:
+        made.cache(entry, offer(*(f"tool_{n}" for n in range(each))))
+    made.apply(*entries)
+
+
+async def test_2000_tools_of_100_servers_are_listed_found_and_counted(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        big(made, 100, 20)
+        made.start()
+        client = await made.ready()
+        assert len(await client.names()) == 2_000
+        assert sum(entry.tools.enabled for entry in made.gateway.snapshot().servers) == 2_000
+        assert "error" not in await client.call("s42_tool_7") or made.net["s42"].opened == 1
+        assert sum(made.net[f"s{n}"].opened for n in range(100)) == 1
+
+
+async def test_a_log_level_reaches_a_server_that_does_not_answer_and_nothing_waits(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        serve(made.net["a"])
+        echo_of(made.net["b"], "logging/setLevel")
+
+        async def never(params: dict[str, Any]) -> dict[str, Any]:
+            await made.clock.sleep(1e9)
+            return {}
+
+        made.net["a"].replies["logging/setLevel"] = never
+        await made.known(server("a", lifecycle="eager"))
+        client = await made.ready()
+        assert await client.result("logging/setLevel", {"level": "debug"}) == {}
+        assert "result" in await client.call("a_echo")

@@ -1,0 +1,120 @@
+"""servers.yaml followed while the gateway runs: made on the first start, read after every save, tools noted in it.
+
+Never here: what the text means (config), what a change does (core).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from trayapp.config.parse import parse
+from trayapp.config.problems import Unparsable
+from trayapp.config.sample import sample_text
+from trayapp.config.store import Store
+from trayapp.config.watch import FolderWatch, watch_folders_of
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.plan import Config
+from trayapp.model.servers import ToolSwitch
+from trayapp.model.status import Problem
+
+log = logging.getLogger(__name__)
+
+WATCH_S = 0.5  # how often servers.yaml is looked at where the system tells nothing: a save is applied within 1 s
+LOOK_ANYWAY_S = 5.0
+SAVE_SETTLES_S = 0.05  # editors save in several steps
+
+Outcome = Config | Problem
+
+
+class ServersFile:
+    """The one file at `path`. `take` gets what is read; `running` tells what was taken last.
+
+    `sample`: the command of the server that a first servers.yaml holds.
+    """
+
+    def __init__(
+        self, path: Path, sample: list[str], running: Callable[[], Config], take: Callable[[Outcome], None]
+    ) -> None:
+        self._path = path
+        self._store = Store(path, first_text=lambda: sample_text(sample))
+        self._running = running
+        self._take = take
+        self._seen: object = None  # the signature of what was read last
+        self._look_again = False  # soon, whatever the signature
+        self._emptied = False
+        self._shown: Problem | None = None
+        self._reading = anyio.Lock()
+
+    def create(self) -> None:
+        """Write the first one if there is none; where that cannot be, the log says why. Blocks."""
+        try:
+            self._store.create()
+        except MultiMcpError as error:
+            log.warning("%s", error)
+
+    async def reload(self) -> None:
+        """Read the file and hand it on, unless it was emptied this very moment."""
+        async with self._reading:
+            self._seen = self._store.signature()
+            outcome, self._look_again = await anyio.to_thread.run_sync(self._read)
+            if isinstance(outcome, Problem):
+                self._emptied = False
+                if outcome != self._shown:
+                    self._take(outcome)
+                self._shown = outcome
+            elif self._just_emptied(outcome):
+                self._look_again = True
+            else:
+                self._shown = None
+                self._take(outcome)
+
+    async def follow(self) -> None:
+        """Read the file after each save, for as long as the gateway runs."""
+        watch = await anyio.to_thread.run_sync(watch_folders_of, self._path)
+        try:
+            while True:
+                await self._may_have_changed(watch)
+                if self._look_again or self._store.signature() != self._seen:
+                    await self.reload()
+        finally:
+            if watch is not None:
+                watch.close()
+
+    def note_tools(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
+        """Write what servers were found to offer. Blocks. Raises MultiMcpError."""
+        for server, why in self._store.merge_tools(found).items():
+            log.warning("Could not note the tools of %s in servers.yaml: %s", server, why)
+
+    def _just_emptied(self, config: Config) -> bool:
+        """Editors truncate before they write: an emptied file is believed when it is still so at the next look."""
+        emptied = not config.servers and not config.problems and bool(self._running().servers)
+        self._emptied, before = emptied, self._emptied
+        return emptied and not before
+
+    def _read(self) -> tuple[Outcome, bool]:
+        """The file's content, or why it cannot be used; and whether it may become usable without being saved."""
+        file = str(self._path)
+        try:
+            loaded = self._store.read()
+            if not loaded.exists:
+                return Problem(file, 0, "servers.yaml is missing", "Write one with: multi-mcp edit"), False
+            return parse(loaded.text, file), False
+        except Unparsable as error:
+            return error.problem, False
+        except MultiMcpError as error:
+            return Problem(file, 0, error.title, error.hint), True  # rights change without a save
+
+    async def _may_have_changed(self, watch: FolderWatch | None) -> None:
+        """Wait for news of the folder; look anyway from time to time, since network folders bring no news."""
+        if watch is None or self._look_again:
+            await anyio.sleep(WATCH_S)
+            return
+        with anyio.move_on_after(LOOK_ANYWAY_S):
+            await anyio.wait_readable(watch.descriptor)
+        await anyio.sleep(SAVE_SETTLES_S)
+        watch.drain()
