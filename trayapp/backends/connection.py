@@ -18,7 +18,7 @@ import anyio.abc
 
 from trayapp.backends.clock import Clock
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS, Peer, shake_hands
-from trayapp.backends.launch import Keyring, Launch, StdioLaunch, prepare
+from trayapp.backends.launch import Keyring, Launch, StdioLaunch, prepared
 from trayapp.backends.listing import fetch_offer
 from trayapp.backends.route import is_remote
 from trayapp.backends.transports import SSE_AFTER, Open, Transport, ways
@@ -377,7 +377,7 @@ class Connection:
             raise failure
 
     async def _connect_and_serve(self, attempt: _Attempt) -> None:
-        launch = prepare(self.server, self._world.environ, self._world.keyring)
+        launch = await prepared(self.server, self._world.environ, self._world.keyring, self._world.clock.time())
         hints = [self._world.hint(self.name)]
         if not hints[0] and isinstance(launch, StdioLaunch):
             hints.append(HANDSHAKE_VERSIONS[-1])  # for servers that die of a request before initialize
