@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from trayapp.gateway.logs import LOG_BYTES, RedactingFormatter, StderrFile, StderrFiles
+from trayapp.gateway.logs import LOG_BYTES, RedactingFormatter, StderrFile, StderrFiles, start_logging
 
 SECRET = "hX7q2Lk9ZpR4vT1s"
 
@@ -59,6 +61,27 @@ def test_a_file_is_set_aside_once_it_is_large_and_two_are_kept(tmp_path: Path) -
     assert all(size < LOG_BYTES * 2 for size in kept.values())
 
 
+def test_a_file_that_cannot_be_set_aside_stays_bounded(tmp_path: Path) -> None:
+    (tmp_path / "x.log.1" / "in the way").mkdir(parents=True)
+    sink = StderrFile(tmp_path / "x.log")
+    for _ in range(5):
+        sink((b"y" * 1000 + b"\n") * (LOG_BYTES // 1500))
+    sink(b"the end\n")
+    sink(b"")
+    assert (tmp_path / "x.log").stat().st_size < LOG_BYTES * 2
+    assert read(tmp_path / "x.log").endswith("the end\n")
+
+
+@pytest.mark.requirement("fault-disk-full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_costs_lines_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "github.log").symlink_to("/dev/full")
+    sink = StderrFiles(tmp_path).sink("github")
+    for _ in range(3):
+        sink(b"a line\n")
+        sink(b"")
+
+
 def test_a_folder_that_cannot_be_written_harms_nobody(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     sink = StderrFiles(tmp_path / "file").sink("github")
@@ -75,3 +98,51 @@ def test_a_line_of_the_gateway_loses_its_secrets_in_its_traceback_too() -> None:
     said = RedactingFormatter().format(record)
     assert SECRET not in said
     assert "Traceback" in said
+
+
+@pytest.fixture
+def root() -> Iterator[logging.Logger]:
+    """The root logger, left as it was."""
+    logger = logging.getLogger()
+    level, handlers = logger.level, list(logger.handlers)
+    yield logger
+    for handler in set(logger.handlers) - set(handlers):
+        logger.removeHandler(handler)
+        with suppress(OSError):  # what a full disk did not take
+            handler.close()
+    logger.setLevel(level)
+
+
+@pytest.mark.requirement("log-redacted")
+def test_the_gateway_s_own_log_is_a_file_that_is_rotated(
+    tmp_path: Path, root: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start_logging(tmp_path / "logs")
+    for number in range(5):
+        logging.getLogger("trayapp.x").info("%s token=%s %s", number, SECRET, "y " * (LOG_BYTES // 4))
+    kept = {path.name: path.stat().st_size for path in (tmp_path / "logs").iterdir()}
+    assert kept.keys() == {"gateway.log", "gateway.log.1"}
+    assert all(0 < size <= LOG_BYTES for size in kept.values())
+    assert SECRET not in read(tmp_path / "logs" / "gateway.log")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.requirement("fault-disk-full")
+def test_where_no_log_file_can_be_the_lines_go_to_stderr(
+    tmp_path: Path, root: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gateway.log").mkdir()
+    start_logging(tmp_path)
+    logging.getLogger("trayapp.x").warning("said once")
+    assert capsys.readouterr().err.count("said once") == 1
+
+
+@pytest.mark.requirement("fault-disk-full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_line_of_the_gateway_that_cannot_be_written_is_dropped_in_silence(
+    tmp_path: Path, root: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gateway.log").symlink_to("/dev/full")
+    start_logging(tmp_path)
+    logging.getLogger("trayapp.x").warning("lost")
+    assert capsys.readouterr().err == ""

@@ -27,6 +27,13 @@ class RedactingFormatter(logging.Formatter):
         return redacted(super().format(record))
 
 
+class _Rotating(logging.handlers.RotatingFileHandler):
+    """A line that cannot be written (disk full, folder gone) is dropped, not told of on stderr line by line."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+
 def start_logging(folder: Path, level: int = logging.INFO) -> None:
     """Send this process's log to `folder`/gateway.log; a folder that cannot be written leaves only stderr."""
     root = logging.getLogger()
@@ -35,9 +42,7 @@ def start_logging(folder: Path, level: int = logging.INFO) -> None:
     handler: logging.Handler
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handler = logging.handlers.RotatingFileHandler(
-            folder / GATEWAY_LOG, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8", delay=True
-        )
+        handler = _Rotating(folder / GATEWAY_LOG, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
     except OSError:
         handler = logging.StreamHandler()
     handler.setFormatter(formatter)
@@ -90,7 +95,13 @@ class StderrFile:
         file.flush()
         if file.tell() > LOG_BYTES:
             self._close()
+            self._set_aside()
+
+    def _set_aside(self) -> None:
+        try:
             self._path.replace(self._path.with_suffix(".log.1"))
+        except OSError:  # somebody reads it (Windows), or something is in the way: better lost than without bound
+            self._path.write_bytes(b"")
 
     def _close(self) -> None:
         file, self._file = self._file, None
