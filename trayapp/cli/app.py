@@ -37,6 +37,8 @@ VERBS: dict[str, Verb] = {
     "refresh": Verb("refresh", "Ask servers for their tools again."),
     "reconnect": Verb("refresh", "Connect servers anew, without waiting."),
     "logs": Verb("logs", "Show the gateway's log, or one server's."),
+    "doctor": Verb("doctor", "Look for what is wrong, and say what to do."),
+    "trust": Verb("trust", "Approve the servers that a project's own file starts."),
     "edit": Verb("edit", "Open servers.yaml."),
     "demo": Verb("demo", "Show it all at work, in a folder of its own."),
 }

@@ -1,0 +1,381 @@
+"""The checks of `doctor` against real folders, sockets and processes. Never here: printing (tests/cli/test_doctor)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.tools import require
+from trayapp.config.paths import find_paths
+from trayapp.model.errors import StorageError
+from trayapp.service.checks import CHECKS, desktop, disk, gateway, servers, system
+from trayapp.service.checks.finding import Check, Finding, World, run_checks
+from trayapp.wire.rundir import run_dir, socket_path
+
+posix = pytest.mark.skipif(os.name == "nt", reason="modes, Unix sockets and registries")
+SECRET = "hX7q2Lk9ZpR4vT1s"
+LONG_AGO = 1_000_000_000.0  # Unix seconds, before any process of today
+
+
+@pytest.fixture
+def world(home: Path) -> World:
+    """A home where nothing has run yet, and an environment of two variables."""
+    environ = {"MULTI_MCP_HOME": str(home), "PATH": str(home / "bin"), "HOME": str(home)}
+    (home / "bin").mkdir()
+    return World(environ, find_paths(environ), run_dir(environ))
+
+
+def write_servers(world: World, text: str) -> None:
+    world.paths.config_file.write_text(text, encoding="utf-8")
+
+
+def program(world: World, name: str, text: str = "#!/bin/sh\n") -> Path:
+    path = Path(world.environ["PATH"], name)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def told(findings: list[Finding]) -> list[tuple[str, str]]:
+    return [(finding.code, finding.state) for finding in findings]
+
+
+# -- all of them ------------------------------------------------------------------------------------------------------
+
+
+def test_every_code_is_stable_and_stands_once() -> None:
+    codes = [check.code for check in CHECKS]
+    assert len(set(codes)) == len(codes)
+    assert all(code == code.lower() and code.count(".") == 1 for code in codes)
+
+
+@pytest.mark.requirement("doctor-findings")
+def test_a_fresh_home_has_no_problem_and_nothing_is_made_in_it(world: World, home: Path) -> None:
+    findings = run_checks(CHECKS, world, 20.0)
+    assert [finding for finding in findings if finding.state == "problem"] == []
+    assert {finding.code for finding in findings} >= {"config.parses", "socket.answers", "disk.space", "port.http"}
+    assert {path.name for path in home.iterdir()} == {"bin"}
+
+
+@pytest.mark.requirement("doctor-bounded")
+def test_a_check_that_hangs_or_fails_stops_no_other(world: World) -> None:
+    release = threading.Event()
+
+    def hangs(world: World) -> list[Finding]:
+        release.wait()
+        return []
+
+    def refuses(world: World) -> list[Finding]:
+        raise PermissionError(13, "Permission denied", "/x")
+
+    def errs(world: World) -> list[Finding]:
+        raise StorageError("The disk is full", "Free some space")
+
+    def is_wrong(world: World) -> list[Finding]:
+        raise KeyError(SECRET)
+
+    checks = [Check("a.hangs", hangs), Check("b.refuses", refuses), Check("c.errs", errs), Check("d.is", is_wrong)]
+    findings = run_checks([*checks, Check("e.fine", system.python_version)], world, 0.2)
+    release.set()
+    assert [finding.code for finding in findings] == ["a.hangs", "b.refuses", "c.errs", "d.is", "version.python"]
+    assert [finding.state for finding in findings] == ["problem"] * 4 + ["ok"]
+    assert findings[0].message == "The check did not end within 0.2 s"
+    assert findings[1].message == "/x: Permission denied"
+    assert (findings[2].message, findings[2].remedy) == ("The disk is full", "Free some space")
+    assert SECRET not in findings[3].message
+    assert all(finding.remedy for finding in findings[:4])
+
+
+def test_an_old_python_is_a_problem(world: World) -> None:
+    assert told(system.python_version(replace(world, python=(3, 10, 9)))) == [("version.python", "problem")]
+    assert told(system.python_version(replace(world, python=(3, 14, 0)))) == [("version.python", "ok")]
+
+
+# -- servers.yaml -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("doctor-findings")
+def test_a_file_that_does_not_parse_is_told_with_its_line_and_once(world: World) -> None:
+    write_servers(world, "servers:\n  a: {command: x}\n  a: {command: y}\n")
+    (finding,) = servers.config_parses(world)
+    assert finding.state == "problem"
+    assert "line 3" in finding.message
+    assert (servers.config_servers(world), servers.launches(world), servers.programs(world)) == ([], [], [])
+    assert gateway.http_port(world) == []
+
+
+def test_wrong_entries_are_problems_and_unknown_keys_are_notes(world: World) -> None:
+    write_servers(world, "servers:\n  a: {}\n  b: {command: x, idle_tiemout: 3}\n")
+    assert [finding.state for finding in servers.config_servers(world)] == ["problem", "note"]
+    assert [finding.message.split(":")[0] for finding in servers.config_servers(world)] == ["line 2", "line 3"]
+
+
+@posix
+@pytest.mark.requirement("doctor-findings", "doctor-no-values")
+def test_what_a_server_lacks_is_told_by_name_and_without_values(world: World, home: Path) -> None:
+    write_servers(
+        world,
+        """servers:
+  good: {command: tool, cwd: "~", env: {A: "${HOME}"}}
+  off: {command: none, disabled: true}
+  unset: {command: tool, env: {A: "${NO_SUCH}", B: "${KEY}"}}
+  folder: {command: tool, cwd: "/nowhere/${KEY}"}
+  missing: {command: "missing-${KEY}"}
+  path: {command: /nowhere/x}
+  plain: {command: ./bin/data, cwd: "~"}
+  kept: {command: tool, env: {A: "${keyring:github}"}}
+  web: {url: "https://example.com/${NO_URL}"}
+""",
+    )
+    program(world, "tool")
+    program(world, "data").chmod(0o644)
+    findings = list(servers.launches(replace(world, environ={**world.environ, "KEY": SECRET})))
+    assert [(finding.code, finding.state, finding.message) for finding in findings] == [
+        ("server.variables", "problem", "unset: Variable NO_SUCH not set"),
+        ("server.cwd", "problem", "folder: there is no folder /nowhere/${KEY}"),
+        ("server.command", "problem", "missing: there is no program missing-${KEY} on the PATH"),
+        ("server.command", "problem", "path: there is no program /nowhere/x"),
+        ("server.command", "problem", "plain: there is no program ./bin/data"),
+        ("server.variables", "note", "kept: github in the keyring was not looked at"),
+        ("server.variables", "problem", "web: Variable NO_URL not set"),
+    ]
+    assert SECRET not in str(findings)
+
+
+@posix
+def test_servers_that_lack_nothing_are_one_line(world: World) -> None:
+    program(world, "tool")
+    write_servers(world, "servers:\n  a: {command: tool}\n  b: {url: https://example.com/mcp}\n")
+    assert told(list(servers.launches(world))) == [("server.launch", "ok")]
+
+
+@posix
+def test_node_and_uvx_are_asked_for_only_where_a_server_needs_them(world: World) -> None:
+    write_servers(world, "servers:\n  a: {command: tool}\n")
+    assert servers.programs(world) == []
+    write_servers(world, "servers:\n  a: {command: npx -y x}\n  b: {command: uvx y}\n  c: {command: node z}\n")
+    assert told(servers.programs(world)) == [("path.node", "problem"), ("path.npx", "problem"), ("path.uvx", "problem")]
+    assert all(finding.remedy for finding in servers.programs(world))
+
+
+@posix
+@pytest.mark.parametrize(("version", "state"), [("v16.20.1", "note"), ("v22.1.0", "ok"), ("", "ok")])
+def test_an_old_node_is_a_note(world: World, version: str, state: str) -> None:
+    write_servers(world, "servers:\n  a: {command: node x}\n")
+    program(world, "node", f"#!/bin/sh\necho {version}\n")
+    assert told(servers.programs(world)) == [("path.node", state)]
+
+
+# -- the gateway ------------------------------------------------------------------------------------------------------
+
+
+@posix
+@pytest.mark.requirement("path-modes")
+def test_modes_that_let_others_in_are_problems(world: World) -> None:
+    run = Path(world.run)
+    run.mkdir(mode=0o700)
+    assert told(gateway.socket_mode(world)) == [("socket.mode", "ok")]
+    run.chmod(0o755)
+    (run / "endpoint.json").touch(0o644)
+    found = gateway.socket_mode(world)
+    assert told(found) == [("socket.mode", "problem")] * 2
+    assert [finding.remedy for finding in found] == [
+        f"Close it with: chmod 700 {run}",
+        f"Close it with: chmod 600 {run / 'endpoint.json'}",
+    ]
+
+
+@posix
+def test_a_deep_home_has_its_socket_elsewhere(world: World) -> None:
+    deep = replace(world, run=f"/tmp/{'x' * 120}/run")
+    assert told(gateway.home_short(world)) == [("home.short", "ok")]
+    assert told(gateway.home_short(deep)) == [("home.short", "note")]
+
+
+@contextmanager
+def listening(world: World) -> Iterator[socket.socket]:
+    """A socket in the gateway's place that takes connections and says nothing."""
+    Path(world.run).mkdir(mode=0o700, exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(socket_path(world.run))
+        sock.listen()
+        yield sock
+
+
+@posix
+@pytest.mark.requirement("doctor-findings")
+def test_a_gateway_that_hangs_is_a_problem(world: World) -> None:
+    with listening(world):
+        (finding,) = gateway.socket_answers(world)
+    assert (finding.state, finding.message) == ("problem", "The gateway does not answer")
+
+
+@posix
+def test_a_socket_that_was_left_behind_is_a_note(world: World) -> None:
+    assert gateway.socket_answers(world)[0].message == "The gateway does not run"
+    with listening(world):
+        pass
+    (finding,) = gateway.socket_answers(world)
+    assert (finding.state, finding.message) == ("note", "The gateway was killed and does not run")
+
+
+@posix
+def test_a_process_that_holds_the_lock_and_does_not_listen_is_named(world: World) -> None:
+    Path(world.run).mkdir(mode=0o700)
+    lock = Path(world.run, gateway.LOCK)
+    lock.write_text(str(os.getpid()), encoding="ascii")
+    assert gateway.socket_answers(world)[0].message == f"The gateway (process {os.getpid()}) is starting"
+    os.utime(lock, (LONG_AGO, LONG_AGO))  # this process began later: it is another one of that number
+    assert gateway.socket_answers(world)[0].message == "The gateway does not run"
+
+
+@posix
+def test_a_holder_that_has_had_its_time_is_a_problem(world: World) -> None:
+    Path(world.run).mkdir(mode=0o700)
+    lock = Path(world.run, gateway.LOCK)
+    lock.write_text("1", encoding="ascii")  # the first process is as old as the machine
+    past = time.time() - gateway.STARTING_S - 1
+    os.utime(lock, (past, past))
+    (finding,) = gateway.socket_answers(world)
+    assert (finding.state, finding.message) == ("problem", "The gateway (process 1) runs, but does not listen")
+
+
+def test_a_port_that_somebody_else_has_is_a_note(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        write_servers(world, f"settings: {{http: {{port: {port}}}}}\n")
+        assert told(gateway.http_port(world)) == [("port.http", "note")]
+    assert told(gateway.http_port(world)) == [("port.http", "ok")]
+    write_servers(world, "settings: {http: {enabled: false}}\n")
+    assert gateway.http_port(world)[0].message == "HTTP is switched off"
+
+
+@posix
+@pytest.mark.requirement("doctor-findings")
+def test_processes_that_a_dead_gateway_left_are_named(world: World) -> None:
+    run = Path(world.run)
+    run.mkdir(mode=0o700)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as gone:
+        assert gone.stdin is not None
+        gone.stdin.close()
+        gone.wait()
+    registry = run / f"backends-{gone.pid}.tsv"
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as left:
+        registry.write_text(f"{left.pid}\t123\tmark\n999999999\t1\tx\nrubbish\n", encoding="utf-8")
+        (finding,) = gateway.stale_processes(world)
+        assert finding.state == "problem"
+        assert finding.message == f"A gateway that is gone left 1 server process: {left.pid}"
+        os.utime(registry, (LONG_AGO, LONG_AGO))  # the process began later: it is another one of that number
+        assert told(gateway.stale_processes(world)) == [("processes.stale", "note")]
+        assert left.stdin is not None
+        left.stdin.close()
+    registry.unlink()
+    (run / f"backends-{os.getpid()}.tsv").touch()  # of a gateway that runs
+    assert told(gateway.stale_processes(world)) == [("processes.stale", "ok")]
+
+
+# -- the disk ---------------------------------------------------------------------------------------------------------
+
+
+def test_folders_that_can_be_written_are_tried_and_left_as_they_were(world: World, home: Path) -> None:
+    world.paths.cache_dir.mkdir()
+    assert told(disk.writable(world)) == [("disk.writable", "ok")]
+    assert list(world.paths.cache_dir.iterdir()) == []
+    assert told(disk.space(world)) == [("disk.space", "ok")]
+
+
+def test_a_file_in_a_folders_place_is_a_problem(world: World) -> None:
+    world.paths.log_dir.touch()
+    (finding,) = disk.writable(world)
+    assert (finding.state, finding.message) == ("problem", f"{world.paths.log_dir} is no folder")
+
+
+def test_the_size_of_the_logs_is_told(world: World) -> None:
+    assert disk.log_size(world)[0].message.endswith("take 0.0 MB")
+    (world.paths.log_dir / "servers").mkdir(parents=True)
+    (world.paths.log_dir / "servers" / "a.log").write_bytes(b"x" * 1_500_000)
+    assert disk.log_size(world)[0].message.endswith("take 1.5 MB")
+    with (world.paths.log_dir / "huge.log").open("wb") as file:
+        file.truncate(disk.LOGS_LARGE + 1)
+    assert told(disk.log_size(world)) == [("log.size", "note")]
+
+
+# -- the desktop ------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_bus_there_is_neither_keyring_nor_tray_and_that_is_no_problem(world: World) -> None:
+    here = replace(world, platform="linux")
+    found = [*desktop.session_bus(here), *desktop.keyring(here), *desktop.tray_host(here)]
+    assert told(found) == [("bus.session", "note"), ("keyring.available", "note"), ("tray.host", "note")]
+    assert all(finding.remedy for finding in found)
+    assert desktop.NO_KEYRING in found[1].message
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_other_systems_have_their_own(world: World, platform: str) -> None:
+    there = replace(world, platform=platform)
+    found = [*desktop.session_bus(there), *desktop.keyring(there), *desktop.tray_host(there)]
+    assert [finding.state for finding in found] == ["ok", "ok"]
+
+
+@posix
+def test_a_bus_that_nothing_can_ask_is_not_checked(world: World) -> None:
+    here = replace(world, platform="linux", environ={**world.environ, "DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"})
+    assert desktop.keyring(here)[0].message.startswith("Not checked")
+    assert desktop.tray_host(here)[0].message.startswith("Not checked")
+
+
+ASKED = """
+import os, sys
+from trayapp.config.paths import find_paths
+from trayapp.service.checks import desktop
+from trayapp.service.checks.finding import World
+world = World(dict(os.environ), find_paths(os.environ), "/nowhere", "linux")
+print(*(finding.state for look in (desktop.session_bus, desktop.keyring, desktop.tray_host) for finding in look(world)))
+print(desktop._name_has_owner(world.environ, "org.freedesktop.DBus"))
+"""
+ASKERS = [name for name in ("busctl", "gdbus") if shutil.which(name)] + ["dbus-send"]
+SERVICE = "[D-BUS Service]\nName=org.freedesktop.secrets\nExec=/bin/false\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="D-Bus")
+@pytest.mark.parametrize("asker", ASKERS)
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_real_bus_is_asked_with_any_of_three_programs(home: Path, asker: str, installed: bool) -> None:
+    session, tool = require("dbus-run-session"), require(asker)
+    (home / "bin").mkdir()
+    for name in (tool, shutil.which("dbus-daemon") or ""):
+        (home / "bin" / Path(name).name).symlink_to(name)
+    services = home / "data" / "dbus-1" / "services"
+    services.mkdir(parents=True)
+    if installed:
+        (services / "org.freedesktop.secrets.service").write_text(SERVICE, encoding="utf-8")
+    environ = {
+        "PATH": str(home / "bin"),
+        "HOME": str(home),
+        "MULTI_MCP_HOME": str(home),
+        "XDG_DATA_HOME": str(home / "data"),
+        "XDG_DATA_DIRS": str(home / "none"),
+        "XDG_RUNTIME_DIR": str(home),
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+    }
+    done = subprocess.run(
+        [session, "--", sys.executable, "-c", ASKED],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [f"ok {'ok' if installed else 'note'} note", "True"]

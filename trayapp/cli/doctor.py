@@ -1,0 +1,69 @@
+"""`multi-mcp doctor`: what is wrong here and what to do about it, with or without a gateway.
+
+Never here: a check itself (service/checks).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+import click
+
+from trayapp.cli.options import examples, json_option
+from trayapp.cli.output import is_terminal, print_json, say, waiting
+from trayapp.cli.text import count, one_line
+from trayapp.config.paths import find_paths
+from trayapp.model.errors import ExitCode
+from trayapp.model.redact import redacted
+from trayapp.service.checks import CHECKS
+from trayapp.service.checks.finding import Finding, World, run_checks
+from trayapp.wire.rundir import run_dir
+
+COLOURS = {"ok": "green", "note": "yellow", "problem": "red"}
+STATE_COLUMNS = max(map(len, COLOURS))
+
+
+@click.command("doctor", epilog=examples("multi-mcp doctor"))
+@json_option
+def doctor_verb(as_json: bool) -> int:
+    """Look for what is wrong, and say what to do about it.
+
+    It needs no gateway, and asks one that runs. The exit code is 1 when there is
+    a problem; a note is none.
+    """
+    world = World(dict(os.environ), find_paths(os.environ), run_dir(os.environ))
+    with waiting("Looking", quiet=as_json):
+        findings = [fit(finding) for finding in run_checks(CHECKS, world)]
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        say(*lines(findings, coloured=is_terminal(sys.stdout)))
+    return ExitCode.FAILED if any(finding.state == "problem" for finding in findings) else ExitCode.OK
+
+
+def fit(finding: Finding) -> Finding:
+    """As anybody may see it: foreign words in one line, without control sequences and secrets."""
+    return replace(finding, message=redacted(one_line(finding.message)), remedy=redacted(one_line(finding.remedy)))
+
+
+def lines(findings: Sequence[Finding], *, coloured: bool = False) -> list[str]:
+    """A line a finding, its remedy in one below it, the sum at the end."""
+    columns = max((len(finding.code) for finding in findings), default=0)
+    out: list[str] = []
+    for finding in findings:
+        state = finding.state.ljust(STATE_COLUMNS)
+        state = click.style(state, fg=COLOURS[finding.state]) if coloured else state
+        out.append(f"{state}  {finding.code.ljust(columns)}  {finding.message}")
+        if finding.remedy and finding.state != "ok":
+            out.append(f"{'':{STATE_COLUMNS + columns + 4}}{finding.remedy}")
+    return [*out, "", total(findings)]
+
+
+def total(findings: Sequence[Finding]) -> str:
+    """`1 problem, 2 notes`."""
+    states = [finding.state for finding in findings]
+    parts = [count(states.count(state), state) for state in ("problem", "note") if state in states]
+    return ", ".join(parts) or "All is well"

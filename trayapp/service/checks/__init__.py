@@ -1,0 +1,28 @@
+"""What `multi-mcp doctor` looks at: the table of checks, in the order in which they are told.
+
+Never here: how one of them is done, printing.
+"""
+
+from __future__ import annotations
+
+from trayapp.service.checks import desktop, disk, gateway, servers, system
+from trayapp.service.checks.finding import Check
+
+CHECKS = (
+    Check("version.python", system.python_version),
+    Check("config.parses", servers.config_parses),
+    Check("config.servers", servers.config_servers),
+    Check("server.launch", servers.launches),
+    Check("path.programs", servers.programs),
+    Check("home.short", gateway.home_short),
+    Check("socket.mode", gateway.socket_mode),
+    Check("socket.answers", gateway.socket_answers),
+    Check("port.http", gateway.http_port),
+    Check("processes.stale", gateway.stale_processes),
+    Check("disk.space", disk.space),
+    Check("disk.writable", disk.writable),
+    Check("log.size", disk.log_size),
+    Check("bus.session", desktop.session_bus),
+    Check("keyring.available", desktop.keyring),
+    Check("tray.host", desktop.tray_host),
+)

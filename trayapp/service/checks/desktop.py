@@ -1,0 +1,112 @@
+"""What the desktop offers: the session bus, a keyring, a host for the tray icon.
+
+Never here: using any of it. D-Bus is asked through the system's own programs; without one of them nothing is said.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from trayapp.service.checks.finding import Finding, World
+
+BUS_TIMEOUT_S = 0.8  # for one question; a check asks two at most
+SECRETS = "org.freedesktop.secrets"  # the Secret Service: gnome-keyring, KWallet, KeePassXC
+TRAY = "org.kde.StatusNotifierWatcher"
+_BUS, _PLACE = "org.freedesktop.DBus", "/org/freedesktop/DBus"
+NO_KEYRING = "Sign-ins are kept in memory only, and are gone when the gateway ends"
+OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
+
+
+def session_bus(world: World) -> list[Finding]:
+    """Whether this session has a bus: keyring and tray icon need it."""
+    if world.platform != "linux":
+        return []
+    if _has_bus(world.environ):
+        return [Finding("bus.session", "ok", "There is a session bus")]
+    remedy = "Log in to a desktop, or run it all in: dbus-run-session"
+    return [Finding("bus.session", "note", "There is no session bus: no tray icon, no keyring", remedy)]
+
+
+def keyring(world: World) -> list[Finding]:
+    """Whether there is a place for secrets; it is not opened, which might ask the user for a password."""
+    code = "keyring.available"
+    if world.platform in OWN_KEYRINGS:
+        return [Finding(code, "ok", OWN_KEYRINGS[world.platform])]
+    answer = _offers(world, SECRETS)
+    if answer is None:
+        return [Finding(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
+    if answer:
+        return [Finding(code, "ok", "There is a Secret Service")]
+    return [Finding(code, "note", f"There is no keyring. {NO_KEYRING}", "Install gnome-keyring, KWallet or KeePassXC")]
+
+
+def tray_host(world: World) -> list[Finding]:
+    """Whether something shows tray icons."""
+    code = "tray.host"
+    if world.platform != "linux":
+        return [Finding(code, "ok", "The system's own")]
+    answer = _name_has_owner(world.environ, TRAY) if _has_bus(world.environ) else False
+    if answer is None:
+        return [Finding(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
+    if answer:
+        return [Finding(code, "ok", "There is a host for tray icons")]
+    remedy = (
+        "On GNOME, install the extension AppIndicator; elsewhere add a tray to the panel. All verbs work without it"
+    )
+    return [Finding(code, "note", "Nothing here shows tray icons", remedy)]
+
+
+def _has_bus(environ: Mapping[str, str]) -> bool:
+    runtime = environ.get("XDG_RUNTIME_DIR")
+    return bool(environ.get("DBUS_SESSION_BUS_ADDRESS")) or bool(runtime and Path(runtime, "bus").exists())
+
+
+def _offers(world: World, name: str) -> bool | None:
+    """Whether a name is owned or would be, once asked for; None when nobody could tell."""
+    if not _has_bus(world.environ):
+        return False
+    owned = _name_has_owner(world.environ, name)
+    if owned is not False:
+        return owned
+    said = _ask_bus(world.environ, "ListActivatableNames")
+    return None if said is None else name in said
+
+
+def _name_has_owner(environ: Mapping[str, str], name: str) -> bool | None:
+    said = _ask_bus(environ, "NameHasOwner", name)
+    return None if said is None else "true" in said
+
+
+def _ask_bus(environ: Mapping[str, str], method: str, *names: str) -> str | None:
+    """What the bus answers, as the first program that there is prints it; None without one or without an answer."""
+    for program, argv in _askers(method, names):
+        found = shutil.which(program, path=environ.get("PATH"))
+        if found is None:
+            continue
+        try:
+            done = subprocess.run(
+                [found, *argv],
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=BUS_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.decode(errors="replace") if done.returncode == 0 else None
+    return None
+
+
+def _askers(method: str, names: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+    target = ["--dest", _BUS, "--object-path", _PLACE, "--method", f"{_BUS}.{method}"]
+    signature = ["s" * len(names)] if names else []
+    texts = [f"string:{name}" for name in names]
+    return [
+        ("busctl", ["--user", "call", _BUS, _PLACE, _BUS, method, *signature, *names]),
+        ("gdbus", ["call", "--session", *target, *names]),
+        ("dbus-send", ["--session", "--print-reply", f"--dest={_BUS}", _PLACE, f"{_BUS}.{method}", *texts]),
+    ]

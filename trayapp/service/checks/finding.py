@@ -1,0 +1,91 @@
+"""What a check finds, what it may look at, and running all of them: side by side, each bounded in time and in its box.
+
+Never here: what is checked.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trayapp.config.paths import Paths
+from trayapp.model.errors import MultiMcpError
+
+FindingState = Literal["ok", "note", "problem"]
+CHECK_LIMIT_S = 2.0  # for one check; all of them start at once
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line. `code` is stable; `remedy` says what to do about a note or a problem, "" where there is nothing to."""
+
+    code: str
+    state: FindingState
+    message: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All that a check may know of where it runs. `run` is the runtime folder."""
+
+    environ: Mapping[str, str]
+    paths: Paths
+    run: str
+    platform: str = sys.platform
+    python: tuple[int, int, int] = sys.version_info[:3]
+
+
+Look = Callable[[World], Sequence[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One look at the world; it may find several things. `code` names it when it fails itself."""
+
+    code: str
+    look: Look
+
+
+def run_checks(checks: Sequence[Check], world: World, limit_s: float = CHECK_LIMIT_S) -> list[Finding]:
+    """The findings of all checks, in their order. One that fails or takes longer than `limit_s` is a finding itself."""
+    end = time.monotonic() + limit_s
+    runs = [_Run(check, world) for check in checks]
+    return [finding for run in runs for finding in run.result(max(0.0, end - time.monotonic()), limit_s)]
+
+
+class _Run:
+    """One check in a thread of its own, which is left behind when it hangs: no mount or socket can be called back."""
+
+    def __init__(self, check: Check, world: World) -> None:
+        self._check = check
+        self._world = world
+        self._found: Sequence[Finding] | None = None
+        self._thread = threading.Thread(target=self._look, name=f"check {check.code}", daemon=True)
+        self._thread.start()
+
+    def result(self, wait_s: float, limit_s: float) -> Sequence[Finding]:
+        """What was found; that it took too long where it did."""
+        self._thread.join(wait_s)
+        if self._found is not None:
+            return self._found
+        what = f"The check did not end within {limit_s:g} s"
+        return [Finding(self._check.code, "problem", what, "Look for a disk, a network folder or a program that hangs")]
+
+    def _look(self) -> None:
+        """The boundary at which one check's failure stops."""
+        code = self._check.code
+        try:
+            self._found = self._check.look(self._world)
+        except MultiMcpError as error:
+            self._found = [Finding(code, "problem", error.title, error.hint)]
+        except OSError as error:
+            what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+            self._found = [Finding(code, "problem", what, "Check the owner and the rights of that place")]
+        except Exception as error:  # a check that we wrote wrongly must not hide what the others found
+            what = f"The check failed: {type(error).__name__}"
+            self._found = [Finding(code, "problem", what, "Please report this with the version of multi-mcp")]

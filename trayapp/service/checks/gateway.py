@@ -1,0 +1,201 @@
+"""The gateway and its places: runtime folder, socket, port, what it says of itself, what an earlier one left behind.
+
+Never here: starting or stopping anything.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from trayapp import __version__
+from trayapp.model.errors import NoGatewayError
+from trayapp.service.checks.finding import Finding, World
+from trayapp.service.checks.servers import read_config
+from trayapp.wire.control import SNAPSHOT, ControlClient
+from trayapp.wire.greeting import endpoint_file, read_endpoint
+from trayapp.wire.rundir import socket_folder, socket_path
+
+ANSWER_TIMEOUT_S = 1.5  # a gateway answers in milliseconds; less than the limit of a check
+PORT_TIMEOUT_S = 0.5
+STARTING_S = 10.0  # from the lock to the listener; usually it takes 0.3 s
+CLOCK_S = 1.0  # how exact the times of files and of processes are
+LOCK = "gateway.lock"
+REGISTRIES = "backends-*.tsv"  # one for each gateway, named after its process: its servers' processes (POSIX only)
+
+
+def home_short(world: World) -> list[Finding]:
+    """Whether the socket has its place in the runtime folder: the system limits the length of its path."""
+    code, folder = "home.short", socket_folder(world.run)
+    if world.platform == "win32" or folder == world.run:
+        return [Finding(code, "ok", f"The runtime folder is {world.run}")]
+    what = f"The path of {world.run} is too long for a socket, which lies in {folder} instead"
+    return [Finding(code, "note", what, "Set MULTI_MCP_HOME to a shorter path if that is not wanted")]
+
+
+def socket_mode(world: World) -> list[Finding]:
+    """Whether the runtime folder and what lies in it are this user's alone."""
+    code = "socket.mode"
+    if world.platform == "win32":
+        return [Finding(code, "ok", "Only this user reaches the gateway")]
+    folders = list(dict.fromkeys((Path(world.run), Path(socket_folder(world.run)))))
+    files = [Path(world.run, LOCK), endpoint_file(world.run), folders[-1] / "gateway.sock"]
+    found = [finding for path in (*folders, *files) if (finding := _not_private(path)) is not None]
+    return found or [Finding(code, "ok", "Only this user reaches the gateway")]
+
+
+def socket_answers(world: World) -> list[Finding]:
+    """Whether a gateway answers, which version it is, and what it says of its servers."""
+    code = "socket.answers"
+    try:
+        client = ControlClient(world.run, ANSWER_TIMEOUT_S)
+    except NoGatewayError:
+        return [_no_answer(world)]
+    except PermissionError as error:
+        return [
+            Finding(code, "problem", f"{error.filename} is not this user's alone", "Remove it, or ask its owner to")
+        ]
+    try:
+        with client:
+            snapshot = client.call(SNAPSHOT)
+    except NoGatewayError as error:
+        return [Finding(code, "problem", error.title, _end(_holder(world)))]
+    return [Finding(code, "ok", f"The gateway answers (process {snapshot['gateway']['pid']})"), *_said(snapshot)]
+
+
+def http_port(world: World) -> list[Finding]:
+    """Whether the port for HTTP clients is free or our gateway's; it takes another one if not."""
+    code, config = "port.http", read_config(world)
+    if config is None:
+        return []
+    port = config.settings.http.port
+    endpoint = read_endpoint(world.run)
+    if not config.settings.http.enabled:
+        return [Finding(code, "ok", "HTTP is switched off")]
+    if endpoint is not None and f":{port}/" in (endpoint.http_url or ""):
+        return [Finding(code, "ok", f"Port {port} is the gateway's")]
+    if not _is_taken(port):
+        return [Finding(code, "ok", f"Port {port} is free")]
+    what = f"Port {port} is taken by another program; the gateway uses the next free one"
+    return [Finding(code, "note", what, "Set settings.http.port in servers.yaml to another port")]
+
+
+def stale_processes(world: World) -> list[Finding]:
+    """Whether a gateway that is gone left registries or server processes behind."""
+    code = "processes.stale"
+    registries = [path for path in sorted(Path(world.run).glob(REGISTRIES)) if not _is_alive(_owner(path), path)]
+    left = [pid for path in registries for pid in _left(path)]
+    if left:
+        pids = " ".join(map(str, left))
+        what = f"A gateway that is gone left {len(left)} server process{'es' if len(left) > 1 else ''}: {pids}"
+        return [Finding(code, "problem", what, f"Start the gateway, which ends them, or: kill {pids}")]
+    if registries:
+        what = f"A gateway was killed; its registry is left ({registries[0].name})"
+        return [Finding(code, "note", what, "The next start of the gateway removes it")]
+    return [Finding(code, "ok", "Nothing is left of earlier gateways")]
+
+
+def _not_private(path: Path) -> Finding | None:
+    try:
+        facts = path.lstat()
+    except FileNotFoundError:
+        return None
+    if facts.st_uid != os.getuid():
+        return Finding("socket.mode", "problem", f"{path} belongs to another user", "Remove it, or set MULTI_MCP_HOME")
+    mode = stat.S_IMODE(facts.st_mode)
+    if mode & 0o077 == 0:
+        return None
+    wanted = "700" if stat.S_ISDIR(facts.st_mode) else "600"
+    what = f"Other users may reach {path} (mode {mode:03o})"
+    return Finding("socket.mode", "problem", what, f"Close it with: chmod {wanted} {path}")
+
+
+def _no_answer(world: World) -> Finding:
+    """Nothing listens: because no gateway runs, or although one does."""
+    code, holder = "socket.answers", _holder(world)
+    if holder and time.time() - Path(world.run, LOCK).stat().st_mtime < STARTING_S:
+        return Finding(code, "note", f"The gateway (process {holder}) is starting", "Look again in a few seconds")
+    if holder:
+        return Finding(code, "problem", f"The gateway (process {holder}) runs, but does not listen", _end(holder))
+    is_left = world.platform != "win32" and Path(socket_path(world.run)).exists()
+    what = "The gateway was killed and does not run" if is_left else "The gateway does not run"
+    return Finding(code, "note", what, "Nothing to do: AI tools start it. Or: multi-mcp start --detach")
+
+
+def _holder(world: World) -> int:
+    """The process that holds the gateway's lock, by what it wrote there; 0 when that one is gone."""
+    lock = Path(world.run, LOCK)
+    try:
+        text = lock.read_bytes()[:20].strip()
+    except OSError:  # on Windows the part that is locked
+        return 0
+    pid = int(text) if text.isdigit() else 0
+    return pid if _is_alive(pid, lock) else 0
+
+
+def _end(pid: int) -> str:
+    if not pid:
+        return "End that process, then: multi-mcp start --detach"
+    how = f"taskkill /F /PID {pid}" if os.name == "nt" else f"kill -9 {pid}"
+    return f"End it with: {how}"
+
+
+def _said(snapshot: dict[str, Any]) -> list[Finding]:
+    """What a running gateway's own words come to."""
+    version = snapshot["gateway"]["version"]
+    if version == __version__:
+        found = [Finding("version.gateway", "ok", f"The gateway is version {version}, as this program")]
+    else:
+        what = f"The gateway that runs is version {version}, this program is {__version__}"
+        found = [Finding("version.gateway", "problem", what, "Start it anew: multi-mcp stop, multi-mcp start --detach")]
+    states = [
+        _of_server(server) for server in snapshot["servers"] if server["error"] or server["state"] == "needs_auth"
+    ]
+    return found + (states or [Finding("gateway.servers", "ok", "No server has failed")])
+
+
+def _of_server(server: dict[str, Any]) -> Finding:
+    name, error = server["name"], server["error"]
+    if server["state"] == "needs_auth":
+        return Finding("gateway.servers", "note", f"{name} wants a sign-in", f"Sign in with: multi-mcp auth {name}")
+    what = error["title"] if name in error["title"] else f"{name}: {error['title']}"
+    return Finding("gateway.servers", "problem", what, error["hint"] or f"See: multi-mcp logs {name}")
+
+
+def _is_taken(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), PORT_TIMEOUT_S).close()
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _owner(registry: Path) -> int:
+    number = registry.stem.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _left(registry: Path) -> list[int]:
+    """The processes of a registry's first column that still run. Their descendants the gateway's next start finds."""
+    try:
+        rows = registry.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    pids = [int(first) for row in rows if (first := row.split("\t")[0]).isdecimal()]
+    return [pid for pid in pids if _is_alive(pid, registry)]
+
+
+def _is_alive(pid: int, noted_in: Path) -> bool:
+    """Whether the process that a file names still runs; one that began after the file was written is another one."""
+    try:
+        process = psutil.Process(pid)
+        is_older = process.create_time() <= noted_in.stat().st_mtime + CLOCK_S
+        return pid > 0 and is_older and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, OSError, ValueError, OverflowError):
+        return False

@@ -1,0 +1,180 @@
+"""servers.yaml and what its servers need to start: variables, folders, programs.
+
+Never here: starting a server, values of variables.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+
+from trayapp.config.interpolate import resolve
+from trayapp.config.parse import parse
+from trayapp.config.problems import Unparsable
+from trayapp.config.store import Store
+from trayapp.model.errors import ConfigError, MissingVariableError
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig
+from trayapp.model.status import Problem
+from trayapp.service.checks.finding import Finding, World
+
+NODE_OLDEST = 18  # the oldest that the SDK of most npx servers runs on
+VERSION_TIMEOUT_S = 1.0
+_NODE = "Install Node.js (https://nodejs.org), or correct the PATH"
+_UV = "Install uv (https://docs.astral.sh/uv), or correct the PATH"
+NEEDS = {  # a server's command -> the programs that it takes
+    "npx": {"node": _NODE, "npx": _NODE},
+    "node": {"node": _NODE},
+    "npm": {"node": _NODE, "npm": _NODE},
+    "uvx": {"uvx": _UV},
+    "uv": {"uv": _UV},
+    "docker": {"docker": "Install Docker, or correct the PATH"},
+    "bunx": {"bunx": "Install Bun, or correct the PATH"},
+    "deno": {"deno": "Install Deno, or correct the PATH"},
+}
+
+
+def config_parses(world: World) -> list[Finding]:
+    """Whether servers.yaml can be read, and where it cannot."""
+    code, path = "config.parses", world.paths.config_file
+    loaded = Store(path).read()
+    if not loaded.exists:
+        return [Finding(code, "note", f"There is no {path} yet", "Write it with: multi-mcp edit")]
+    try:
+        config = parse(loaded.text, str(path))
+    except Unparsable as error:
+        return [Finding(code, "problem", error.title, error.hint or "Correct it with: multi-mcp edit")]
+    count = len(config.servers)
+    return [Finding(code, "ok", f"{path}: {count} server{'' if count == 1 else 's'}")]
+
+
+def config_servers(world: World) -> list[Finding]:
+    """The wrong entries and settings of a file that can be read, each with its line."""
+    config = read_config(world)
+    if config is None:
+        return []
+    found = [_of_problem(problem) for problem in config.problems]
+    return found or [Finding("config.servers", "ok", "All entries are sound")]
+
+
+def launches(world: World) -> list[Finding]:
+    """Whether each enabled server has its variables, its folder and its program."""
+    config = read_config(world)
+    servers = _enabled(config) if config else []
+    found = [finding for server in servers for finding in _launch(server, world)]
+    if servers and not found:
+        found = [Finding("server.launch", "ok", "Variables, folders and programs of all servers are there")]
+    return found
+
+
+def programs(world: World) -> list[Finding]:
+    """The programs that servers are run with, and only those that a server needs."""
+    config = read_config(world)
+    commands = {PurePath(server.command).stem for server in _enabled(config) if server.command} if config else set()
+    wanted = {program: remedy for command in sorted(commands) for program, remedy in NEEDS.get(command, {}).items()}
+    return [_program(program, remedy, world) for program, remedy in wanted.items()]
+
+
+def read_config(world: World) -> Config | None:
+    """The configuration; None where `config.parses` has said why not. Raises StorageError."""
+    path = world.paths.config_file
+    try:
+        return parse(Store(path).read().text, str(path))
+    except Unparsable:
+        return None
+
+
+def _enabled(config: Config) -> list[ServerConfig]:
+    return [server for server in config.servers.values() if not server.disabled]
+
+
+def _of_problem(problem: Problem) -> Finding:
+    place = f"line {problem.line}: " if problem.line else ""
+    server = f"{problem.server}: " if problem.server and problem.server not in problem.message else ""
+    remedy = problem.hint or "Correct it with: multi-mcp edit"
+    return Finding(
+        "config.servers", "problem" if problem.fatal else "note", f"{place}{server}{problem.message}", remedy
+    )
+
+
+def _launch(server: ServerConfig, world: World) -> Iterable[Finding]:
+    """What stands in the way of that server's start; nothing when nothing does."""
+    kept: list[str] = []
+
+    def keyring(name: str) -> str:
+        kept.append(name)  # only the gateway opens the keyring
+        return "kept"
+
+    home = world.environ.get("HOME") or str(Path.home())
+    try:
+        ready = resolve(server, world.environ, keyring, home)
+    except MissingVariableError as error:
+        yield Finding("server.variables", "problem", f"{server.name}: {error.title}", error.hint)
+        return
+    except ConfigError as error:
+        yield Finding("server.variables", "problem", error.title, error.hint)
+        return
+    for name in kept:
+        yield Finding("server.variables", "note", f"{server.name}: {name} in the keyring was not looked at")
+    if ready.command is not None:
+        yield from _program_of(server, ready, world)
+
+
+def _program_of(server: ServerConfig, ready: ServerConfig, world: World) -> Iterable[Finding]:
+    """`ready` is the server with its variables' values, `server` the one that may be shown."""
+    assert ready.command is not None
+    if ready.cwd is not None and not Path(ready.cwd).is_dir():
+        where = "Make it, or correct cwd in servers.yaml"
+        yield Finding("server.cwd", "problem", f"{server.name}: there is no folder {server.cwd}", where)
+        return
+    path = ready.env.get("PATH", world.environ.get("PATH"))
+    if not _is_there(ready.command, ready.cwd, path):
+        where = "Install it, or write its full path in servers.yaml"
+        on_path = "" if _is_path(ready.command) else " on the PATH"
+        yield Finding(
+            "server.command", "problem", f"{server.name}: there is no program {server.command}{on_path}", where
+        )
+
+
+def _is_path(command: str) -> bool:
+    return os.sep in command or bool(os.altsep and os.altsep in command)
+
+
+def _is_there(command: str, cwd: str | None, path: str | None) -> bool:
+    if _is_path(command):
+        file = Path(cwd or ".", command)
+        return file.is_file() and os.access(file, os.X_OK)
+    return shutil.which(command, path=path) is not None
+
+
+def _program(program: str, remedy: str, world: World) -> Finding:
+    code = f"path.{program}"
+    found = shutil.which(program, path=world.environ.get("PATH"))
+    if found is None:
+        return Finding(code, "problem", f"{program} is not on the PATH, and a server needs it", remedy)
+    version = _version(found, world) if program == "node" else ""
+    major = re.match(r"v?(\d+)\.", version)
+    if major and int(major[1]) < NODE_OLDEST:
+        what = f"{found} is {version}; many servers need {NODE_OLDEST} or newer"
+        return Finding(code, "note", what, "Install a newer Node.js")
+    return Finding(code, "ok", f"{found} {version}".rstrip())
+
+
+def _version(program: str, world: World) -> str:
+    """What `PROGRAM --version` says in one word; "" when it says nothing in time."""
+    try:
+        done = subprocess.run(
+            [program, "--version"],
+            env=dict(world.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=VERSION_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode(errors="replace").strip()[:20]
