@@ -15,7 +15,6 @@ from trayapp.config.options import read_settings
 from trayapp.config.problems import Report, Unparsable, Wrong, nearest, problem_at, shown
 from trayapp.config.spelling import is_extension, is_servers_key, snake
 from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Settings
 
 __all__ = ["Unparsable", "parse", "top_level"]
@@ -31,16 +30,34 @@ def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool =
     and wrong settings.
     """
     report = Report(file)
-    settings, servers = Settings(), dict[str, ServerConfig]()
-    for pair in top_level(compose(text, file), file):
-        if is_servers_key(pair.name):
-            _read_servers(pair, servers, report, Surroundings(exists, windows))
-        elif snake(pair.name) == "settings":
+    settings, top = Settings(), read_top(text, file)
+    entries = server_pairs(top, file).values()
+    servers = [read_entry(entry, report, Surroundings(exists, windows)) for entry in entries]
+    for pair in top:
+        if snake(pair.name) == "settings":
             settings = read_settings(pair.value, report)
-        elif not is_extension(pair.name):
+        elif not is_servers_key(pair.name) and not is_extension(pair.name):
             near = nearest(pair.name, ("settings", "servers"))
             report.add(pair.key, f"Unknown key {shown(pair.name)}", f"Did you mean {near}?" if near else "")
-    return Config(settings, servers, report.sorted())
+    return Config(settings, {server.name: server for server in servers if server}, report.sorted(), text)
+
+
+def read_top(text: str, file: str) -> list[Pair]:
+    """The pairs of the file itself. Raises Unparsable."""
+    return top_level(compose(text, file), file)
+
+
+def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:
+    """The entry of every server by its name, not read yet. Raises Unparsable when a name stands twice."""
+    found: dict[str, Pair] = {}
+    for pair in top:
+        if not is_servers_key(pair.name) or is_null(pair.value):
+            continue
+        for entry in _pairs(pair.value, pair.name, file):
+            if entry.name in found:
+                raise Unparsable(problem_at(file, entry.key, f"{shown(entry.name)} is written twice"))
+            found[entry.name] = entry
+    return found
 
 
 def top_level(root: Node | None, file: str) -> list[Pair]:
@@ -48,16 +65,6 @@ def top_level(root: Node | None, file: str) -> list[Pair]:
     if root is None or is_null(root):
         return []
     return _pairs(root, "The file", file)
-
-
-def _read_servers(pair: Pair, servers: dict[str, ServerConfig], report: Report, around: Surroundings) -> None:
-    """Add the servers of one pair to those that the file named before."""
-    for entry in [] if is_null(pair.value) else _pairs(pair.value, pair.name, report.file):
-        if entry.name in servers:
-            raise Unparsable(problem_at(report.file, entry.key, f"{shown(entry.name)} is written twice"))
-        server = read_entry(entry, report, around)
-        if server is not None:
-            servers[server.name] = server
 
 
 def _pairs(node: Node, what: str, file: str) -> list[Pair]:

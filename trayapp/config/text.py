@@ -69,8 +69,7 @@ def read_jsonc(text: str, file: str = "JSON") -> Any:
     """
     if len(text) > MAX_BYTES:
         raise too_large(file)
-    plain = _COMMENT.sub(_blank, text.removeprefix(BOM))
-    plain = _TRAILING_COMMA.sub(_blank, plain)
+    plain = without_comments(text.removeprefix(BOM))
     if not plain.strip():
         return None
     try:
@@ -79,6 +78,11 @@ def read_jsonc(text: str, file: str = "JSON") -> Any:
         raise Unparsable(Problem(file, error.lineno, f"Not JSON: {error.msg}", "", error.colno)) from None
     except (RecursionError, ValueError):
         raise Unparsable(Problem(file, 0, "Nested too deeply, or a number too long")) from None
+
+
+def without_comments(text: str) -> str:
+    """A JSON text with blanks in the place of comments and trailing commas; every line and column stays."""
+    return _TRAILING_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -19,6 +19,7 @@ class Config:
     settings: Settings = Settings()
     servers: dict[str, ServerConfig] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+    text: str = field(default="", repr=False, compare=False)  # as written, for a project's file to be laid over it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,116 @@
+"""`multi-mcp trust`: look, be asked, approve; take back. Real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import PROGRAM, RUN_TIMEOUT_S, FakeGateway, environment, run_cli
+from trayapp.wire.control import RELOAD
+
+TEXT = '{"mcpServers": {"db": {"command": "python3 db.py", "env": {"TOKEN": "hush"}}, "x": {"title": "t"}}}'
+
+
+@pytest.fixture
+def project(home: Path, tmp_path: Path) -> Path:
+    (home / "servers.yaml").write_text("servers: {x: {command: mine}}\n", encoding="utf-8")
+    (tmp_path / ".mcp.json").write_text(TEXT, encoding="utf-8")
+    return tmp_path.resolve()
+
+
+def shown(home: Path, project: Path) -> dict[str, object]:
+    ran = run_cli(home, "trust", str(project), "--json")
+    assert ran.returncode == 0, ran.stderr
+    answer: dict[str, object] = json.loads(ran.stdout)
+    return answer
+
+
+@pytest.mark.requirement("trust-verb")
+def test_without_an_answer_it_shows_the_servers_and_approves_nothing(home: Path, project: Path) -> None:
+    ran = run_cli(home, "trust", str(project))
+    assert ran.returncode == 2
+    assert "db: python3 db.py" in ran.stdout
+    assert "x: mine" in ran.stdout
+    assert "TOKEN" in ran.stdout
+    assert "hush" not in ran.stdout
+    assert "--yes" in ran.stderr
+    assert not (home / "trusted.json").exists()
+
+
+@pytest.mark.requirement("trust-verb")
+def test_yes_approves_until_the_file_changes(home: Path, project: Path) -> None:
+    assert shown(home, project)["trusted"] is False
+    assert run_cli(home, "trust", str(project), "--yes").returncode == 0
+    assert shown(home, project)["trusted"] is True
+    (project / ".mcp.json").write_text(TEXT + " ", encoding="utf-8")
+    assert shown(home, project)["trusted"] is False
+
+
+def test_json_says_what_would_be_started(home: Path, project: Path) -> None:
+    assert shown(home, project) == {
+        "file": str(project / ".mcp.json"),
+        "trusted": False,
+        "servers": [
+            {"name": "db", "command": ["python3", "db.py"], "url": None, "env": ["TOKEN"], "headers": [], "own": True},
+            {"name": "x", "command": ["mine"], "url": None, "env": [], "headers": [], "own": False},
+        ],
+        "problems": [],
+    }
+
+
+@pytest.mark.requirement("trust-verb")
+def test_an_approval_is_taken_back_even_when_the_file_is_gone(home: Path, project: Path) -> None:
+    run_cli(home, "trust", str(project), "--yes")
+    (project / ".mcp.json").unlink()
+    ran = run_cli(home, "trust", str(project), "--revoke", "--json")
+    assert json.loads(ran.stdout) == {"revoked": [str(project / ".mcp.json")]}
+    assert "Nothing" in run_cli(home, "trust", str(project), "--revoke").stdout
+
+
+def test_a_folder_without_a_file_says_so(home: Path) -> None:
+    ran = run_cli(home, "trust", str(home), "--yes")
+    assert ran.returncode == 1
+    assert ".mcp.json" in ran.stderr
+
+
+def test_a_running_gateway_is_told(home: Path, project: Path) -> None:
+    with FakeGateway(home, {RELOAD: {"problems": []}}) as gateway:
+        run_cli(home, "trust", str(project), "--yes")
+        run_cli(home, "trust", str(project), "--revoke")
+        assert [method for method, _ in gateway.requests] == [RELOAD, RELOAD]
+
+
+def test_what_the_file_says_cannot_write_on_the_terminal(home: Path, project: Path) -> None:
+    text = 'servers: {"a\\u001b[2Jb": {command: x}, c: {command: "evil \\u001b]0;t\\u0007"}}'
+    (project / ".multi-mcp.yaml").write_text(text, encoding="utf-8")
+    ran = run_cli(home, "trust", str(project))
+    assert "\x1b" not in ran.stdout + ran.stderr
+    assert "c: evil" in ran.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo terminal")
+@pytest.mark.requirement("trust-verb")
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
+def test_on_a_terminal_it_asks_and_no_is_the_answer_of_a_blank_line(
+    home: Path, project: Path, answer: str, code: int
+) -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "r+b", buffering=0) as terminal:
+        terminal.write(answer.encode())
+        process = subprocess.Popen(
+            [*PROGRAM, "trust", str(project)],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=environment(home),
+            cwd=home,
+        )
+        os.close(theirs)
+        assert process.wait(RUN_TIMEOUT_S) == code
+    assert shown(home, project)["trusted"] is (code == 0)

@@ -1,0 +1,139 @@
+"""`multi-mcp trust`: the user looks at what a project's file starts, and approves that very content.
+
+Never here: how approvals are kept (config/trust), what is done with them.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trayapp.cli.options import examples, json_option
+from trayapp.cli.output import is_terminal, print_json, say
+from trayapp.cli.servers_file import own_store
+from trayapp.cli.switch import tell_gateway
+from trayapp.cli.text import one_line
+from trayapp.config.overlay import Overlay, preview
+from trayapp.config.parse import parse
+from trayapp.config.paths import find_paths
+from trayapp.config.problems import Unparsable
+from trayapp.config.project import PROJECT_FILES, ProjectFile, project_file_in, read_project
+from trayapp.config.trust import TRUST_NAME, TrustStore
+from trayapp.model.errors import MultiMcpError, UsageError
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig
+from trayapp.model.status import problem_json
+
+
+@click.command("trust", epilog=examples("multi-mcp trust .", "multi-mcp trust ~/src/shop --yes"))
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Approve without asking.")
+@click.option("--revoke", is_flag=True, help="Take an approval back.")
+@json_option
+def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
+    """Approve the servers of a project.
+
+    DIR is the folder that holds a .multi-mcp.yaml or .mcp.json. It says which programs sessions in that folder start;
+    it is ignored until you approve it here, and again after every change. With --json and without --yes: only show.
+    """
+    store = TrustStore(find_paths(os.environ).config_file.with_name(TRUST_NAME))
+    place = folder.expanduser().resolve()
+    if revoke:
+        return _revoke(store, place, as_json)
+    file = _file_in(place)
+    laid = preview(_user_config(), file)
+    if not as_json:
+        say(*_lines(file, laid))
+    if yes or (not as_json and _agreed()):
+        if store.approve(file):
+            tell_gateway()
+        if not as_json:
+            say(f"Trusted: {one_line(str(file.path))}")
+    trusted = store.check(file) is not None
+    if as_json:
+        print_json(_as_json(file, laid, trusted))
+    return 0 if trusted or as_json else 1
+
+
+def _file_in(folder: Path) -> ProjectFile:
+    path = project_file_in(folder)
+    file = read_project(path) if path else None
+    if file is None:
+        raise MultiMcpError(f"{folder} has no {' and no '.join(PROJECT_FILES)}", "Name the folder that holds the file")
+    return file
+
+
+def _user_config() -> Config:
+    """What the project's file lies over; nothing when servers.yaml cannot be used."""
+    store = own_store()
+    try:
+        return parse(store.read().text, str(store.path))
+    except Unparsable:
+        return Config()
+
+
+def _agreed() -> bool:
+    """Ask. Raises UsageError where nobody can answer."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        raise UsageError("Nobody is here to be asked", "Look at the servers above; then add --yes to approve them")
+    return click.confirm("Trust this file to start these programs?", default=False)
+
+
+def _revoke(store: TrustStore, folder: Path, as_json: bool) -> int:
+    revoked = [str(path) for path in store.paths() if path.parent == folder and store.revoke(path)]
+    if revoked:
+        tell_gateway()
+    if as_json:
+        print_json({"revoked": revoked})
+    else:
+        say(*(f"No longer trusted: {one_line(path)}" for path in revoked) if revoked else ("Nothing to revoke",))
+    return 0
+
+
+def _lines(file: ProjectFile, laid: Overlay) -> Iterator[str]:
+    """The file, each server with what it starts, what is wrong in it."""
+    yield one_line(str(file.path))
+    for name in laid.named:
+        server = laid.config.servers[name]
+        yield f"  {one_line(name)}: {one_line(_starts(server))}"
+        for remark in _remarks(server, laid):
+            yield f"    {one_line(remark)}"
+    for problem in laid.config.problems:
+        yield f"  line {problem.line}: {one_line(problem.message)}"
+    if not laid.named:
+        yield "  No servers"
+
+
+def _starts(server: ServerConfig) -> str:
+    return server.url or shlex.join([server.command or "", *server.args])
+
+
+def _remarks(server: ServerConfig, laid: Overlay) -> Iterator[str]:
+    if server.name not in laid.own:
+        yield "your own server, started as in servers.yaml"
+    if server.env:
+        yield f"with {', '.join(server.env)} in its environment"
+    if server.headers:
+        yield f"with the headers {', '.join(server.headers)}"
+    if server.disabled:
+        yield "disabled"
+
+
+def _as_json(file: ProjectFile, laid: Overlay, trusted: bool) -> dict[str, Any]:
+    """`{"file", "trusted", "servers": [{"name", "command", "url", "env", "headers", "own"}], "problems"}`."""
+    servers = [_server_json(laid.config.servers[name], name in laid.own) for name in laid.named]
+    problems = [problem_json(problem) for problem in laid.config.problems]
+    return {"file": str(file.path), "trusted": trusted, "servers": servers, "problems": problems}
+
+
+def _server_json(server: ServerConfig, own: bool) -> dict[str, Any]:
+    """Names of variables and headers only: a value may be a secret."""
+    command = [server.command, *server.args] if server.command is not None else None
+    names = {"env": list(server.env), "headers": list(server.headers)}
+    return {"name": server.name, "command": command, "url": server.url, **names, "own": own}
