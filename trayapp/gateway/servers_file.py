@@ -77,10 +77,10 @@ class ServersFile:
         """Read the file after each save, for as long as the gateway runs."""
         watch = await anyio.to_thread.run_sync(watch_folders_of, self._path)
         try:
-            while True:
-                await self._may_have_changed(watch)
+            while True:  # look first: the file may have been saved before there was a watch
                 if self._look_again or self._store.signature() != self._seen:
                     await self.reload()
+                await self._may_have_changed(watch)
         finally:
             if watch is not None:
                 watch.close()
