@@ -18,7 +18,7 @@ from tests.fixtures.behaviour import MODERN
 from tests.fixtures.clock import FakeClock
 from trayapp.backends.connection import Connection, World
 from trayapp.backends.transports import open_transport
-from trayapp.model.errors import ConnectFailedError, ServerError, SignInWantedError
+from trayapp.model.errors import ConnectFailedError, ServerBackoffError, ServerError, SignInWantedError
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Settings
@@ -33,6 +33,7 @@ class Case:
 
     connection: Connection
     ear: Ear
+    clock: FakeClock
 
     async def call(self, tool: str = "echo", **arguments: Any) -> dict[str, Any]:
         with anyio.fail_after(20):
@@ -43,9 +44,9 @@ class Case:
 async def connecting(url: str, hint: str = "", **more: Any) -> AsyncIterator[Case]:
     """A Connection to that address."""
     async with anyio.create_task_group() as tasks:
-        ear = Ear()
+        ear, clock = Ear(), FakeClock()
         world = World(
-            clock=FakeClock(),
+            clock=clock,
             settings=Settings,
             environ={"TOKEN": "t0ken"},
             keyring=lambda name: None,
@@ -55,7 +56,7 @@ async def connecting(url: str, hint: str = "", **more: Any) -> AsyncIterator[Cas
             hint=lambda name: hint,
             wants_offer=lambda name: False,
         )
-        case = Case(Connection(ServerConfig("web", url=url, **more), world, tasks), ear)
+        case = Case(Connection(ServerConfig("web", url=url, **more), world, tasks), ear, clock)
         try:
             yield case
         finally:
@@ -187,6 +188,23 @@ async def test_what_a_busy_server_asks_for_is_noted() -> None:
         assert (caught.value.http_status, caught.value.retry_after_s) == (503, 7.0)
 
 
+@pytest.mark.requirement("life-retry-after")
+async def test_a_busy_server_is_left_alone_for_as_long_as_it_asked() -> None:
+    server = HttpServer()
+    server.refuse = lambda seen: Response(status_code=429, headers={"Retry-After": "300"})  # type: ignore[method-assign]
+    async with server.running(), connecting(server.url()) as case:
+        with pytest.raises(ConnectFailedError):
+            await case.call()
+        asked = len(server.seen)
+        await case.clock.pass_(Settings().failure_backoff + 1)
+        with pytest.raises(ServerBackoffError):
+            await case.call()
+        assert len(server.seen) == asked
+        server.refuse = lambda seen: None  # type: ignore[method-assign]
+        await case.clock.pass_(300)
+        assert await case.call()
+
+
 # -- headers ---------------------------------------------------------------------------------------------------------
 
 
@@ -228,15 +246,55 @@ async def test_the_agreed_revision_and_the_session_are_named_in_every_later_requ
 # -- sessions --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_lost_session_ends_the_connection_and_the_next_call_makes_a_new_one() -> None:
+@pytest.mark.requirement("life-session-lost")
+async def test_a_call_that_meets_a_lost_session_is_executed_once_on_a_new_one() -> None:
     server = HttpServer()
     async with server.running(), connecting(server.url()) as case:
         await case.call()
         server.forget_sessions()
-        with pytest.raises(RpcError):
-            await case.call()
         assert await case.call()
         assert server.methods().count("initialize") == 2
+        assert executed(server) == 2
+
+
+@pytest.mark.requirement("life-session-lost")
+async def test_two_calls_that_meet_a_lost_session_share_one_new_one() -> None:
+    """transport-18."""
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.call()
+        server.forget_sessions()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(case.call)
+            tasks.start_soon(case.call)
+        assert server.methods().count("initialize") == 2
+        assert executed(server) == 3
+
+
+@pytest.mark.requirement("life-session-lost")
+async def test_there_is_no_third_try() -> None:
+    """transport-17."""
+    server = HttpServer()
+    server.refuse = refusing(404, lambda seen: seen.method == "tools/call")  # type: ignore[method-assign]
+    async with server.running(), connecting(server.url()) as case:
+        with pytest.raises(RpcError, match="ended our session"):
+            await case.call()
+        assert [seen.method for seen in server.seen].count("tools/call") == 2
+
+
+async def test_a_404_without_a_session_is_an_answer_and_nothing_is_sent_again() -> None:
+    """transport-12."""
+    server = HttpServer(versions=(), modern=True)
+    server.refuse = refusing(404, lambda seen: seen.method == "tools/call")  # type: ignore[method-assign]
+    async with server.running(), connecting(server.url()) as case:
+        with pytest.raises(RpcError):
+            await case.call()
+        assert [seen.method for seen in server.seen].count("tools/call") == 1
+
+
+def executed(server: HttpServer) -> int:
+    """How many tool calls reached the MCP server behind the address."""
+    return server.methods().count("tools/call")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from tests.fixtures.clock import settle
 from tests.gateway.world import Client, House, echo_of, house, offer, serve, server
+from trayapp.backends.transports import NOT_EXECUTED
 from trayapp.model.lifecycle import State
 from trayapp.model.settings import Settings
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, RpcError
@@ -518,3 +519,31 @@ async def test_a_request_of_a_server_that_nobody_can_answer_is_refused_and_the_c
         client = await made.ready()
         assert (await client.call("a_ask", 1, method="sampling/createMessage"))["error"]["code"] == -32601
         assert (await client.call("a_ask", 2, method="ping"))["result"]["content"][0]["text"] == "{}"
+
+
+# -- a session that the server has forgotten -------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("life-session-lost")
+@pytest.mark.parametrize(("refusals", "executed"), [(1, True), (2, False)])
+async def test_a_call_that_was_not_executed_is_sent_once_more_and_no_third_time(
+    tmp_path: Path, refusals: int, executed: bool
+) -> None:
+    """transport-17."""
+    asked: list[str] = []
+
+    async def answer(params: dict[str, Any]) -> dict[str, Any]:
+        asked.append(params["name"])
+        if len(asked) <= refusals:
+            raise RpcError(CONNECTION_CLOSED, "The server has ended our session", NOT_EXECUTED)
+        return {"content": []}
+
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        made.net["a"].replies["tools/call"] = answer
+        client = await made.ready()
+        reply = await client.call("a_echo")
+        assert ("result" in reply) is executed
+        assert asked == ["echo", "echo"]
+        connection = made.gateway.pool.find("a")
+        assert connection.in_flight == 0

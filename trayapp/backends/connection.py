@@ -21,7 +21,7 @@ from trayapp.backends.handshake import HANDSHAKE_VERSIONS, Peer, shake_hands
 from trayapp.backends.launch import Keyring, Launch, StdioLaunch, prepared
 from trayapp.backends.listing import fetch_offer
 from trayapp.backends.route import is_remote
-from trayapp.backends.transports import SSE_AFTER, Open, Transport, ways
+from trayapp.backends.transports import NOT_EXECUTED, SSE_AFTER, Open, Transport, ways
 from trayapp.model.errors import (
     ConnectFailedError,
     ConnectionLostError,
@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each; one fetch answers them all
+LONGEST_WAIT_S = 3600.0  # however long a server asks us to wait
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; this long means that it hangs
 PROBE_JITTER_S = 0.5  # many connections that are asked for the same reason are not asked in the same moment
 _UNAUTHORIZED = 401
@@ -117,6 +118,7 @@ class Connection:
         self.in_flight = 0
         self.calls = 0
         self.last_used: float | None = None  # by the clock
+        self.wait_asked_s = 0.0  # what the server asked for with its last refusal (Retry-After)
         self.failed_at: float | None = None  # by the clock; set while the failure holds calls back
         self._world = world
         self._tasks = tasks
@@ -164,6 +166,14 @@ class Connection:
 
     async def request(self, method: str, params: Params) -> dict[str, Any]:
         """Connect if needed, ask, and await the result. Raises ServerError or RpcError."""
+        try:
+            return await self._request(method, params)
+        except RpcError as error:
+            if error.data != NOT_EXECUTED:
+                raise
+        return await self._request(method, params)  # once more, on a new session; what fails then has failed
+
+    async def _request(self, method: str, params: Params) -> dict[str, Any]:
         live = await self.ensure()
         self.begin()
         try:
@@ -208,7 +218,7 @@ class Connection:
         if self.failed_at is None:
             return
         ago = self._world.clock.now() - self.failed_at
-        if backoff_left_s(ago, self._world.settings()) > 0:
+        if max(backoff_left_s(ago, self._world.settings()), self.wait_asked_s - ago) > 0:
             raise ServerBackoffError(self.name, ago, self.error.title if self.error else "unknown")
 
     async def fetch(self, *, explicit: bool = False) -> Offer:
@@ -357,6 +367,8 @@ class Connection:
         else:
             log.log(logging.WARNING if self.failed_at is None else logging.INFO, "%s", error)  # one warning an outage
             self.failed_at = self._world.clock.now()
+            asked = error.retry_after_s if isinstance(error, ConnectFailedError) else None
+            self.wait_asked_s = min(asked or 0.0, LONGEST_WAIT_S)
             self._apply(Event.FAIL)
 
     async def _until_closed(self, work: Callable[[_Attempt], Any], attempt: _Attempt) -> None:

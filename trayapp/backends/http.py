@@ -31,7 +31,7 @@ from mcp.shared.transport_context import TransportContext
 from trayapp.backends.handshake import MODERN_VERSIONS
 from trayapp.backends.launch import HttpLaunch
 from trayapp.backends.sse import sse_streams
-from trayapp.backends.transports import HttpRefusal, Inbound, Transport, first_cause
+from trayapp.backends.transports import NOT_EXECUTED, HttpRefusal, Inbound, Transport, first_cause
 from trayapp.model.errors import ConnectFailedError
 from trayapp.wire.frames import progress_token
 from trayapp.wire.framing import MAX_FRAME_BYTES
@@ -40,6 +40,8 @@ from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, Call, Param
 
 log = logging.getLogger(__name__)
 
+SESSION_LOST = "The server has ended our session"
+DRAIN_S = 1.0  # how long the other requests of a lost session may take to hear of it
 CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
 END_SESSION_S = 1.0  # a courtesy to the server; closing does not hang on it
 _UNAUTHORIZED = 401
@@ -58,6 +60,8 @@ class SdkChannel:
         self._progress: dict[str, tuple[Call, int | str]] = {}
         self._protocol = ""
         self._closed = False
+        self._open = 0
+        self._idle = anyio.Event()
 
     @property
     def closed_error(self) -> RpcError:
@@ -68,6 +72,13 @@ class SdkChannel:
         """From here on requests are answered at once."""
         self._closed = True
 
+    async def drained(self) -> None:
+        """Wait a moment for the answers of requests under way: of a lost session each gets its own 404."""
+        with anyio.move_on_after(DRAIN_S, shield=True):
+            if self._open:
+                self._idle = anyio.Event()
+                await self._idle.wait()
+
     def adopt(self, protocol: str) -> None:
         """See wire.messages.Channel."""
         self._protocol = protocol
@@ -75,10 +86,15 @@ class SdkChannel:
     async def send_raw_request(self, method: str, params: Params, opts: Any = None) -> dict[str, Any]:
         """See wire.messages.Channel."""
         options = {**(opts or {}), "headers": self._headers(method, params)}
+        self._open += 1
         try:
             return await self._dispatcher.send_raw_request(method, params, options)  # type: ignore[arg-type]
         except MCPError as error:
             raise RpcError(error.code, error.message, error.data) from None
+        finally:
+            self._open -= 1
+            if not self._open:
+                self._idle.set()
 
     async def notify(self, method: str, params: Params, opts: Any = None) -> None:
         """See wire.messages.Channel."""
@@ -186,8 +202,10 @@ class _Wire(httpx2.AsyncHTTPTransport):
             self._gone.set()
         if status == 404:
             if _SESSION in request.headers:
-                self._refusal.why, self.session = "The server has ended our session", None
+                self._refusal.why, self.session = SESSION_LOST, None
                 self._gone.set()  # it has forgotten our session (MCP transports, session management)
+                await response.aclose()
+                return _json_answer(request, status, RpcError(CONNECTION_CLOSED, self._refusal.why, NOT_EXECUTED))
             return response
         if response.headers.get("content-type", "").lower().startswith("application/json"):
             return response  # may hold a JSON-RPC error of its own
@@ -222,6 +240,8 @@ async def open_http(launch: HttpLaunch, inbound: Inbound) -> AsyncIterator[Trans
             try:
                 yield Transport(launch.kind or "http", channel, gone, _obituary(refusal), refusal=refusal)
             finally:
+                if refusal.why == SESSION_LOST:
+                    await channel.drained()
                 channel.close()
                 tasks.cancel_scope.cancel()
                 if wire.session:

@@ -101,7 +101,7 @@ class Pool:
                 await connection.used.wait()
             waits = _fresh_waits()
             while True:
-                if await self._hold(connection) or await self._rest(next(waits)):
+                if await self._hold(connection) or await self._rest(max(next(waits), connection.wait_asked_s)):
                     waits = _fresh_waits()
 
     async def _rest(self, seconds: float) -> bool:

@@ -6,6 +6,7 @@ Never here: which server, when, how often; the handshake. HTTP lives in backends
 from __future__ import annotations
 
 import importlib
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.wire.frames import FrameDispatcher, RequestContext
 from trayapp.wire.messages import CONNECTION_CLOSED, Channel, Params, RpcError
 
+# The error data of a request that the server refused because it had forgotten our session: nothing was executed, it may
+# be sent again on a new one. Unguessable, so that no server's own error is taken for it.
+NOT_EXECUTED = f"not-executed-{secrets.token_hex(8)}"
 SSE_AFTER = frozenset(
     {404, 405, 406, 415}
 )  # HTTP answers that mean "no Streamable HTTP here" (MCP transports, backwards compatibility)

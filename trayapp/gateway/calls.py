@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from trayapp.backends.connection import Connection, Live
+from trayapp.backends.transports import NOT_EXECUTED
 from trayapp.gateway.errors import to_rpc
 from trayapp.model.errors import ConnectionLostError
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, Params, Reply, RequestId, RpcError
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 class RoutedCall:
     """A wire.messages.Call: open from `send` until its answer, its cancellation or its timeout."""
 
-    __slots__ = ("_connection", "_live", "_number", "_session", "_timer", "request_id")
+    __slots__ = ("_again", "_connection", "_live", "_number", "_session", "_timer", "request_id")
 
     def __init__(self, session: Session, request_id: RequestId, connection: Connection) -> None:
+        self._again: tuple[str, Params, float] | None = None  # what to send once more if nothing was executed
         self._session = session
         self.request_id = request_id
         self._connection = connection
@@ -35,9 +37,13 @@ class RoutedCall:
         """The backend that works on it."""
         return self._connection
 
-    def send(self, method: str, params: Params, timeout_s: float) -> None:
-        """Pass the request on over the live connection; a timeout of 0 s is none."""
+    def send(self, method: str, params: Params, timeout_s: float, *, last: bool = False) -> None:
+        """Pass the request on over the live connection; a timeout of 0 s is none.
+
+        Unless it is the `last` try: a server that had forgotten our session gets it once more on a new one.
+        """
         self._session.open_calls[self.request_id] = self
+        self._again = None if last else (method, params, timeout_s)
         try:
             self._connection.begin()
             self._live = self._connection.live
@@ -50,7 +56,11 @@ class RoutedCall:
 
     def answered(self, reply: Reply) -> None:
         """See wire.messages.Call."""
-        if self._close():
+        if not self._close():
+            return
+        if self._again is not None and was_not_executed(reply):
+            self._session.send_again(self.request_id, self._connection, *self._again)
+        else:
             self._session.dispatcher.respond(self.request_id, self._explained(reply))
 
     def progress(self, params: dict[str, Any]) -> None:
@@ -87,6 +97,11 @@ class RoutedCall:
         if transport is not None and transport.kind != "stdio" and not transport.gone.is_set():
             return reply  # the server's own words: it lives, and by HTTP its answers come without frames, too
         return Reply.of_error(to_rpc(lost_during_call(self._connection, reply.message["error"].get("message", ""))))
+
+
+def was_not_executed(reply: Reply) -> bool:
+    """Whether the transport itself says that the server never took the request."""
+    return not reply.frame and reply.message.get("error", {}).get("data") == NOT_EXECUTED
 
 
 def timed_out(connection: Connection, timeout_s: float) -> RpcError:

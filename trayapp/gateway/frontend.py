@@ -166,6 +166,17 @@ class Session:
     def _send_on(self, request_id: RequestId, connection: Connection, method: str, params: dict[str, Any]) -> None:
         RoutedCall(self, request_id, connection).send(method, params, self._router.timeout_s(connection))
 
+    def send_again(
+        self, request_id: RequestId, connection: Connection, method: str, params: Params, timeout_s: float
+    ) -> None:
+        """Send a request that was not executed once more, on a new connection."""
+
+        async def work() -> None:
+            await connection.ensure()
+            RoutedCall(self, request_id, connection).send(method, params, timeout_s, last=True)
+
+        self._start(request_id, work)
+
     def _send_result(self, request_id: RequestId, result: bytes) -> None:
         self.dispatcher.respond_frame(b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (dumps(request_id), result))
 
