@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.clock import settle
-from tests.gateway.world import House, echo_of, house, offer, serve, server
+from tests.gateway.world import BrokenClock, House, echo_of, house, offer, serve, server
 from trayapp import __version__
 from trayapp.gateway.core import TELL_DELAY_S
 from trayapp.model.errors import ConnectFailedError
@@ -22,20 +22,29 @@ pytestmark = pytest.mark.anyio
 BAD: Any = {"name": "t", "x": {1, 2}}  # what no JSON can hold, and no cache
 
 
-async def test_a_pool_task_that_fails_in_a_way_that_we_do_not_know_costs_that_server_only(
+async def test_a_pool_task_that_fails_in_a_way_that_we_do_not_know_is_logged_and_the_gateway_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with house(tmp_path) as made:
-        await made.known(server("a"))
-        gateway = made.gateway
-        connection = gateway.pool.find("a")
-        made.parts.cache_dir.mkdir(exist_ok=True)
-        object.__setattr__(made.net["a"], "tools", None)  # the fake itself breaks
-        gateway.pool.discover(["a"])
-        await gateway.pool.settled()
-        made.net["a"].tools = []
-        assert connection.in_flight == 0
+    async with house(tmp_path, BrokenClock) as made:
+
+        async def refused(number: int) -> None:
+            raise OSError("no such program")
+
+        made.net["a"].before = refused
+        await made.known(server("a"), server("b"))
+        clock = made.parts.clock
+        assert isinstance(clock, BrokenClock)
+        clock.broken = True
+        made.gateway.pool.discover(["a"])
+        await made.gateway.pool.settled()
+        await settle()
+        clock.broken = False
+        assert "_discover failed in a way that we do not know" in caplog.text
+        assert "ZeroDivisionError" in caplog.text
         client = await made.ready()
+        assert "result" in await client.call("b_echo")
+        made.net["a"].before = None
+        await made.clock.pass_(61)
         assert "result" in await client.call("a_echo")
 
 
@@ -68,7 +77,6 @@ async def test_the_snapshot_has_the_documented_shape_and_the_truth(tmp_path: Pat
         await client.call("a_echo")
         await made.clock.pass_(5)
         snapshot = made.gateway.snapshot().to_json()
-        assert json.loads(json.dumps(snapshot)) == json.loads(json.dumps(snapshot, default=str))
         assert (snapshot["version"], snapshot["problems"]) == (1, [])
         gateway = snapshot["gateway"]
         assert gateway["sessions"] == (
@@ -216,7 +224,7 @@ async def test_2000_tools_of_100_servers_are_listed_found_and_counted(tmp_path: 
         client = await made.ready()
         assert len(await client.names()) == 2_000
         assert sum(entry.tools.enabled for entry in made.gateway.snapshot().servers) == 2_000
-        assert "error" not in await client.call("s42_tool_7") or made.net["s42"].opened == 1
+        assert "result" in await client.call("s42_tool_7")
         assert sum(made.net[f"s{n}"].opened for n in range(100)) == 1
 
 

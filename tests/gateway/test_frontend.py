@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 import pytest
 
-from tests.fixtures.clock import FakeClock, settle
-from tests.gateway.world import Client, House, house, offer, serve, server
+from tests.fixtures.clock import settle
+from tests.gateway.world import BrokenClock, Client, House, house, offer, serve, server
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.core import FIRST_LIST_GRACE_S
 from trayapp.wire.jsonio import loads
@@ -393,23 +392,6 @@ async def test_a_client_that_has_listed_since_the_change_is_not_told_of_it(tmp_p
 # -- failures of our own stay in their request -----------------------------------------------------------------------
 
 
-@dataclass
-class BrokenClock:
-    """A clock that can be broken."""
-
-    whole: FakeClock
-    broken: bool = False
-
-    def now(self) -> float:
-        return self.whole.now() / (not self.broken)
-
-    def time(self) -> float:
-        return self.whole.time()
-
-    async def sleep(self, seconds: float) -> None:
-        await self.whole.sleep(seconds)
-
-
 @pytest.mark.parametrize("live", [True, False])
 async def test_a_request_that_fails_in_a_way_that_we_do_not_know_costs_itself_only(tmp_path: Path, live: bool) -> None:
     async with house(tmp_path, BrokenClock) as made:
@@ -421,7 +403,6 @@ async def test_a_request_that_fails_in_a_way_that_we_do_not_know_costs_itself_on
             await client.call("a_echo")
         clock = made.parts.clock
         assert isinstance(clock, BrokenClock)
-        made.net["a"].closing = None
         clock.broken = True
         assert (await client.call("a_echo", 1))["error"]
         clock.broken = False

@@ -167,6 +167,23 @@ class Client(Wire):
         return [item["name"] for item in (await self.result("tools/list", number="names"))["tools"]]
 
 
+@dataclass
+class BrokenClock:
+    """A clock that can be broken."""
+
+    whole: FakeClock
+    broken: bool = False
+
+    def now(self) -> float:
+        return self.whole.now() / (not self.broken)
+
+    def time(self) -> float:
+        return self.whole.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.whole.sleep(seconds)
+
+
 class House:
     """A gateway whose servers are fakes. `apply` is what a saved servers.yaml does."""
 
