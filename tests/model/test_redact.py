@@ -118,6 +118,7 @@ HARMLESS = [
     "error: expected -----BEGIN CERTIFICATE----- first\nnothing else",
     "{token: null, secret=undefined, password: ***}",
     "PWD=/home/u OLDPWD=/tmp",
+    '"code": "ConnectionRefusedByTheServer", state=WaitingForInput',
     "encode: utf-8, decode(state), signal: SIGTERM",
     "a\tb  c \r",
 ]
@@ -148,6 +149,19 @@ def test_a_secret_with_any_letters_in_it_is_gone_from_json(head: str, more: str)
     secret = head + more
     for text in (json.dumps({"password": secret, "n": 1}), json.dumps(json.dumps({"api_key": secret}))):
         assert head not in redacted(text)
+
+
+@pytest.mark.parametrize(
+    "secret", ["rWGJrGZJwpsBKpQQ", "p9xsixuieejyequjzsxa", "_BFpZfaPexfyoAtyYhyv", "0" * 8 + "a1b2c3d4"]
+)
+@pytest.mark.parametrize("form", ["state={}", '"code": "{}"', "password is {}", "Using API key '{}' now", "sk-{}"])
+def test_what_looks_random_goes_where_words_and_numbers_stay(form: str, secret: str) -> None:
+    assert secret not in redacted(form.format(secret))
+
+
+def test_a_value_of_a_flag_may_begin_as_a_flag() -> None:
+    assert redacted("x --token -FNNvtLNYP-mp0oAJwqLyp8E") == f"x --token {REDACTED}"
+    assert redacted("x --token --verbose") == "x --token --verbose"
 
 
 @given(secrets, secrets)

@@ -11,6 +11,7 @@ Decided: in doubt a value goes. Kept are numbers and words where a name often ha
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 from trayapp.model.secret_shapes import REDACTED
@@ -19,6 +20,8 @@ NAME_LONGEST = 48  # characters of a name on either side of the word that makes 
 WEAK_LONGEST = 256  # characters of a value that has to look random to go
 
 QUOTES = ("'", '"', "`")
+
+TURNS_OF_WORDS = 0.34  # changes between small and capital letters per letter: ConnectionRefused has half of that
 
 _NAME_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # one letter stays one letter
@@ -228,7 +231,9 @@ def _is_secret(line: str, span: _Span, name: _Name, after: re.Match[str]) -> boo
     if name.word.lower() == "pwd" and value.startswith(("/", "~")):
         return False
     if name.is_flag and after["sep"] in ("", ","):
-        return not (value.startswith("-") or (value.isupper() and value.isalpha()) or value in _PROSE_WORDS)
+        return is_random(value) or not (
+            value.startswith("-") or (value.isupper() and value.isalpha()) or value in _PROSE_WORDS
+        )
     return not (after["sep"] == ":" and not span.quoted and _goes_on(line, span, value))
 
 
@@ -258,7 +263,9 @@ def is_random(value: str, *, in_query: bool = False) -> bool:
     digits = sum(map(str.isdigit, value))
     if digits == len(value):
         return digits >= 16
-    letters = {letter.isupper() for letter in value if letter.isalpha()}
-    if in_query:
-        return digits > 0 or len(value) >= 16
-    return (digits > 0 and len(letters) == 2 and len(value) >= 8) or (digits > 1 and len(value) >= 16)
+    if in_query and (digits > 0 or len(value) >= 16):
+        return True
+    if digits > 0 and (len(value) >= 16 if value.isalnum() else digits > 1 and len(value) >= 16):
+        return True
+    turns = sum(one.isupper() != two.isupper() for one, two in pairwise(filter(str.isalpha, value)))
+    return len(value) >= 8 and ((digits > 0 and turns > 0) or turns > len(value) * TURNS_OF_WORDS)

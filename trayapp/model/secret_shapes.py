@@ -17,8 +17,8 @@ _START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"  # no letter before it, or
 _PREFIXED = re.compile(
     _START
     + r"""(?x:
-      gh[opsur]_[A-Za-z0-9]{16,} | github_pat_[A-Za-z0-9_]{16,} | gl[a-z]{2,6}-[A-Za-z0-9_-]{16,}  # GitHub, GitLab
-    | xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{8,} | xapp-[A-Za-z0-9-]{16,}                            # Slack
+      gh[opsur]_[A-Za-z0-9_-]{16,} | github_pat_[A-Za-z0-9_-]{16,} | gl[a-z]{2,6}-[A-Za-z0-9_-]{16,}  # GitHub, GitLab
+    | xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9_-]{8,} | xapp-[A-Za-z0-9-]{16,}                            # Slack
     | (?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,} | ABSK[A-Za-z0-9+/=]{40,}                               # AWS
     | AIza[A-Za-z0-9_-]{24,} | ya29\.[A-Za-z0-9_.-]{16,} | GOCSPX-[A-Za-z0-9_-]{16,} | 1//0[A-Za-z0-9_-]{24,}  # Google
     | [sr]k_(?:live|test)_[A-Za-z0-9]{8,} | whsec_[A-Za-z0-9+/=]{16,}                              # Stripe
@@ -44,7 +44,7 @@ _USERINFO = re.compile(  # USERINFO_LONGEST; after a colon, what is no port is a
     | [^\s/:@"'<>\\]{0,80} : (?!\d{1,5}(?:[/?\#]|$)) [^\s"'<>\\]{1,200} @(?=[\w\[]) )"""
 )
 _LOGIN_NAMES = frozenset(("git", "hg", "svn", "user", "username", "anonymous"))  # as in ssh://git@host
-_WORDS = re.compile(r"(?:[A-Z]?[a-z]{1,20}|[A-Z]{1,10})(?:[._-](?:[A-Z]?[a-z]{1,20}|[A-Z]{1,10}))*=?")
+_WORDS = re.compile(r"(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,10})(?:[._-](?:[A-Z]?[a-z]{1,15}|[A-Z]{1,10}))*=?")
 
 
 def without_shapes(line: str) -> str:
@@ -54,7 +54,7 @@ def without_shapes(line: str) -> str:
     if "earer" in line or "asic" in line or "BEARER" in line or "BASIC" in line:
         line = _SCHEME.sub(_scheme, line)
     if "sk-" in line:
-        line = _SK.sub(lambda found: REDACTED if any(map(str.isdigit, found[0])) else found[0], line)
+        line = _SK.sub(lambda found: found[0] if _WORDS.fullmatch(found[0]) else REDACTED, line)
     if any(prefix in line for prefix in _PREFIXES):
         line = _PREFIXED.sub(REDACTED, line)
     if "eyJ" in line or "SG." in line:
