@@ -15,8 +15,6 @@ from typing import IO
 from trayapp.model.logs import GATEWAY_LOG, log_name
 from trayapp.model.redact import LineRedactor, redacted
 
-__all__ = ["StderrFile", "StderrFiles", "redacted", "start_logging"]
-
 LOG_BYTES = 2 * 1024 * 1024  # of one file; one older file is kept beside it
 
 
