@@ -16,7 +16,11 @@ QUIET_MS = 50  # nobody wants anything for this long: time to load the ledger
 EARLY_MOST = 32  # messages that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, unless told otherwise
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
+START_AGAIN_S = 3.0  # after a start that failed, requests are refused for so long without another try
+RUNS_ALREADY = 7  # exit code of a gateway that found another one: one that is starting too, or one that is ending
+NEXT_TRY_S = 0.5  # from such an exit to the next start
 AWAIT_OTHERS_S = 0.7  # a crashed gateway is restarted by the tray, where there is one; after this we do it
+DRAIN_S = 0.2  # for what a lost gateway had said already; its end follows at once
 REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; one that hangs is not waited for
 LOOK_MS = 1000  # how often a gateway that was stopped on purpose is looked for while the client wants nothing
 USAGE = "usage: multi-mcp stdio [--expose auto|tools|search] [--servers A,B] [--profile NAME]"
@@ -33,11 +37,14 @@ def main(argv: list[str]) -> int:
         from trayapp.shim_windows import run_shim
 
         return run_shim(options)
-    shim = Shim(greeting(options), run_dir(os.environ))
-    if not shim.open_gateway():
-        print("multi-mcp: the gateway did not start\nSee what it says with: multi-mcp start", file=sys.stderr)
-        return 4
+    return run(Shim(greeting(options), run_dir(os.environ)))
+
+
+def run(shim: "Shim") -> int:
+    """One session from start to end; the exit code. Without a gateway each request of the client is told so."""
     try:
+        if not shim.open_gateway():
+            print("multi-mcp: the gateway did not start\nSee what it says with: multi-mcp start", file=sys.stderr)
         shim.relay()
     except (KeyboardInterrupt, BrokenPipeError):
         return 0  # the client is gone
@@ -85,6 +92,7 @@ class Shim:
         self._early: list[tuple[bool, bytes]] = []  # what passed before the ledger was loaded
         self._ledger: Ledger | None = None
         self._stopped = False  # on purpose: not started again before the client wants something
+        self._start_again_at = 0.0  # by the monotonic clock
         self._large = False
         if sys.platform != "win32":  # there shim_windows waits in its own way
             self._poll = select.poll()
@@ -95,18 +103,45 @@ class Shim:
         """Connect, starting a gateway when none runs; False when none could be had."""
         if self._connect():
             return True
+        until = time.monotonic() + patience_s
+        while time.monotonic() < until:
+            found = self._started(until)
+            if found is not None:
+                return found
+            if self._connect_within(NEXT_TRY_S):
+                return True
+        return False
+
+    def _started(self, until: float) -> "bool | None":
+        """Start a gateway and connect; None when it ended because it found another one."""
         from trayapp.service.child import start_detached
 
-        start_detached(dict(os.environ), linger=True)
-        reap_by_itself()
-        return self._connect_within(patience_s)
+        reap_by_itself(False)  # the gateway would inherit that its children's exit codes are lost
+        try:
+            child = start_detached(dict(os.environ), linger=True)
+        except OSError:
+            return self._failed()
+        pause = 0.005
+        while not self._connect():
+            code = child.poll()
+            if code == RUNS_ALREADY:
+                return None
+            if code is not None or time.monotonic() > until or not self._pause(pause):
+                return self._failed()
+            pause = min(pause * 1.5, 0.1)
+        reap_by_itself(True)
+        child.poll()  # it may have ended before: another one, which was quicker, answered us
+        return True
+
+    def _failed(self) -> bool:
+        self._start_again_at = time.monotonic() + START_AGAIN_S
+        return False
 
     def _connect_within(self, seconds: float) -> bool:
         deadline, pause = time.monotonic() + seconds, 0.005
         while not self._connect():
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or not self._pause(pause):
                 return False
-            time.sleep(pause)
             pause = min(pause * 1.5, 0.1)
         return True
 
@@ -121,7 +156,7 @@ class Shim:
                 self._known()  # the client's first requests are answered: now there is time for it
             for source, _ in ready:
                 if source == 0:
-                    data = os.read(0, CHUNK)
+                    data = read_socket(0)
                     if not data:
                         return
                     self._client_sent(data)
@@ -140,14 +175,15 @@ class Shim:
             self._forward(lines)
 
     def _forward(self, lines: bytes) -> None:
-        if self._gateway < 0:
+        if self._gateway < 0 and self._known().asks(lines):
             self._reopen()
         if self._gateway < 0:
-            write_all(1, self._known().refusals(lines))
+            write_all(1, self._known().undelivered(lines))
             return
         try:
             self._to_gateway(lines)
         except PartlyWritten as failure:
+            self._drain()
             if failure.written:
                 self._note(True, lines)  # it may have been read, and begun: it is not sent again
             self._gateway_lost()
@@ -156,15 +192,13 @@ class Shim:
             return
         self._note(True, lines)
 
+    def _drain(self) -> None:
+        """What a gateway said before it went: answers above all, and that it was stopped on purpose."""
+        while data := self._next_of_gateway(DRAIN_S):
+            self._gateway_sent(data)
+
     def _gateway_sent(self, data: bytes) -> None:
-        lines = whole_lines(self._from_gateway, data)
-        if not lines:
-            return
-        if lines.endswith(STOPPING):
-            self._stopped = True
-            lines = lines[: -len(STOPPING)]
-        if self._ledger is not None and self._ledger.swallows:
-            lines = self._ledger.without_swallowed(lines)
+        lines = self._without_our_own(whole_lines(self._from_gateway, data))
         if len(lines) > PIPE_HOLDS and not self._large:
             self._large = True
             expect_large_answers()
@@ -173,6 +207,15 @@ class Shim:
             self._note(False, lines)
             if len(self._early) > EARLY_MOST:
                 self._known()
+
+    def _without_our_own(self, lines: bytes) -> bytes:
+        """What the client is to see of what the gateway said."""
+        if lines.endswith(STOPPING):
+            self._stopped = True
+            lines = lines[: -len(STOPPING)]
+        if self._ledger is not None and self._ledger.swallows:
+            lines = self._ledger.without_swallowed(lines)
+        return lines
 
     def _note(self, from_client: bool, lines: bytes) -> None:
         if self._ledger is None:
@@ -198,9 +241,12 @@ class Shim:
     def _gateway_lost(self) -> None:
         """Each call under way gets its one error; then a new gateway, at once unless it was stopped on purpose."""
         self._drop()
-        write_all(1, self._known().lost())
-        if not self._stopped:
+        ledger = self._known()
+        write_all(1, ledger.lost())
+        if not self._stopped or ledger.open:  # a handshake under way: the client wants something
             self._reopen()
+        if self._gateway < 0 and ledger.open:
+            write_all(1, ledger.given_up())
 
     def _drop(self) -> None:
         self._hang_up()
@@ -209,11 +255,16 @@ class Shim:
     def _reopen(self) -> None:
         until = time.monotonic() + START_PATIENCE_S
         while time.monotonic() < until:
-            if not ((not self._stopped and self._connect_within(AWAIT_OTHERS_S)) or self.open_gateway()):
+            if not self._found_again():
                 return
             if self._replayed():
                 return
             self._drop()  # a gateway in its last moments still takes connections: find the next one
+
+    def _found_again(self) -> bool:
+        if time.monotonic() < self._start_again_at:
+            return self._connect()
+        return (not self._stopped and self._connect_within(AWAIT_OTHERS_S)) or self.open_gateway()
 
     def _replayed(self) -> bool:
         """Bring a new gateway to where the old one was, before anything else is sent; False when it ended meanwhile."""
@@ -228,12 +279,10 @@ class Shim:
                 break
             if not data:
                 return False
-            lines = ledger.without_swallowed(whole_lines(self._from_gateway, data))
-            write_all(1, lines)
-            ledger.gateway_sent(lines)
+            self._gateway_sent(data)
         return True
 
-    # -- the only places that touch the connection; shim_windows has its own -------------------------------------
+    # -- the only places that touch connection and client; shim_windows has its own ------------------------------
 
     def _connect(self) -> bool:
         import _socket  # half of what `socket` costs
@@ -265,6 +314,12 @@ class Shim:
             return None
         return read_socket(self._gateway)
 
+    def _pause(self, seconds: float) -> bool:
+        """Wait; False at once when the client is gone: nothing need be waited for."""
+        client = select.poll()
+        client.register(0, 0)  # that the other end hung up is always told
+        return not client.poll(seconds * 1000)
+
 
 class PartlyWritten(OSError):
     """The other end went away after `written` bytes."""
@@ -274,11 +329,12 @@ class PartlyWritten(OSError):
         self.written = written
 
 
-def reap_by_itself() -> None:
-    """Let no zombie of a gateway hang on us. Not before it was started: it would inherit this."""
-    import signal
+def reap_by_itself(wanted: bool) -> None:
+    """Let no zombie of a gateway hang on us."""
+    if sys.platform != "win32":
+        import signal
 
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN if wanted else signal.SIG_DFL)
 
 
 def whole_lines(rest: list[bytes], data: bytes) -> bytes:
@@ -309,7 +365,10 @@ def write_all(descriptor: int, data: bytes) -> None:
     written = 0
     try:
         while written < len(data):
-            written += os.write(descriptor, memoryview(data)[written:] if written else data)
+            try:
+                written += os.write(descriptor, memoryview(data)[written:] if written else data)
+            except BlockingIOError:  # somebody who shares our stdout wants it so
+                select.select([], [descriptor], [])
     except OSError:
         if descriptor == 1:
             raise BrokenPipeError from None

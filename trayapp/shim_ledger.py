@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 HEAD = b'{"jsonrpc":"2.0","id":'
+ID_DIGITS = 18  # of an id that can be read without parsing
 LOST = -32000  # the code of a closed connection
 TOLD = "The gateway ended during this call. It was not repeated, it may have had effects; the session goes on"
 REFUSED = "The gateway could not be started. See what it says with: multi-mcp start"
@@ -27,43 +28,40 @@ class Ledger:
         self.swallows: set[bytes] = set()  # answers to what was replayed; the client has had them
         self._initialize: tuple[bytes, bytes] | None = None  # id, line
         self._initialized: bytes | None = None
-        self._state: dict[str, tuple[bytes, bytes]] = {}  # requests that set something up, by what they set
+        self._state: dict[str, bytes] = {}  # requests that set something up, by what they set
 
     def client_sent(self, lines: bytes) -> None:
         """Whole lines that went to the gateway."""
-        for line in lines.splitlines(keepends=True):
+        for line in lines_of(lines):
             id_json = quick_id(line, b'"method":"tools/call"', b'{"method":"tools/call"')
             if id_json is not None:
                 self.open[id_json] = None
             else:
-                self._client_message(line)
+                for message, alone in messages_of(line):
+                    self._client_message(message, alone)
 
-    def _client_message(self, line: bytes) -> None:
-        message = parsed(line)
-        for part in message if isinstance(message, list) else [message]:
-            if isinstance(part, dict) and isinstance(part.get("method"), str):
-                self._request(part, line)
-
-    def _request(self, message: dict[str, Any], line: bytes) -> None:
+    def _client_message(self, message: dict[str, Any], line: bytes) -> None:
         method, params = message["method"], message.get("params")
         params = params if isinstance(params, dict) else {}
-        if "id" in message:
-            id_json = dumped(message["id"])
-            self.open[id_json] = None
-            if method == "initialize":
-                self._initialize = (id_json, line)
-            elif method in ("logging/setLevel", "resources/subscribe"):
-                self._state[method + str(params.get("uri", ""))] = (id_json, line)
-            elif method == "resources/unsubscribe":
-                self._state.pop("resources/subscribe" + str(params.get("uri", "")), None)
+        if is_id(message.get("id")):
+            self._request(method, params, dumped(message["id"]), line)
         elif method == "notifications/initialized":
             self._initialized = line
         elif method == "notifications/cancelled":
             self.open.pop(dumped(params.get("requestId")), None)
 
+    def _request(self, method: str, params: dict[str, Any], id_json: bytes, line: bytes) -> None:
+        self.open[id_json] = None
+        if method == "initialize":
+            self._initialize = (id_json, line)
+        elif method in ("logging/setLevel", "resources/subscribe"):
+            self._state[method + str(params.get("uri", ""))] = line
+        elif method == "resources/unsubscribe":
+            self._state.pop("resources/subscribe" + str(params.get("uri", "")), None)
+
     def gateway_sent(self, lines: bytes) -> None:
         """Whole lines that went to the client."""
-        for line in lines.splitlines(keepends=True) if lines.count(b"\n") > 1 else (lines,):
+        for line in lines_of(lines):
             id_json = answer_id(line)
             if id_json is not None:
                 self.open.pop(id_json, None)
@@ -71,7 +69,7 @@ class Ledger:
     def without_swallowed(self, lines: bytes) -> bytes:
         """`lines` without the answers that only the replay caused."""
         kept = []
-        for line in lines.splitlines(keepends=True):
+        for line in lines_of(lines):
             id_json = answer_id(line)
             if id_json in self.swallows:
                 self.swallows.discard(id_json)
@@ -98,30 +96,75 @@ class Ledger:
         lines = [line]
         if self._initialized is not None:
             lines.append(self._initialized)
-        for number, (_, request) in enumerate(self._state.values()):
+        for number, request in enumerate(self._state.values()):
             message = {**parsed(request), "id": f"multi-mcp-replay-{number}"}
             self.swallows.add(dumped(message["id"]))
             lines.append(dumped(message) + b"\n")
         return b"".join(lines)
 
-    def refusals(self, lines: bytes) -> bytes:
-        """An error for each request in `lines`, which no gateway could be found for."""
-        messages = [parsed(line) for line in lines.splitlines()]
-        requests = [m for m in messages if isinstance(m, dict) and "id" in m and "method" in m]
-        return b"".join(error_line(dumped(m["id"]), REFUSED) for m in requests)
+    def given_up(self) -> bytes:
+        """The error for an `initialize` that no gateway could be found for."""
+        left, self.open, self._initialize = list(self.open), {}, None
+        return b"".join(error_line(id_json, REFUSED) for id_json in left)
+
+    def asks(self, lines: bytes) -> bool:
+        """Whether there is a request in `lines`: only for one a gateway is started."""
+        return any(is_id(message.get("id")) for line in lines_of(lines) for message, _ in messages_of(line))
+
+    def undelivered(self, lines: bytes) -> bytes:
+        """An error for each request in `lines`, which no gateway could be found for. What need not be answered is kept
+        where the next gateway must know it."""
+        errors = []
+        for line in lines_of(lines):
+            for message, alone in messages_of(line):
+                if is_id(message.get("id")):
+                    errors.append(error_line(dumped(message["id"]), REFUSED))
+                else:
+                    self._client_message(message, alone)
+        return b"".join(errors)
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """Whole lines, each with its newline. Not `splitlines`: a carriage return may stand between JSON's tokens."""
+    if data.count(b"\n") == 1:
+        return [data]
+    return [line + b"\n" for line in data.split(b"\n")[:-1]]
+
+
+def messages_of(line: bytes) -> list[tuple[dict[str, Any], bytes]]:
+    """The requests and notifications in a line, which may be a batch (MCP 2025-03-26); each with a line of its own."""
+    value = parsed(line)
+    if isinstance(value, list):
+        return [(part, dumped(part) + b"\n") for part in value if is_message(part)]
+    return [(value, line)] if is_message(value) else []
+
+
+def is_message(value: Any) -> bool:
+    """Whether it is a request or a notification."""
+    return isinstance(value, dict) and isinstance(value.get("method"), str)
+
+
+def is_id(value: Any) -> bool:
+    """Whether a request with that id will be answered (wire/messages.is_request_id, which costs too much here)."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def quick_id(line: bytes, after_head: bytes, start: bytes) -> bytes | None:
     """The numeric id of a line in one of the two usual orders of members; None for anything else."""
     if line.startswith(HEAD):
-        end = line.find(b",", len(HEAD))
+        end = line.find(b",", len(HEAD), len(HEAD) + ID_DIGITS + 1)
         id_json = line[len(HEAD) : end]
-        return id_json if id_json.isdigit() and line.startswith(after_head, end + 1) else None
+        return id_json if is_number(id_json) and line.startswith(after_head, end + 1) else None
     if line.startswith(start):
         at = line.rfind(b',"id":', len(line) - 40)
         id_json = line[at + 6 :].rstrip()[:-1]
-        return id_json if at > 0 and id_json.isdigit() else None
+        return id_json if at > 0 and is_number(id_json) else None
     return None
+
+
+def is_number(id_json: bytes) -> bool:
+    """Whether it is a whole number as JSON writes it, and as it is written again."""
+    return id_json.isdigit() and (id_json == b"0" or not id_json.startswith(b"0")) and len(id_json) <= ID_DIGITS
 
 
 def answer_id(line: bytes) -> bytes | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import queue
 import socket
-import sys
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 
-from trayapp.shim import CHUNK, LOOK_MS, QUIET_MS, PartlyWritten, Shim, greeting
+from trayapp.shim import CHUNK, LOOK_MS, QUIET_MS, PartlyWritten, Shim, greeting, run
 from trayapp.wire.greeting import read_endpoint
 from trayapp.wire.rundir import run_dir
 
@@ -26,15 +26,7 @@ Event = tuple[int, bytes]  # from whom, what; no bytes: gone
 
 def run_shim(options: dict[str, str]) -> int:
     """As shim.main; the exit code."""
-    shim = ThreadedShim(options, run_dir(os.environ))
-    if not shim.open_gateway():
-        print("multi-mcp: the gateway did not start\nSee what it says with: multi-mcp start", file=sys.stderr)
-        return 4
-    try:
-        shim.relay()
-    except (KeyboardInterrupt, BrokenPipeError):
-        return 0  # the client is gone
-    return 0
+    return run(ThreadedShim(options, run_dir(os.environ)))
 
 
 class ThreadedShim(Shim):
@@ -142,3 +134,8 @@ class ThreadedShim(Shim):
                 return data
             if source == CLIENT:
                 self._postponed.append((source, data))
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait; that the client is gone is told as an event, later."""
+        time.sleep(seconds)
+        return True

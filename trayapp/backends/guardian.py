@@ -12,24 +12,40 @@ import sys
 import time
 
 GRACE_S = 2.0  # as in the stop ladder: after stdin closed, and again after SIGTERM
+KILL_S = 0.5
+KILL_ROUNDS = 3  # a wrapper may start another process between the look and the kill
 POLL_S = 0.1
 ORDERLY = b"end\n"  # what a gateway writes that has stopped its servers itself
 MARK = "MULTI_MCP_BACKEND"  # environment variable of every server process; descendants inherit it
+REGISTRY = ("backends-", ".tsv")  # name of a gateway's registry; between the two stands the gateway's own mark
 
 Identity = tuple[int, str]  # process id and start time: a reused id has another start time
-Kin = tuple[Identity, str]  # a server's first process, and the mark of all that descends from it
+Kin = tuple[Identity, str]  # a server's first process, and the mark of all that descends from it; "...-" is a prefix
+NOBODY: Identity = (0, "")
 
 
 def start_time(pid: int) -> str:
     """When the process started, in the system's own terms; "" when there is none (a zombie counts as none)."""
     if sys.platform == "linux":
         fields = _stat(pid)
-        return "" if fields is None or fields[0] in ("Z", "X") else fields[19]
+        return "" if fields is None or fields[0] in ("Z", "X") else fields[19] + BOOT
     import subprocess
 
     shown = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
     state, _, started = shown.stdout.strip().partition(" ")
     return "" if state.startswith("Z") else started.strip()
+
+
+def _boot() -> str:
+    """Linux counts start times from the boot: what an earlier boot wrote down must not fit anybody of this one."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
+            return "." + file.read(8)
+    except OSError:
+        return ""
+
+
+BOOT = _boot()
 
 
 def alive(identity: Identity) -> bool:
@@ -38,14 +54,16 @@ def alive(identity: Identity) -> bool:
     return bool(started) and start_time(pid) == started
 
 
-def family(leader: Identity, mark: str) -> list[Identity]:
-    """Every living process of the session that `leader` leads, and every one that carries `mark` in its environment.
+def family(kin: list[Kin]) -> list[Identity]:
+    """Every living process of the sessions that these leaders lead, and every one that carries one of these marks.
 
-    Once the leader is gone its number may be somebody else's: then only the mark counts.
+    Once a leader is gone its number may be somebody else's: then only the mark counts.
     """
-    session = str(leader[0]) if alive(leader) else ""
+    leaders = [leader[0] for leader, _ in kin if alive(leader)]
     if sys.platform != "linux":
-        return _family_by_ps(leader[0]) if session else []
+        return _family_by_ps(leaders) if leaders else []
+    sessions = {str(leader) for leader in leaders}
+    marks = [f"{MARK}={mark}".encode() for _, mark in kin if mark]
     found = []
     for name in os.listdir("/proc"):  # noqa: PTH208 (pathlib would be most of this program)
         if not name.isdecimal() or int(name) == os.getpid():
@@ -53,8 +71,8 @@ def family(leader: Identity, mark: str) -> list[Identity]:
         fields = _stat(int(name))
         if fields is None or fields[0] in ("Z", "X"):
             continue
-        if fields[3] == session or (mark and _carries(int(name), mark)):
-            found.append((int(name), fields[19]))
+        if fields[3] in sessions or (marks and _carries(int(name), marks)):
+            found.append((int(name), fields[19] + BOOT))
     return found
 
 
@@ -69,38 +87,43 @@ def send(identities: list[Identity], number: int) -> None:
 
 
 def reap(registry: str) -> None:
-    """End all that a registry names, with all descendants, and remove the registry. Takes up to 5 s."""
-    end(read_registry(registry), GRACE_S)
+    """End all that a gateway left, and remove its registry. Takes up to 6 s.
+
+    The mark in the registry's name finds (on Linux) even what could not be written down.
+    """
+    mark = os.path.basename(registry).removeprefix(REGISTRY[0]).removesuffix(REGISTRY[1])  # noqa: PTH119
+    all_of_it = [(NOBODY, mark + "-")] if "-" in mark else []
+    end([*read_registry(registry), *all_of_it], GRACE_S)
     try:
         os.unlink(registry)  # noqa: PTH108
     except OSError:
         return
 
 
-def end(leaders: list[Kin], patience_s: float) -> None:
+def end(kin: list[Kin], patience_s: float) -> None:
     """Wait `patience_s` for each to end by itself, then SIGTERM to all that is left of them, 2 s, SIGKILL."""
-    members = _members(leaders)
+    members = family(kin)
     _wait_until_none_alive(members, patience_s)
-    for number, seconds in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 1.0)):
-        members = [member for member in {*members, *_members(leaders)} if alive(member)]
+    for number, seconds in ((signal.SIGTERM, GRACE_S), *[(signal.SIGKILL, KILL_S)] * KILL_ROUNDS):
+        members = [member for member in {*members, *family(kin)} if alive(member)]
         if not members:
             return
         send(members, number)
         _wait_until_none_alive(members, seconds)
 
 
-def _members(leaders: list[Kin]) -> list[Identity]:
-    return [member for leader, mark in leaders for member in family(leader, mark)]
-
-
 def read_registry(path: str) -> list[Kin]:
     """The ((process id, start time), mark) of each line; lines that cannot be read are left out."""
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             rows = [line.rstrip("\n").split("\t") for line in file]
     except OSError:
         return []
-    return [((int(row[0]), row[1]), row[2]) for row in rows if len(row) >= 3 and row[0].isdecimal()]
+    return [((int(row[0]), row[1]), row[2]) for row in rows if len(row) == 3 and _is_pid(row[0])]
+
+
+def _is_pid(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 10
 
 
 def _wait_until_none_alive(identities: list[Identity], seconds: float) -> None:
@@ -118,22 +141,28 @@ def _stat(pid: int) -> list[str] | None:
         return None
 
 
-def _carries(pid: int, mark: str) -> bool:
+def _carries(pid: int, marks: list[bytes]) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
-            return f"{MARK}={mark}".encode() in file.read().split(b"\0")
+            variables = file.read().split(b"\0")
     except OSError:
         return False  # another user's
+    return any(
+        variable == mark or (mark.endswith(b"-") and variable.startswith(mark))
+        for variable in variables
+        for mark in marks
+    )
 
 
-def _family_by_ps(leader: int) -> list[Identity]:
-    """Where there is no /proc: the members of the leader's session or group, and all of their descendants."""
+def _family_by_ps(leaders: list[int]) -> list[Identity]:
+    """Where there is no /proc: the members of the leaders' sessions or groups, and all of their descendants."""
     import subprocess
 
     command = ["ps", "-axo", "pid=,ppid=,pgid=,sess="]
     listing = subprocess.run(command, capture_output=True, text=True, check=False)
     rows = [line.split() for line in listing.stdout.splitlines()]
-    members = {int(row[0]) for row in rows if len(row) == 4 and str(leader) in (row[0], row[2], row[3])}
+    wanted = {str(leader) for leader in leaders}
+    members = {int(row[0]) for row in rows if len(row) == 4 and wanted.intersection((row[0], row[2], row[3]))}
     grew = True
     while grew:
         children = {int(row[0]) for row in rows if len(row) == 4 and int(row[1]) in members} - members

@@ -1,4 +1,4 @@
-"""Windows: a job object that ends every server, with all descendants, when the gateway's last handle to it closes.
+"""Windows: a job object for each server, which ends it with all descendants, at the latest when the gateway is gone.
 
 Never here: anything for other systems; `kernel32` is passed in, so that the calls can be tested anywhere.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
-from ctypes import c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, c_wchar_p
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -15,6 +15,17 @@ log = logging.getLogger(__name__)
 KILL_ON_JOB_CLOSE = 0x2000  # JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
 EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
 SET_QUOTA_AND_TERMINATE = 0x0101  # PROCESS_SET_QUOTA | PROCESS_TERMINATE, what assigning needs
+KILLED = 1  # exit code of what had to be ended
+
+# name -> result, arguments (winbase.h); without them ctypes would cut a 64-bit handle in half
+SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "CreateJobObjectW": (c_void_p, (c_void_p, c_wchar_p)),
+    "SetInformationJobObject": (c_int, (c_void_p, c_int, c_void_p, c_uint32)),
+    "OpenProcess": (c_void_p, (c_uint32, c_int, c_uint32)),
+    "AssignProcessToJobObject": (c_int, (c_void_p, c_void_p)),
+    "TerminateJobObject": (c_int, (c_void_p, c_uint32)),
+    "CloseHandle": (c_int, (c_void_p,)),
+}
 
 
 class BasicLimits(ctypes.Structure):
@@ -47,18 +58,14 @@ class ExtendedLimits(ctypes.Structure):
 
 
 class JobKeeper:
-    """A backends.keeper.Keeper. Child processes of a job's process belong to the job by themselves."""
+    """A backends.keeper.Keeper. What a process in a job starts belongs to the job, too.
+
+    The system closes a killed gateway's handles, and with the last handle of a job all in it ends.
+    """
 
     def __init__(self, kernel32: Any = None) -> None:
         self._kernel32 = kernel32 or _kernel32()
-        self._job = self._kernel32.CreateJobObjectW(None, None)
-        limits = ExtendedLimits()
-        limits.basic.limit_flags = KILL_ON_JOB_CLOSE
-        done = self._job and self._kernel32.SetInformationJobObject(
-            self._job, EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
-        )
-        if not done:
-            log.warning("No job object: servers may outlive a gateway that is killed")
+        self._jobs: dict[int, Any] = {}
 
     def environment(self) -> dict[str, str]:
         """See Keeper."""
@@ -66,26 +73,48 @@ class JobKeeper:
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
         """See Keeper."""
-        handle = self._kernel32.OpenProcess(SET_QUOTA_AND_TERMINATE, False, pid)
-        if not handle or not self._kernel32.AssignProcessToJobObject(self._job, handle):
-            log.warning("Process %d could not be added to the job", pid)
-        if handle:
-            self._kernel32.CloseHandle(handle)
+        job = self._new_job()
+        if job and self._assign(pid, job):
+            self._jobs[pid] = job
+            return
+        log.warning("No job object for process %d: it may outlive a gateway that is killed", pid)
+        if job:
+            self._kernel32.CloseHandle(job)
 
     def finish(self, pid: int) -> None:
-        """See Keeper: the job forgets ended processes by itself, and ends the others with the gateway."""
+        """See Keeper."""
+        job = self._jobs.pop(pid, None)
+        if job is not None:
+            self._kernel32.TerminateJobObject(job, KILLED)
+            self._kernel32.CloseHandle(job)
 
     def close(self) -> None:
         """See Keeper."""
-        if self._job:
-            self._kernel32.CloseHandle(self._job)
-            self._job = None
+        for pid in list(self._jobs):
+            self.finish(pid)
+
+    def _new_job(self) -> Any:
+        job = self._kernel32.CreateJobObjectW(None, None)
+        limits = ExtendedLimits()
+        limits.basic.limit_flags = KILL_ON_JOB_CLOSE
+        size = ctypes.sizeof(limits)
+        if not job or self._kernel32.SetInformationJobObject(job, EXTENDED_LIMITS, ctypes.byref(limits), size):
+            return job
+        self._kernel32.CloseHandle(job)
+        return None
+
+    def _assign(self, pid: int, job: Any) -> bool:
+        process = self._kernel32.OpenProcess(SET_QUOTA_AND_TERMINATE, False, pid)
+        if not process:
+            return False
+        assigned = bool(self._kernel32.AssignProcessToJobObject(job, process))
+        self._kernel32.CloseHandle(process)
+        return assigned
 
 
 def _kernel32() -> Any:
     library = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]
-    library.CreateJobObjectW.restype = c_void_p
-    library.OpenProcess.restype = c_void_p
-    for name in ("SetInformationJobObject", "AssignProcessToJobObject", "CloseHandle"):
-        getattr(library, name).argtypes = None
+    for name, (result, arguments) in SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
     return library

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from trayapp.backends import guardian
-from trayapp.backends.guardian import MARK, ORDERLY, Kin, start_time
+from trayapp.backends.guardian import MARK, ORDERLY, REGISTRY, Kin, start_time
 
 log = logging.getLogger(__name__)
 
 GUARD_START_S = 2.0  # it takes 20 ms
-REGISTRY = "backends-{pid}.tsv"  # of the gateway with that process id, in the runtime folder
+UNFINISHED = ".new"  # a registry that is being written
 
 
 class Keeper(Protocol):
@@ -60,9 +60,9 @@ class PosixKeeper:
     """The registry of one gateway and, from the first server on, a guardian that reads it when the gateway is gone."""
 
     def __init__(self, run: str, python: list[str] | None = None) -> None:
-        self._path = Path(run, REGISTRY.format(pid=os.getpid()))
+        self._mark = _own_mark()
+        self._path = Path(run, self._mark.join(REGISTRY))
         self._command = python or [sys.executable, "-I", "-S", guardian.__file__]
-        self._mark = f"{os.getpid()}-{start_time(os.getpid())}"
         self._numbers = count(1)
         self._kin: dict[int, Kin] = {}
         self._writing = threading.Lock()
@@ -70,17 +70,15 @@ class PosixKeeper:
         self._pipe: IO[bytes] | None = None
 
     def environment(self) -> dict[str, str]:
-        """See Keeper."""
+        """See Keeper. The guardian is there before the server is: no kill of the gateway comes between the two."""
+        if self._pipe is None or _is_broken(self._pipe):
+            self._start_guardian()
         return {MARK: f"{self._mark}-{next(self._numbers)}"}
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
         """See Keeper."""
         self._kin[pid] = ((pid, start_time(pid)), environment.get(MARK, ""))
         self._write()
-        if self._guard is None:
-            # In a thread: the first call of a server need not wait 20 ms for it.
-            self._guard = threading.Thread(target=self._start_guardian, name="guardian", daemon=True)
-            self._guard.start()
 
     def finish(self, pid: int) -> None:
         """See Keeper."""
@@ -92,18 +90,22 @@ class PosixKeeper:
 
     def close(self) -> None:
         """See Keeper."""
+        if self._pipe is not None:
+            with suppress(OSError):
+                self._pipe.write(ORDERLY)
+        self._let_go()
         if self._guard is not None:
             self._guard.join(GUARD_START_S)
-        pipe, self._pipe = self._pipe, None
-        if pipe is not None:
-            with suppress(OSError):
-                pipe.write(ORDERLY)
-                pipe.close()
         with suppress(OSError):
             self._path.unlink()
 
+    def _let_go(self) -> None:
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            pipe.close()
+
     def _write(self) -> None:
-        fresh = self._path.with_suffix(".new")
+        fresh = self._path.with_suffix(UNFINISHED)
         with self._writing:
             rows = [f"{pid}\t{started}\t{mark}\n" for (pid, started), mark in list(self._kin.values())]
             try:
@@ -114,6 +116,7 @@ class PosixKeeper:
                 log.warning("Cannot note the server processes: %s", error)
 
     def _start_guardian(self) -> None:
+        self._let_go()
         try:
             process = subprocess.Popen(
                 [*self._command, str(self._path)],
@@ -128,16 +131,35 @@ class PosixKeeper:
             log.warning("Cannot start the guardian of the server processes: %s", error)
             return
         self._pipe = process.stdin
-        process.wait()  # some 10 ms: it forks and its first process ends
+        # It forks and its first process ends, 10 to 20 ms from now: nobody need wait for that.
+        self._guard = threading.Thread(target=process.wait, name="guardian", daemon=True)
+        self._guard.start()
+
+
+def _own_mark() -> str:
+    """Of this gateway: no other process has it, not even one of the same id after a reboot."""
+    started = "".join(c if c.isalnum() else "." for c in start_time(os.getpid()))
+    return f"{os.getpid()}-{started}"
+
+
+def _is_broken(pipe: IO[bytes]) -> bool:
+    """Whether nobody reads a pipe any more."""
+    import select
+
+    poll = select.poll()
+    poll.register(pipe, 0)  # errors are always told
+    return bool(poll.poll(0))
 
 
 def reap_leftovers(run: str) -> int:
     """End the servers of gateways that are gone; how many registries there were. Blocks for seconds when any."""
-    own = REGISTRY.format(pid=os.getpid())
-    left = [path for path in Path(run).glob(REGISTRY.format(pid="*")) if path.name != own]
+    own = _own_mark().join(REGISTRY)
+    left = [path for path in Path(run).glob("*".join(REGISTRY)) if path.name != own]
     for path in left:
         log.warning("An earlier gateway left server processes behind; ending them")
         guardian.reap(str(path))
+        with suppress(OSError):
+            path.with_suffix(UNFINISHED).unlink()
     return len(left)
 
 
