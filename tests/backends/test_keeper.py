@@ -1,0 +1,170 @@
+"""What a gateway notes of its servers and who reads it when the gateway is gone. Never here: a whole gateway."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.fixtures.odd import alive as runs
+from trayapp.backends.guardian import MARK, read_registry, start_time
+from trayapp.backends.keeper import NoKeeper, PosixKeeper, make_keeper, reap_leftovers
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has job objects")
+LIMIT_S = 20.0
+SLEEPS = [sys.executable, "-I", "-S", "-c", "import time\nwhile True: time.sleep(60)"]
+
+
+@contextmanager
+def server(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(SLEEPS, env={**os.environ, **environment}, start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def registries(run: Path) -> list[Path]:
+    return sorted(run.glob("backends-*"))
+
+
+def guardians(run: Path) -> list[psutil.Process]:
+    """Guardians of this runtime folder that still run."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+            if words[-1:] and words[-1].startswith(f"{run}/backends-") and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_every_server_process_has_a_mark_of_its_own_that_begins_with_the_gateway_s(tmp_path: Path) -> None:
+    keeper = PosixKeeper(str(tmp_path))
+    marks = [keeper.environment()[MARK] for _ in range(3)]
+    keeper.close()
+    assert len(set(marks)) == 3
+    assert {mark.rpartition("-")[0] for mark in marks} == {f"{os.getpid()}-{start_time(os.getpid())}"}
+    assert NoKeeper().environment() == {}
+
+
+@pytest.mark.requirement("proc-no-orphans")
+def test_a_guardian_is_there_before_the_first_server_and_none_without_servers(tmp_path: Path) -> None:
+    keeper = make_keeper(str(tmp_path))
+    assert guardians(tmp_path) == []
+    keeper.environment()
+    assert len(guardians(tmp_path)) >= 1  # its first process may not have ended yet
+    keeper.environment()
+    keeper.close()
+    psutil.wait_procs(guardians(tmp_path), LIMIT_S)
+    assert guardians(tmp_path) == []
+    keeper.close()  # once more does no harm
+
+
+def test_the_registry_names_what_runs_for_this_user_only(tmp_path: Path) -> None:
+    keeper = PosixKeeper(str(tmp_path))
+    marks = [keeper.environment() for _ in range(2)]
+    with server(marks[0]) as one, server(marks[1]) as two:
+        keeper.adopt(one.pid, marks[0])
+        keeper.adopt(two.pid, marks[1])
+        (registry,) = registries(tmp_path)
+        expected = [((p.pid, start_time(p.pid)), m[MARK]) for p, m in zip((one, two), marks, strict=True)]
+        assert read_registry(str(registry)) == expected
+        assert registry.stat().st_mode & 0o777 == 0o600
+        one.kill()
+        one.wait()
+        keeper.finish(one.pid)
+        assert read_registry(str(registry)) == expected[1:]
+        keeper.finish(999_999_999)  # of nobody
+        keeper.close()
+        assert registries(tmp_path) == []
+        assert two.poll() is None  # to close is not to end: all were stopped before
+
+
+def test_finishing_ends_what_the_server_left_behind(tmp_path: Path) -> None:
+    keeper = PosixKeeper(str(tmp_path))
+    mark = keeper.environment()
+    with server(mark) as leader, server(mark) as left:
+        keeper.adopt(leader.pid, mark)
+        leader.kill()
+        leader.wait()
+        keeper.finish(leader.pid)
+        if sys.platform == "linux":
+            assert left.wait(LIMIT_S) == -signal.SIGTERM
+    keeper.close()
+
+
+def test_a_guardian_that_was_killed_is_replaced_at_the_next_server(tmp_path: Path) -> None:
+    keeper = PosixKeeper(str(tmp_path))
+    keeper.environment()
+    assert keeper._guard is not None
+    keeper._guard.join(LIMIT_S)
+    (first,) = guardians(tmp_path)
+    first.kill()
+    psutil.wait_procs([first], LIMIT_S)
+    keeper.environment()
+    keeper._guard.join(LIMIT_S)
+    (second,) = guardians(tmp_path)
+    assert second.pid != first.pid
+    keeper.close()
+    psutil.wait_procs([second], LIMIT_S)
+    assert guardians(tmp_path) == []
+
+
+@pytest.mark.requirement("fault-disk-full")
+def test_neither_a_folder_that_is_gone_nor_a_missing_interpreter_is_a_server_s_failure(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keeper = PosixKeeper(str(tmp_path / "gone"), python=["/no/such/python"])
+    mark = keeper.environment()
+    with server(mark) as process:
+        keeper.adopt(process.pid, mark)
+        process.kill()
+        process.wait()
+        keeper.finish(process.pid)
+    keeper.close()
+    assert "Cannot note the server processes" in caplog.text
+    assert "Cannot start the guardian" in caplog.text
+
+
+@pytest.mark.requirement("proc-no-orphans")
+def test_a_new_gateway_ends_what_earlier_ones_left_whatever_is_in_their_registries(tmp_path: Path) -> None:
+    with (
+        server({MARK: "777-1.aaaaaaaa-1"}) as named,
+        server({MARK: "778-1.aaaaaaaa-4"}) as unnamed,
+        server({}) as other,
+    ):
+        (tmp_path / "backends-777-1.aaaaaaaa.tsv").write_text(
+            f"{named.pid}\t{start_time(named.pid)}\t777-1.aaaaaaaa-1\n{other.pid}\t1.00000000\t\n"
+        )
+        (tmp_path / "backends-778-1.aaaaaaaa.tsv").write_bytes(b"\xff\x00\t\t\n")
+        (tmp_path / "backends-778-1.aaaaaaaa.new").write_bytes(b"12")
+        (tmp_path / "backends-5.tsv").mkdir()
+        assert reap_leftovers(str(tmp_path)) == 3
+        assert not runs(named.pid)
+        if sys.platform == "linux":
+            assert not runs(unnamed.pid)
+        assert other.poll() is None
+    (tmp_path / "backends-5.tsv").rmdir()
+    assert registries(tmp_path) == []
+    assert reap_leftovers(str(tmp_path)) == 0
+    assert reap_leftovers(str(tmp_path / "none")) == 0
+
+
+def test_a_gateway_s_own_registry_is_not_a_leftover(tmp_path: Path) -> None:
+    keeper = PosixKeeper(str(tmp_path))
+    mark = keeper.environment()
+    with server(mark) as process:
+        keeper.adopt(process.pid, mark)
+        assert reap_leftovers(str(tmp_path)) == 0
+        assert process.poll() is None
+    keeper.close()
