@@ -15,6 +15,12 @@ PACKAGES = {
     "git": "git",  # mcp-server-git works on a real repository
     "node": "nodejs",  # runs the npm test servers
     "npm": "npm",  # installs them
+    "dbus-daemon": "dbus-daemon",  # a bus of the tests' own: wake after sleep, what doctor asks of the session
+    "dbus-run-session": "dbus-daemon",
+    "dbus-send": "dbus-bin",
+    "zsh": "zsh",  # shells whose PATH a server must see
+    "fish": "fish",
+    "tcsh": "tcsh",
 }
 QUESTION_TIMEOUT_S = 10.0  # `sudo -n true` asks nobody; a slow directory service is all that it may wait for
 

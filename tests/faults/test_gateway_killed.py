@@ -160,7 +160,7 @@ async def test_random_kills_lose_no_session_and_double_no_call(gateway: Gateway,
                 with anyio.fail_after(30):
                     outcomes[text] = "result" in await answer
         with anyio.fail_after(RECOVERY_S):
-            while "error" in await ask_echo(client, f"last {chance.random()}"):
+            while "error" in await ask_echo(client, f"last {chance.random()}"):  # noqa: ASYNC110
                 await anyio.sleep(0.1)
         assert client.stray == []
     seen = [event["params"]["arguments"].get("text") for event in calls_of(odd)]

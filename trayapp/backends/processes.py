@@ -22,6 +22,7 @@ import anyio.to_thread
 from trayapp.backends.keeper import Keeper
 from trayapp.backends.launch import StdioLaunch
 from trayapp.model.errors import ConnectFailedError
+from trayapp.model.redact import redacted
 
 STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again after SIGTERM (MCP lifecycle, shutdown)
 EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
@@ -46,10 +47,14 @@ class StderrTail:
         self._open = self._open[-TAIL_LINE_CHARS:]
         self._lines.extend(line[:TAIL_LINE_CHARS].decode(errors="replace").rstrip() for line in whole if line.strip())
 
+    def end(self) -> None:
+        """There is no more: the sink may write an unfinished last line."""
+        self._sink(b"")
+
     def last(self, count: int = 3) -> str:
         """The last lines, joined for one line of error text."""
         lines = [*self._lines, self._open.decode(errors="replace")] if self._open.strip() else list(self._lines)
-        return " | ".join(lines[-count:])
+        return redacted(" | ".join(lines[-count:]))
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
@@ -84,6 +89,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def pipe_connection_lost(self, fd: int, error: Exception | None) -> None:
         if fd == 1:
             self.gone.set()
+        elif fd == 2:
+            self.stderr.end()
 
     def process_exited(self) -> None:
         self._exited.set()
