@@ -20,6 +20,7 @@ from trayapp.catalog.cache import CacheEntry, save
 from trayapp.gateway.admin import Control
 from trayapp.gateway.core import TELL_DELAY_S, Gateway, Parts
 from trayapp.gateway.frontend import Session
+from trayapp.gateway.projects import Look, no_projects
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config
@@ -197,6 +198,7 @@ class House:
         self.written: list[Switches] = []
         self.write_failure: Exception | None = None
         self.reloads = 0
+        self.look: Look = no_projects
         self.config = Config(Settings())
         self.parts = Parts(
             clock=clock(self.clock),
@@ -206,6 +208,7 @@ class House:
             stderr=lambda name: lambda data: None,
             cache_dir=self.folder,
             write_switches=self._write,
+            look=lambda folder, user: self.look(folder, user),
         )
         self.gateway = Gateway(self.parts, tasks)
 
@@ -242,18 +245,18 @@ class House:
         """Let changes be told."""
         await self.clock.pass_(TELL_DELAY_S * 2)
 
-    def client(self) -> Client:
-        """A client that has come in; no handshake yet."""
+    def client(self, **options: str) -> Client:
+        """A client that has come in; no handshake yet. `options` of its first line."""
         client = Client()
-        client.session = session = Session(self.gateway, client.write, {}, "stdio")
+        client.session = session = Session(self.gateway, client.write, dict(options), "stdio")
         client.dispatcher = client.session.dispatcher
         client.end = client.session.dispatcher.close
         self.tasks.start_soon(self.gateway.serve, session)
         return client
 
-    async def ready(self, protocol: str = "2025-11-25", name: str = "tests") -> Client:
+    async def ready(self, protocol: str = "2025-11-25", name: str = "tests", **options: str) -> Client:
         """A client that has shaken hands."""
-        client = self.client()
+        client = self.client(**options)
         await client.shake_hands(protocol, name)
         await settle()
         return client

@@ -105,6 +105,7 @@ def _notes(server: dict[str, Any]) -> list[str]:
         notes.append(one_line(error["title"]) + when)
         if error["hint"]:
             notes.append(one_line(error["hint"]))
+    notes += [one_line(f"only in {server['project']}")] if server.get("project") else []
     tools = server["tools"]
     notes += [f"{tools['stale']} stale"] if tools["stale"] else []
     notes += [f"{tools['withheld']} withheld"] if tools["withheld"] else []

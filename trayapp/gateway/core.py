@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -23,16 +23,19 @@ from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
 from trayapp.backends.transports import Open
-from trayapp.gateway.boundary import FencedTasks, kept_up
+from trayapp.gateway.boundary import FencedTasks, fenced, kept_up
 from trayapp.gateway.errors import shown
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.frontend import LEVELS, LIST_KINDS, Session
 from trayapp.gateway.offers import Offers, WriteSwitches
+from trayapp.gateway.projects import Look, Projects, no_projects
 from trayapp.gateway.router import Router
+from trayapp.gateway.view import View
 from trayapp.model.errors import ServerError
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config, plan
+from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import GatewayState, GatewayStatus, Problem, ServerStatus, Snapshot
 from trayapp.wire.messages import CANCELLED, METHOD_NOT_FOUND, PROGRESS, Params, Reply, RpcError
 
@@ -42,7 +45,6 @@ log = logging.getLogger(__name__)
 # the start for servers that are being discovered, no longer, whatever hangs.
 FIRST_LIST_GRACE_S = 0.7
 TELL_DELAY_S = 0.02  # changes within this are told together: one list_changed, one snapshot
-HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH})  # no list is to be had from a server in one of these
 # About one request, which ends at the connection: what comes too late for it means nothing to any session, whose own
 # tokens and ids may be the same numbers.
 OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})
@@ -59,18 +61,21 @@ class Parts:
     stderr: Callable[[str], Callable[[bytes], None]]
     cache_dir: Path
     write_switches: WriteSwitches
+    look: Look = no_projects
 
 
 class Gateway:
     """Implements backends.connection.Observer. Lives inside `tasks`."""
 
     def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
-        self.config = Config()
+        self.config = Config()  # the user's own
+        self._running = self.config  # and all servers of projects, by key
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
         self.sessions: dict[Session, None] = {}  # in the order in which they came
-        self.offers = Offers(parts.cache_dir, lambda: self.config, parts.write_switches, parts.clock.time)
-        self._clock = parts.clock
+        self.offers = Offers(parts.cache_dir, lambda: self._running, self._write_switches, parts.clock.time)
+        self.clock = parts.clock
+        self._parts = parts
         self._tasks = tasks
         self._started = parts.clock.now()
         world = World(
@@ -86,11 +91,11 @@ class Gateway:
             route=partial(await_route, parts.clock),
         )
         self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
-        self.router = Router(self)
+        self.view = View(self)  # of sessions that belong to no project
+        self._views: dict[Path, View] = {}  # of those that do
+        self.projects = Projects(parts.look, lambda: self.config, self._take_projects, parts.clock)
         self.stop_wanted = anyio.Event()
-        self._list_at_latest = 0.0
         self._expired_asked = False
-        self._exposure: Exposure | None = None
         self._file_problems: tuple[Problem, ...] = ()
         self._revision = 0
         self._something = anyio.Event()
@@ -101,14 +106,50 @@ class Gateway:
 
     def take_config(self, config: Config) -> None:
         """Make `config` the one that runs; untouched servers keep their process and their calls."""
-        old, self.config = self.config, config
+        self.config = config
         self._file_problems = config.problems
-        self.pool.apply(plan(old, config), config)
-        self._exposure = None
-        self.offers.load([name for name in config.servers if name not in old.servers])
+        self.view.take(config)
+        self._run_servers()
+        self._tasks.start_soon(fenced, self.projects.refresh)
+
+    def _run_servers(self) -> None:
+        """Make the servers that run those of the user and of all projects with sessions."""
+        own = {key: server for view in self._views.values() for key, server in view.own_servers().items()}
+        old, self._running = self._running, replace(self.config, servers={**self.config.servers, **own})
+        self.pool.apply(plan(old, self._running), self._running)
+        self._forget_exposures()
+        self.offers.load([name for name in self._running.servers if name not in old.servers])
         if self.state == "running":
             self.pool.discover(self.offers.missing())
         self.changed()
+
+    def _take_projects(self) -> None:
+        """Projects came, went or became others: each gets its view, each session the one of its project."""
+        if self.state == "stopping":
+            return  # nothing is started any more
+        overlays = self.projects.overlays
+        self._views = {folder: self._views.get(folder) or self._new_view(folder) for folder in overlays}
+        for folder, laid in overlays.items():
+            self._views[folder].take(laid.config, laid.own)
+        for session in self.sessions:
+            laid_over = self.projects.overlay_of(session)
+            session.view = self._views[laid_over.folder] if laid_over else self.view
+        self._run_servers()
+
+    def _new_view(self, folder: Path) -> View:
+        view = View(self, folder)
+        view.list_at_latest = self.clock.now() + FIRST_LIST_GRACE_S
+        return view
+
+    def _forget_exposures(self) -> None:
+        for view in (self.view, *self._views.values()):
+            view.forget()
+
+    def _write_switches(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
+        """Note tools in servers.yaml: of the user's own servers. Blocks. Raises MultiMcpError."""
+        users = {name: switches for name, switches in found.items() if name in self.config.servers}
+        if users:
+            self._parts.write_switches(users)
 
     def take_problem(self, problem: Problem) -> None:
         """The file cannot be used as a whole: what runs goes on, and the problem is shown."""
@@ -118,41 +159,19 @@ class Gateway:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """All that is wrong in the user's files now."""
-        return (*self._file_problems, *self.exposure.problems)
+        return (*self._file_problems, *self.projects.problems, *self.exposure.problems)
 
     # -- the catalog ---------------------------------------------------------------------------------------------
 
     @property
     def exposure(self) -> Exposure:
-        """What clients see now."""
-        if self._exposure is None:
-            self._exposure = Exposure(self.config, self.offers.get)
-        return self._exposure
+        """What clients see now that belong to no project."""
+        return self.view.exposure
 
     @property
-    def lists_may_grow(self) -> bool:
-        """Whether a list is worth waiting for: servers of which nothing is known are being asked, since a moment."""
-        if not self.pool.discovering or self._clock.now() >= self._list_at_latest:
-            return False
-        asked = map(self.pool.get, self.pool.discovering.intersection(self.offers.missing()))
-        return any(connection is not None and connection.state not in HOPELESS for connection in asked)
-
-    async def first_lists(self) -> None:
-        """Wait until `lists_may_grow` is false."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._wake_at_latest, tasks.cancel_scope)
-            while self.lists_may_grow:
-                await self._something.wait()
-            tasks.cancel_scope.cancel()
-
-    async def _wake_at_latest(self, scope: anyio.CancelScope) -> None:
-        await self._clock.sleep(max(0.0, self._list_at_latest - self._clock.now()))
-        scope.cancel()
-
-    def listing(self, kind: str) -> bytes:
-        """JSON of the result of a list request; `kind` is one of LIST_KINDS."""
-        result: bytes = getattr(self.exposure, f"{kind}_result")
-        return result
+    def router(self) -> Router:
+        """By that exposure."""
+        return self.view.router
 
     def list_served(self) -> None:
         """A session has had a list: now servers with an old cache may be asked, without anybody waiting."""
@@ -163,9 +182,9 @@ class Gateway:
     def start_serving(self) -> None:
         """Sessions may come: begin to tell and to write, and ask servers that are not known."""
         self.state = "running"
-        for work in (self.keep_telling, self.offers.keep_writing):
-            self._tasks.start_soon(kept_up, work, self._clock.sleep)
-        self._list_at_latest = self._clock.now() + FIRST_LIST_GRACE_S
+        for work in (self.keep_telling, self.offers.keep_writing, self.projects.follow):
+            self._tasks.start_soon(kept_up, work, self.clock.sleep)
+        self.view.list_at_latest = self.clock.now() + FIRST_LIST_GRACE_S
         self.pool.discover(self.offers.missing())
         self.changed()
 
@@ -179,11 +198,11 @@ class Gateway:
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
         """See Observer."""
-        server = self.config.servers.get(connection.name)
+        server = self._running.servers.get(connection.name)
         if server is None:
             return  # removed meanwhile
         if self.offers.take(server, offer):
-            self._exposure = None
+            self._forget_exposures()
         self.changed()
 
     def notified(self, connection: Connection, method: str, params: Params) -> None:
@@ -191,7 +210,7 @@ class Gateway:
         if method in OF_ONE_REQUEST:
             return
         busy = {s for s in self.sessions for c in s.open_calls.values() if c.connection is connection}
-        for session in busy or self.sessions:
+        for session in busy or [s for s in self.sessions if s.view.name_of(connection.name) is not None]:
             if method != "notifications/message" or session.wants_log((params or {}).get("level")):
                 session.notify(method, params)
 
@@ -206,9 +225,11 @@ class Gateway:
         self.sessions[session] = None
         self.changed()
         try:
+            await self.projects.join(session)
             await session.run()
         finally:
             del self.sessions[session]
+            self.projects.leave(session)
             self.changed()
 
     def set_log_levels(self) -> None:
@@ -231,11 +252,15 @@ class Gateway:
         self._something = anyio.Event()
         self._news.set()
 
+    async def something(self) -> None:
+        """Wait for the next change."""
+        await self._something.wait()
+
     async def keep_telling(self) -> None:
         """The task that tells sessions of changed lists and watchers of new snapshots."""
         while True:
             await self._news.wait()
-            await self._clock.sleep(TELL_DELAY_S)
+            await self.clock.sleep(TELL_DELAY_S)
             self._news = anyio.Event()
             self._tell_sessions()
             for watcher in list(self._watchers):
@@ -244,9 +269,10 @@ class Gateway:
     def _tell_sessions(self) -> None:
         if not any(session.ready for session in self.sessions):
             return
-        listings = {kind: self.listing(kind) for kind in LIST_KINDS}
+        seen = {session.view for session in self.sessions}
+        listings = {view: {kind: view.listing(kind) for kind in LIST_KINDS} for view in seen}
         for session in list(self.sessions):
-            session.tell_changes(listings)
+            session.tell_changes(listings[session.view])
 
     def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
         """Call `watcher` after changes; the returned function ends that."""
@@ -257,7 +283,7 @@ class Gateway:
 
     def snapshot(self) -> Snapshot:
         """The whole state as of now."""
-        now = self._clock.now()
+        now = self.clock.now()
         status = GatewayStatus(
             state=self.state,
             pid=os.getpid(),
@@ -272,6 +298,7 @@ class Gateway:
     def _server_status(self, connection: Connection, now: float) -> ServerStatus:
         server = connection.server
         offer = self.offers.get(server.name)
+        view = next((view for view in self._views.values() if view.owns(server.name)), self.view)
         live = connection.live
         return ServerStatus(
             name=server.name,
@@ -279,12 +306,13 @@ class Gateway:
             lifecycle=server.lifecycle,
             transport=live.transport.kind if live else server.transport,
             protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
-            tools=self.exposure.counts(server.name),
+            tools=view.exposure.counts(view.name_of(server.name) or server.name),
             pid=connection.pid,
             error=_error_of(connection.error),
             failed_s_ago=_ago(now, connection.failed_at),
             last_used_s_ago=_ago(now, connection.last_used),
             calls=connection.calls,
+            project=str(view.folder) if view.folder else None,
         )
 
 

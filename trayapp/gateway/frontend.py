@@ -18,7 +18,7 @@ from trayapp.backends.connection import Connection
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.calls import RoutedCall
 from trayapp.gateway.errors import to_rpc
-from trayapp.gateway.router import ROUTED, Router, is_up
+from trayapp.gateway.router import ROUTED, is_up
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.model.status import SessionStatus
 from trayapp.wire.frames import CANCELLED, INTERNAL, FrameDispatcher, RequestContext
@@ -36,6 +36,7 @@ from trayapp.wire.messages import (
 
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
+    from trayapp.gateway.view import View
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class Session:
         self, gateway: Gateway, sink: Callable[[bytes], None], options: dict[str, Any], transport: str
     ) -> None:
         self._gateway = gateway
-        self._router: Router = gateway.router
+        self.view: View = gateway.view  # another one once its project is known
         self.options = options
         self.transport = transport
         self.client = "unknown"
@@ -134,13 +135,13 @@ class Session:
             self.dispatcher.respond(request_id, Reply.of_result(result))
 
     def _list(self, request_id: RequestId, kind: str) -> None:
-        if self._gateway.lists_may_grow:
+        if self.view.lists_may_grow:
             self._start(request_id, partial(self._list_later, request_id, kind))
         else:
             self._send_list(request_id, kind)
 
     def _send_list(self, request_id: RequestId, kind: str) -> None:
-        self._known[kind] = listing = self._gateway.listing(kind)
+        self._known[kind] = listing = self.view.listing(kind)
         self._send_result(request_id, listing)
         self._gateway.list_served()
 
@@ -149,13 +150,13 @@ class Session:
             self._refuse_twice(request_id)
             return
         try:
-            server, own_params = self._router.target(method, params)
-            connection = self._router.connection(server)
+            server, own_params = self.view.router.target(method, params)
+            connection = self.view.router.connection(server)
             if is_up(connection):
                 self._send_on(request_id, connection, method, own_params)
                 return
         except ToolNotFoundError as error:
-            if not self._gateway.offers.missing():
+            if not self.view.missing():
                 self._send_error(request_id, error)
                 return
         except (MultiMcpError, RpcError) as error:
@@ -164,7 +165,7 @@ class Session:
         self._start(request_id, partial(self._route_later, request_id, method, params))
 
     def _send_on(self, request_id: RequestId, connection: Connection, method: str, params: dict[str, Any]) -> None:
-        RoutedCall(self, request_id, connection).send(method, params, self._router.timeout_s(connection))
+        RoutedCall(self, request_id, connection).send(method, params, self.view.router.timeout_s(connection))
 
     def send_again(
         self, request_id: RequestId, connection: Connection, method: str, params: Params, timeout_s: float
@@ -217,7 +218,7 @@ class Session:
             self._send_error(request_id, error)
 
     async def _list_later(self, request_id: RequestId, kind: str) -> None:
-        await self._gateway.first_lists()
+        await self.view.first_lists()
         self._send_list(request_id, kind)
 
     async def _route_later(self, request_id: RequestId, method: str, params: Any) -> None:
@@ -227,9 +228,9 @@ class Session:
 
     async def _connected_target(self, method: str, params: Any) -> tuple[Connection, dict[str, Any]]:
         if method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
-            await self._router.find_tool(params["name"])
-        server, own_params = self._router.target(method, params)
-        return await self._router.connected(server), own_params
+            await self.view.router.find_tool(params["name"])
+        server, own_params = self.view.router.target(method, params)
+        return await self.view.router.connected(server), own_params
 
     async def _on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
         """What the intercept leaves: methods that we do not know."""
@@ -249,7 +250,7 @@ class Session:
             "capabilities": CAPABILITIES,
             "serverInfo": SERVER_INFO,
         }
-        instructions = self._gateway.exposure.instructions
+        instructions = self.view.exposure.instructions
         return {**result, "instructions": instructions} if instructions else result
 
     def _set_level(self, params: Params) -> dict[str, Any]:
@@ -265,7 +266,7 @@ class Session:
             self._cancel(params.get("requestId"), str(params.get("reason") or "cancelled by the client"))
         elif method == "notifications/initialized":
             self.ready = True
-            self.tell_changes({kind: self._gateway.listing(kind) for kind in LIST_KINDS})
+            self.tell_changes({kind: self.view.listing(kind) for kind in LIST_KINDS})
         return True
 
     async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from trayapp.backends.connection import Connection
-from trayapp.backends.pool import Pool
 from trayapp.catalog.lookup import server_of
 from trayapp.catalog.resources import SCHEME
 from trayapp.gateway.expose import Exposure
@@ -18,7 +17,7 @@ from trayapp.model.errors import MultiMcpError, ServerError, ToolNotFoundError
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
-    from trayapp.gateway.core import Gateway
+    from trayapp.gateway.view import View
 
 RESOURCE_NOT_FOUND = -32002  # MCP resources, error handling
 ROUTED = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
@@ -28,19 +27,15 @@ Target = tuple[str, dict[str, Any]]  # server, params under that server's own na
 
 
 class Router:
-    """Routes by the exposure and the pool that `gateway` has now."""
+    """Routes by the exposure and the servers that `view` has now."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def __init__(self, view: View) -> None:
+        self._view = view
         self._meeting: dict[str, anyio.Lock] = {}
 
     @property
     def _exposure(self) -> Exposure:
-        return self._gateway.exposure
-
-    @property
-    def _pool(self) -> Pool:
-        return self._gateway.pool
+        return self._view.exposure
 
     def target(self, method: str, params: Any) -> Target:
         """Which server a request is for. Raises MultiMcpError, RpcError."""
@@ -59,7 +54,7 @@ class Router:
 
     def connection(self, server: str) -> Connection:
         """The connection of a server; raises ServerNotFoundError."""
-        return self._pool.find(server)
+        return self._view.find(server)
 
     async def connected(self, server: str) -> Connection:
         """The connection of a server, up. Raises ServerError."""
@@ -73,7 +68,7 @@ class Router:
     def timeout_s(self, connection: Connection) -> float:
         """How long a request of a client may take at that server; 0 = as long as the client waits."""
         own = connection.server.request_timeout
-        return self._gateway.config.settings.request_timeout if own is None else own
+        return self._view.config.settings.request_timeout if own is None else own
 
     async def find_tool(self, asked: str, server: str | None = None) -> tuple[str, str]:
         """As Exposure.find, asking servers that are not known yet and that may have the tool, likeliest first.
@@ -94,16 +89,16 @@ class Router:
         raise unfound
 
     def _may_have(self, asked: str, server: str | None) -> list[str]:
-        unknown = self._gateway.offers.missing()
+        unknown = self._view.missing()
         if server is not None:
             return [server] if server in unknown else []
-        return server_of(asked, unknown, self._gateway.config.settings.tool_prefix)
+        return server_of(asked, unknown, self._view.config.settings.tool_prefix)
 
     async def _meet(self, server: str) -> None:
         """Read the lists of a server that is not known, once however many calls want that."""
         async with self._meeting.setdefault(server, anyio.Lock()):
-            connection = self._pool.get(server)
-            if connection is not None and self._gateway.offers.get(server) is None:
+            connection = self._view.get(server)
+            if connection is not None and self._view.offer(server) is None:
                 await connection.fetch()
 
     def _prompt(self, asked: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -25,11 +26,13 @@ from trayapp.backends.shellenv import Environment
 from trayapp.backends.transports import Open, first_cause, open_transport
 from trayapp.backends.wake import watch_wake
 from trayapp.config.paths import Paths, find_paths
+from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.gateway.admin import Control
 from trayapp.gateway.boundary import fenced, kept_up
 from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
 from trayapp.gateway.logs import StderrFiles, start_logging
+from trayapp.gateway.projects import look_with
 from trayapp.gateway.servers_file import Outcome, ServersFile
 from trayapp.model.plan import Config
 from trayapp.wire.endpoint import GatewayLock, Link, listen
@@ -127,6 +130,7 @@ class Process:
             stderr=StderrFiles(self._paths.log_dir / "servers").sink,
             cache_dir=self._paths.cache_dir,
             write_switches=self._file.note_tools,
+            look=look_with(TrustStore(self._paths.config_file.with_name(TRUST_NAME)), _home()),
         )
 
     def _take(self, outcome: Outcome) -> None:
@@ -138,6 +142,11 @@ class Process:
         else:
             self._gateway.take_problem(outcome)
 
+    async def _reload(self) -> None:
+        """Read again what the user may have changed: servers.yaml, projects' files and approvals of them."""
+        await self._file.reload()
+        await self._gateway.projects.refresh()
+
     def _look_around(self, reason: str) -> None:
         log.info("Asking every connected server for a sign of life: %s", reason)
         self._gateway.pool.probe()
@@ -146,7 +155,7 @@ class Process:
 
     def _accept(self, hello: Hello, link: Link) -> FrameDispatcher:
         if hello.kind == "control":
-            control = Control(self._gateway, link, self._file.reload)
+            control = Control(self._gateway, link, self._reload)
             self._tasks.start_soon(self._hold, link, control.run)
             return control.dispatcher
         session = Session(self._gateway, link.write, hello.options, "stdio")
@@ -182,6 +191,14 @@ class Process:
             unused = 0.0 if self._links else unused + LINGER_CHECK_S
         log.info("Nobody has used the gateway for %g minutes", gateway.config.settings.linger)
         gateway.stop_wanted.set()
+
+
+def _home() -> Path:
+    """The user's own folder; where none is known, one that is above nothing."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("~")
 
 
 def _prefer_pidfd() -> None:

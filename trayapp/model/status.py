@@ -52,6 +52,7 @@ class ServerStatus:
     failed_s_ago: float | None = None
     last_used_s_ago: float | None = None
     calls: int = 0
+    project: str | None = None  # the folder of the project that alone has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,15 @@ class Snapshot:
             "version": SNAPSHOT_VERSION,
             "revision": self.revision,
             "gateway": asdict(self.gateway),
-            "servers": [asdict(server) for server in self.servers],
+            "servers": [_server_json(server) for server in self.servers],
             "problems": [problem_json(problem) for problem in self.problems],
         }
+
+
+def _server_json(server: ServerStatus) -> dict[str, Any]:
+    """All of it; `project` only where there is one."""
+    row = asdict(server)
+    return row if server.project is not None else {key: value for key, value in row.items() if key != "project"}
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:

@@ -1,0 +1,165 @@
+"""Which project each session belongs to, and what was found in its folder: looked at when it comes, and from then on.
+
+What is not trusted gives a problem and nothing else: servers come out of an Overlay alone, and that out of a Trusted.
+Never here: what sessions see of it (view), asking the user.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from trayapp.backends.clock import Clock
+from trayapp.config.overlay import Overlay, overlay
+from trayapp.config.project import find_project, read_project
+from trayapp.config.trust import TrustStore, untrusted_problem
+from trayapp.model.errors import StorageError
+from trayapp.model.plan import Config
+from trayapp.model.status import Problem
+
+if TYPE_CHECKING:
+    from trayapp.gateway.frontend import Session
+
+log = logging.getLogger(__name__)
+
+LOOK_LIMIT_S = 2.0  # a folder on a network that is gone may hang: its session goes on without its project
+LOOK_EVERY_S = 5.0  # files of projects are changed by hand, seldom
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a folder's project file comes to: an overlay only if its very content is trusted."""
+
+    overlay: Overlay | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+Look = Callable[[Path, Config], Finding]  # a session's folder, the user's configuration; blocks
+NOTHING = Finding()
+
+
+def no_projects(folder: Path, user: Config) -> Finding:
+    """A Look that finds nothing."""
+    return NOTHING
+
+
+def look_with(trust: TrustStore, home: Path) -> Look:
+    """The Look of a real gateway: the bytes that are hashed for trust are those that are parsed."""
+
+    def look(folder: Path, user: Config) -> Finding:
+        path = find_project(folder, home)
+        if path is None:
+            return NOTHING
+        try:
+            file = read_project(path)
+        except StorageError as error:
+            return Finding(problems=(Problem(str(path), 0, error.title, error.hint, fatal=False),))
+        if file is None:
+            return NOTHING
+        trusted = trust.check(file)
+        if trusted is None:
+            return Finding(problems=(untrusted_problem(file),))
+        laid = overlay(user, trusted)
+        return Finding(laid, laid.config.problems)
+
+    return look
+
+
+class Projects:
+    """The sessions that said where they run. `changed` is called after what was found became different."""
+
+    def __init__(self, look: Look, user: Callable[[], Config], changed: Callable[[], None], clock: Clock) -> None:
+        self._look = look
+        self._user = user
+        self._changed = changed
+        self._clock = clock
+        self.limit_s = LOOK_LIMIT_S
+        self._folders: dict[Session, Path] = {}
+        self._found: dict[Path, Finding] = {}  # by the sessions' folders
+        self._looking: dict[Path, anyio.Event] = {}  # folders at which a thread looks; the event: nobody awaits it
+        self._some = anyio.Event()
+
+    def overlay_of(self, session: Session) -> Overlay | None:
+        """What is laid over the user's servers for that session."""
+        return self._found.get(self._folders.get(session, Path()), NOTHING).overlay
+
+    @property
+    def overlays(self) -> dict[Path, Overlay]:
+        """The projects that have sessions now, by their folders."""
+        laid = [self._found.get(folder, NOTHING).overlay for folder in self._folders.values()]
+        return {overlay.folder: overlay for overlay in laid if overlay is not None}
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the files of projects that have sessions, each once."""
+        found = [problem for folder in self._folders.values() for problem in self._found.get(folder, NOTHING).problems]
+        return tuple(dict.fromkeys(found))
+
+    async def join(self, session: Session) -> None:
+        """Find the project of a session that begins. One that did not say where it runs has none."""
+        said = session.options.get("cwd")
+        if not isinstance(said, str) or not said or not Path(said).is_absolute():
+            return
+        folder = self._folders[session] = Path(said)
+        self._some.set()
+        await self._look_at(folder)
+        if self._found.get(folder, NOTHING) != NOTHING:
+            self._changed()
+
+    def leave(self, session: Session) -> None:
+        """A session ended. A project without sessions keeps no servers."""
+        folder = self._folders.pop(session, None)
+        if folder is None or folder in self._folders.values():
+            return
+        if self._found.pop(folder, NOTHING) != NOTHING:
+            self._changed()
+
+    async def refresh(self) -> None:
+        """Look again: a file, an approval or the user's own servers may be others now."""
+        before = dict(self._found)
+        async with anyio.create_task_group() as tasks:
+            for folder in set(self._folders.values()):
+                tasks.start_soon(self._look_at, folder)
+        if any(before.get(folder, NOTHING) != found for folder, found in self._found.items()):
+            self._changed()
+
+    async def follow(self) -> None:
+        """The task that looks again from time to time, while there are sessions."""
+        while True:
+            if not self._folders:
+                self._some = anyio.Event()
+                await self._some.wait()
+            await self._clock.sleep(LOOK_EVERY_S)
+            await self.refresh()
+
+    async def _look_at(self, folder: Path) -> None:
+        """One look, bounded; while an earlier one hangs there is no other at that folder."""
+        if earlier := self._looking.get(folder):
+            await earlier.wait()
+        if folder in self._looking:
+            return
+        self._looking[folder] = ended = anyio.Event()
+        user, found = self._user(), self._found.get(folder, NOTHING)
+        with anyio.move_on_after(self.limit_s) as limit:
+            found = await anyio.to_thread.run_sync(self._guarded, folder, user, abandon_on_cancel=True)
+        ended.set()
+        if limit.cancelled_caught:
+            log.warning("%s, where a client runs, does not answer; its project is not looked at", folder)
+        if folder in self._folders.values():
+            self._found[folder] = found
+
+    def _guarded(self, folder: Path, user: Config) -> Finding:
+        """Look, in a thread: the boundary at which a mistake of ours stops. In doubt there is no project."""
+        try:
+            return self._look(folder, user)
+        except Exception:
+            log.exception("Looking at %s failed in a way that we do not know", folder)
+            return NOTHING
+        finally:
+            del self._looking[folder]

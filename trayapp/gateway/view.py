@@ -1,0 +1,123 @@
+"""What one kind of session sees: the user's servers, or those with a trusted project's laid over them.
+
+A project's own servers run beside the user's, under a key that no list shows. Never here: files, trust, processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from trayapp.backends.connection import Connection
+from trayapp.gateway.expose import Exposure
+from trayapp.gateway.router import Router
+from trayapp.model.lifecycle import State
+from trayapp.model.offer import Offer
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig
+
+if TYPE_CHECKING:
+    from trayapp.gateway.core import Gateway
+
+HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH})  # no list is to be had from a server in one of these
+KEY_HEX = 8  # of a digest of the project's folder: two projects' servers of one name are two servers
+
+
+class View:
+    """One configuration under its plain names. `folder`: the project's, None for what all other sessions see."""
+
+    def __init__(self, gateway: Gateway, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.config = Config()
+        self.router = Router(self)
+        self.list_at_latest = 0.0  # by the clock: until then a list may wait for servers that are being asked
+        self._gateway = gateway
+        self._keys: dict[str, str] = {}
+        self._exposure: Exposure | None = None
+
+    def take(self, config: Config, own: frozenset[str] = frozenset()) -> None:
+        """See `config` from now on; servers in `own` are not the user's but run for this view alone."""
+        digest = hashlib.blake2b(str(self.folder).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_HEX]
+        self._keys = {name: f"{name}@{digest}" for name in own}
+        self.config = config
+        self.forget()
+
+    def key(self, name: str) -> str:
+        """Under what name a server of this view runs."""
+        return self._keys.get(name, name)
+
+    def owns(self, key: str) -> bool:
+        """Whether what runs under that key runs for this view alone."""
+        return key in self._keys.values()
+
+    def own_servers(self) -> dict[str, ServerConfig]:
+        """The servers that run for this view alone, by key, named so."""
+        return {key: replace(self.config.servers[name], name=key) for name, key in self._keys.items()}
+
+    def name_of(self, key: str) -> str | None:
+        """The plain name of a server that runs; None when this view does not have it."""
+        name = next((name for name, own in self._keys.items() if own == key), key)
+        return name if name in self.config.servers and self.key(name) == key else None
+
+    # -- the catalog ---------------------------------------------------------------------------------------------
+
+    @property
+    def exposure(self) -> Exposure:
+        """What clients see now."""
+        if self._exposure is None:
+            self._exposure = Exposure(self.config, self.offer)
+        return self._exposure
+
+    def forget(self) -> None:
+        """Something that the exposure was made from is another now."""
+        self._exposure = None
+
+    def listing(self, kind: str) -> bytes:
+        """JSON of the result of a list request; `kind` is one of frontend.LIST_KINDS."""
+        result: bytes = getattr(self.exposure, f"{kind}_result")
+        return result
+
+    def offer(self, name: str) -> Offer | None:
+        """What a server offers, as far as it is known."""
+        return self._gateway.offers.get(self.key(name))
+
+    def missing(self) -> list[str]:
+        """Enabled servers of which nothing at all is known."""
+        unknown = set(self._gateway.offers.missing())
+        return [name for name in self.config.servers if self.key(name) in unknown]
+
+    def find(self, name: str) -> Connection:
+        """The connection of a server. Raises ServerNotFoundError."""
+        return self._gateway.pool.find(self.key(name))
+
+    def get(self, name: str) -> Connection | None:
+        """As `find`, None when there is none."""
+        return self._gateway.pool.get(self.key(name))
+
+    # -- first lists ---------------------------------------------------------------------------------------------
+
+    @property
+    def lists_may_grow(self) -> bool:
+        """Whether a list is worth waiting for: servers of which nothing is known are being asked, since a moment."""
+        discovering = self._gateway.pool.discovering
+        if not discovering or self._gateway.clock.now() >= self.list_at_latest:
+            return False
+        asked = [self.get(name) for name in self.missing() if self.key(name) in discovering]
+        return any(connection is not None and connection.state not in HOPELESS for connection in asked)
+
+    async def first_lists(self) -> None:
+        """Wait until `lists_may_grow` is false."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._wake_at_latest, tasks.cancel_scope)
+            while self.lists_may_grow:
+                await self._gateway.something()
+            tasks.cancel_scope.cancel()
+
+    async def _wake_at_latest(self, scope: anyio.CancelScope) -> None:
+        clock = self._gateway.clock
+        await clock.sleep(max(0.0, self.list_at_latest - clock.now()))
+        scope.cancel()
