@@ -230,3 +230,26 @@ def test_cache_30_processes_that_write_at_once_tear_nothing(tmp_path: Path) -> N
             writer.result()
     assert {name: len(e.offer.tools) for name, e in load_all(tmp_path, ["a", "b"]).items()} == {"a": 59, "b": 59}
     assert len(list(tmp_path.iterdir())) == 2
+
+
+# -- the launch hash and the entry -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [{"direct_tools": True}, {"title": "x"}, {"tools": {}}, {"include_tools": ("a",)}])
+def test_settings_of_the_view_leave_an_entry_valid(change: dict[str, Any]) -> None:
+    """cache-15, cache-29: a prefix is no part of an entry at all, it holds the server's own names."""
+    server = ServerConfig("s", command="c")
+    assert launch_hash(replace(server, **change)) == launch_hash(server)
+
+
+@pytest.mark.requirement("cat-no-secrets")
+def test_a_rotated_secret_behind_a_variable_keeps_the_entry(tmp_path: Path) -> None:
+    """cache-28: variables count by name, and no name or value of one is in the file."""
+    server = ServerConfig("s", url="https://h/mcp", auth="bearer", bearer_token_env="TOKEN", headers={"X": "${KEY}"})
+    entry = CacheEntry("s", launch_hash(server), 1_000.0, Offer(tools=({"name": "own.name"},)))
+    save(tmp_path, entry)
+    text = (tmp_path / file_name("s")).read_text()
+    assert "TOKEN" not in text
+    assert "KEY" not in text
+    assert load(tmp_path, "s") == entry
+    assert freshness(entry, launch_hash(server), 1_001.0) == "fresh"

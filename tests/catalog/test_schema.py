@@ -37,3 +37,9 @@ def test_a_tool_keeps_every_field_in_its_order_under_its_new_name() -> None:
 
 def test_a_tool_without_a_schema_gets_one() -> None:
     assert served_tool({"name": "a"}, "b") == {"name": "b", "inputSchema": {"type": "object", "properties": {}}}
+
+
+def test_what_is_served_is_the_server_s_own_description() -> None:
+    """merge-05: one in servers.yaml is never served."""
+    item = {"name": "a", "description": "new", "inputSchema": {"type": "object"}}
+    assert served_tool(item, "s_a")["description"] == "new"
