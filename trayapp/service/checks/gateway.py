@@ -177,7 +177,7 @@ def _is_taken(port: int) -> bool:
 
 
 def _owner(registry: Path) -> int:
-    number = registry.stem.rpartition("-")[2]
+    number = registry.stem.split("-")[1]  # what follows tells it from another process of the same id
     return int(number) if number.isdecimal() else 0
 
 
