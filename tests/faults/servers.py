@@ -1,0 +1,125 @@
+"""An MCP server over stdio that writes down each call that it executes: `python -I -S servers.py [--switch [value]]`.
+
+Never here: what a well-behaved server does not need; the odd server (tests/fixtures) hangs, lies and dies.
+
+--log FILE   one line a call that was executed: its `n`     --name NAME   in its answers
+--deaf       neither the end of stdin nor SIGTERM ends it
+--family FILE   starts a process in a session and one in a process group of its own, both deaf; their ids go to FILE
+--hang FILE  answers nothing while FILE exists, from the start on; not the end of stdin either
+Tools: count {n, size}: an answer of that many characters; flood {n, mb}: so much on stderr, then an answer;
+huge {n, mb}: an answer of that many MB in small pieces; half {n}: half an answer, then its process dies.
+"""
+
+# ruff: noqa: PTH110, PTH123 (pathlib would double its start)
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+argv = sys.argv[1:]
+MB = 1 << 20
+DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)"
+TOOLS = ("count", "flood", "huge", "half")
+
+
+def value(switch: str, default: str = "") -> str:
+    return argv[argv.index(switch) + 1] if switch in argv else default
+
+
+NAME, LOG, HANG = value("--name", "counting"), value("--log"), value("--hang")
+
+
+def write(data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(1, view) :]
+
+
+def answer(request_id: Any, result: dict[str, Any]) -> None:
+    write(json.dumps({"jsonrpc": "2.0", "id": request_id, "result": result}, separators=(",", ":")).encode() + b"\n")
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": words}]}
+
+
+def executed(n: Any) -> None:
+    """One system call: whole lines, whoever else writes."""
+    if LOG:
+        file = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.write(file, f"{n}\n".encode())
+        os.close(file)
+
+
+def call(request_id: Any, params: dict[str, Any]) -> None:
+    name, arguments = params.get("name"), params.get("arguments") or {}
+    executed(arguments.get("n", "?"))
+    if name == "flood":
+        line = b"noise and nothing but noise " * 36 + b"\n"
+        for _ in range(arguments["mb"] * MB // len(line)):
+            os.write(2, line)
+    elif name == "huge":
+        write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"' % request_id)
+        for _ in range(arguments["mb"]):
+            write(b"x" * MB)
+        write(b'"}]}}\n')
+        return
+    elif name == "half":
+        write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[' % request_id)
+        os._exit(5)
+    answer(request_id, text(f"{NAME} {os.getpid()} {arguments.get('n')} " + "x" * arguments.get("size", 0)))
+
+
+def handle(message: dict[str, Any]) -> None:
+    method, request_id = message.get("method"), message.get("id")
+    if request_id is None:
+        return
+    if method == "initialize":
+        info = {"name": NAME, "version": "1"}
+        version = message["params"]["protocolVersion"]
+        answer(request_id, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+    elif method == "tools/list":
+        answer(request_id, {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]})
+    elif method == "tools/call":
+        call(request_id, message["params"])
+    elif method == "ping":
+        answer(request_id, {})
+    else:
+        error = {"code": -32601, "message": "Method not found"}
+        write(json.dumps({"jsonrpc": "2.0", "id": request_id, "error": error}).encode() + b"\n")
+
+
+def start_family(path: str) -> None:
+    command = [sys.executable, "-I", "-S", "-c", DEAF]
+    null = subprocess.DEVNULL
+    apart = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, start_new_session=True)
+    grouped = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, process_group=0)
+    with open(path + ".new", "w", encoding="ascii") as file:
+        file.write(f"{apart.pid} {grouped.pid}")
+    os.replace(path + ".new", path)  # noqa: PTH105
+
+
+def main() -> None:
+    if "--deaf" in argv:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if family := value("--family"):
+        start_family(family)
+    while HANG and os.path.exists(HANG):
+        time.sleep(0.01)
+    buffer = b""
+    while data := os.read(0, 1 << 18):
+        *lines, buffer = (buffer + data).split(b"\n")
+        for line in lines:
+            handle(json.loads(line))
+    while "--deaf" in argv:
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main()

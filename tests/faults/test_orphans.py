@@ -1,0 +1,162 @@
+"""However the gateway ends, none of its servers' processes outlives it by 10 s, and nobody else is harmed.
+
+Never here: the guardian's own rules (tests/backends/test_guardian).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.gateway import Gateway
+from tests.faults.world import (
+    GONE_S,
+    Counting,
+    gateway_pid,
+    kill_gateway,
+    processes_of,
+    shim_client,
+    wait_until,
+)
+from tests.fixtures.odd import alive
+from tests.tools import require
+from trayapp.backends.guardian import start_time
+
+pytestmark = [
+    pytest.mark.requirement("proc-no-orphans"),
+    pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose processes these are"),
+]
+SLEEPS = [sys.executable, "-I", "-S", "-c", "import time\nwhile True: time.sleep(60)"]
+
+
+@contextmanager
+def foreigner() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is nobody's server."""
+    with subprocess.Popen(SLEEPS, env={}) as process:
+        try:
+            yield process
+            assert process.poll() is None, "killed, and not ours"
+        finally:
+            process.kill()
+
+
+def guardian_of(gateway: Gateway) -> int:
+    (pid,) = [pid for pid, words in processes_of(gateway.home).items() if "guardian.py" in words]
+    return pid
+
+
+def serving(gateway: Gateway, *servers: Counting) -> list[int]:
+    """Start a gateway with these servers connected; every process below it."""
+    gateway.write({server.name: server.entry(lifecycle="eager") for server in servers})
+    gateway.start()
+    for server in servers:
+        connected(gateway, server.name)
+    return gateway.children()
+
+
+def connected(gateway: Gateway, name: str) -> None:
+    wait_until(lambda: any(s["name"] == name and s["state"] == "connected" for s in gateway.snapshot()["servers"]))
+
+
+def test_no_descendant_outlives_a_killed_gateway_and_nobody_else_is_harmed(gateway: Gateway, tmp_path: Path) -> None:
+    """life-34. Polite, deaf, behind a shell, with processes in sessions and groups of their own; all at once."""
+    family = tmp_path / "family"
+    behind = Counting(tmp_path, "behind", ("--deaf",))
+    shell = [require("bash"), "-c", f"{' '.join(behind.argv)}; true"]
+    servers = [
+        Counting(tmp_path, "polite"),
+        Counting(tmp_path, "deaf", ("--deaf",)),
+        Counting(tmp_path, "parent", ("--family", str(family))),
+    ]
+    entries = {server.name: server.entry(lifecycle="eager") for server in servers}
+    gateway.write({**entries, "behind": {"command": shell, "lifecycle": "eager"}})
+    gateway.start()
+    for name in (*entries, "behind"):
+        connected(gateway, name)
+    below = gateway.children()
+    grandchildren = [int(pid) for pid in family.read_text().split()]
+    assert len(below) == 4 + 1 + 2
+    assert set(grandchildren) < set(below)
+    with foreigner() as other:
+        registry = next((gateway.home / "run").glob("backends-*.tsv"))
+        with registry.open("a") as file:  # numbers that are somebody else's by now
+            file.write(f"{other.pid}\t{int(start_time(other.pid).partition('.')[0]) - 1}\t\n{os.getpid()}\t1\t\n")
+        kill_gateway(gateway)
+        wait_until(lambda: not any(alive(pid) for pid in below), GONE_S)
+        wait_until(lambda: not processes_of(gateway.home), GONE_S)
+        assert list((gateway.home / "run").glob("backends-*")) == []
+
+
+def test_a_gateway_that_stops_in_order_leaves_neither_guardian_nor_registry(gateway: Gateway, tmp_path: Path) -> None:
+    family = tmp_path / "family"
+    below = serving(gateway, Counting(tmp_path), Counting(tmp_path, "parent", ("--family", str(family))))
+    guardian = guardian_of(gateway)
+    assert guardian not in below
+    assert gateway.stop() == 0
+    assert [pid for pid in below if alive(pid)] == []
+    wait_until(lambda: not alive(guardian))
+    assert list((gateway.home / "run").glob("backends-*")) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_gateway_told_by_a_signal_stops_in_order(gateway: Gateway, tmp_path: Path, number: int) -> None:
+    below = serving(gateway, Counting(tmp_path))
+    assert gateway.process is not None
+    gateway.process.send_signal(number)
+    assert gateway.process.wait(20) == 0
+    assert [pid for pid in below if alive(pid)] == []
+    wait_until(lambda: not processes_of(gateway.home))
+
+
+def test_what_a_gateway_and_its_guardian_left_the_next_gateway_ends(gateway: Gateway, tmp_path: Path) -> None:
+    deaf = Counting(tmp_path, "deaf", ("--deaf",))
+    below = serving(gateway, deaf)
+    os.kill(guardian_of(gateway), signal.SIGKILL)
+    kill_gateway(gateway)
+    assert [pid for pid in below if alive(pid)] == below
+    gateway.start()
+    with shim_client(gateway) as client:  # which does not wait for that
+        assert client.text("deaf_count", n=2).split()[1] not in map(str, below)
+        wait_until(lambda: not any(alive(pid) for pid in below), GONE_S)
+        client.text("deaf_count", n=3)
+    assert sorted(deaf.executed()) == ["2", "3"]
+
+
+@pytest.mark.parametrize("fault", ["junk", "folder"])
+def test_a_registry_that_tells_nothing_hides_no_server(gateway: Gateway, tmp_path: Path, fault: str) -> None:
+    """The folder in its place: nothing can be written there any more."""
+    deaf, more = Counting(tmp_path, "deaf", ("--deaf",)), Counting(tmp_path, "more", ("--deaf",))
+    serving(gateway, deaf)
+    registry = next((gateway.home / "run").glob("backends-*.tsv"))
+    if fault == "folder":
+        registry.unlink()
+        registry.mkdir()
+        gateway.write({server.name: server.entry(lifecycle="eager") for server in (deaf, more)})
+        connected(gateway, "more")
+    else:
+        registry.write_bytes(b"\xff\xfe\0" * 1000)
+    below = gateway.children()
+    assert len(below) == (2 if fault == "folder" else 1)
+    kill_gateway(gateway)
+    wait_until(lambda: not any(alive(pid) for pid in below), GONE_S)
+    wait_until(lambda: not processes_of(gateway.home), GONE_S)
+
+
+def test_a_kill_while_servers_are_being_started_leaves_none(gateway: Gateway, tmp_path: Path) -> None:
+    servers = [Counting(tmp_path, f"deaf{n}", ("--deaf",)) for n in range(4)]
+    gateway.write({server.name: server.entry(lifecycle="eager") for server in servers})
+    for seen in (1, 4):
+        gateway.start()
+        wait_until(lambda least=seen: len(gateway.children()) >= least)  # type: ignore[misc]
+        pid = gateway_pid(gateway)
+        os.kill(pid, signal.SIGKILL)
+        assert gateway.process is not None
+        gateway.process.wait()
+        wait_until(lambda: not processes_of(gateway.home), GONE_S)

@@ -1,0 +1,104 @@
+"""Many that start at the same instant share one gateway; who started it decides whether it ends by itself.
+
+Never here: what a gateway does.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+
+import psutil
+import pytest
+
+from tests.e2e.gateway import Gateway
+from tests.faults.world import PATIENCE_S, ShimClient, gateway_pid, processes_of, shim_client, wait_until
+from tests.fixtures.odd import alive
+from trayapp.model.errors import NoGatewayError
+from trayapp.service.child import RUNS_ALREADY
+from trayapp.service.command import own_command
+
+AT_ONCE = 20
+LINGER_MIN = 0.01
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="the shim of Windows is another one")
+
+
+def gateways(gateway: Gateway) -> list[int]:
+    return [pid for pid, words in processes_of(gateway.home).items() if " start" in words]
+
+
+@posix_only
+@pytest.mark.requirement("proc-one-gateway", "proc-shim-starts-gateway")
+def test_twenty_shims_at_the_same_instant_start_one_gateway_and_all_are_served(gateway: Gateway) -> None:
+    gateway.write({})
+    with ExitStack() as stack:
+        clients = [ShimClient(gateway) for _ in range(AT_ONCE)]
+        for client in clients:
+            stack.callback(client.process.kill)
+        for client in clients:
+            assert "result" in client.initialize()
+            assert client.ask("tools/list")["result"]["tools"] == []
+        wait_until(lambda: len(gateways(gateway)) == 1)  # the others end at once
+        assert len(gateway.snapshot()["gateway"]["sessions"]) == AT_ONCE
+        assert gateways(gateway) == [gateway_pid(gateway)]
+        children = [psutil.Process(client.process.pid).children() for client in clients]
+        assert [c for below in children for c in below if c.status() == psutil.STATUS_ZOMBIE] == []
+        assert [client.close() for client in clients] == [0] * AT_ONCE
+    assert alive(gateway_pid(gateway))
+
+
+@pytest.mark.requirement("proc-one-gateway")
+def test_of_two_gateways_started_at_the_same_instant_one_wins_and_the_other_ends_with_7(gateway: Gateway) -> None:
+    gateway.write({})
+    null = subprocess.DEVNULL
+    for _ in range(AT_ONCE):
+        two = [
+            subprocess.Popen(
+                [*own_command(), "start"], env=gateway.env, cwd=gateway.home, stdin=null, stdout=null, stderr=null
+            )
+            for _ in range(2)
+        ]
+        wait_until(lambda pair=two: any(one.poll() is not None for one in pair))  # type: ignore[misc]
+        (loser,) = [one for one in two if one.poll() is not None]
+        (winner,) = [one for one in two if one is not loser]
+        assert loser.returncode == RUNS_ALREADY
+        wait_until(lambda pid=winner.pid: answers_as(gateway, pid))  # type: ignore[misc]
+        gateway.control("stop")
+        assert winner.wait(PATIENCE_S) == 0
+
+
+def answers_as(gateway: Gateway, pid: int) -> bool:
+    with suppress(NoGatewayError):  # not yet
+        return gateway_pid(gateway) == pid
+    return False
+
+
+@posix_only
+@pytest.mark.requirement("proc-linger")
+def test_a_gateway_that_a_shim_started_ends_after_its_last_session_and_not_before(gateway: Gateway) -> None:
+    gateway.write({}, linger=LINGER_MIN)
+    with shim_client(gateway) as first:
+        pid = gateway_pid(gateway)
+        with shim_client(gateway) as second:
+            assert gateway_pid(gateway) == pid
+            second.ask("ping")
+        first.ask("ping")
+        assert alive(pid)
+    wait_until(lambda: not alive(pid))
+    wait_until(lambda: not processes_of(gateway.home))
+    with shim_client(gateway) as again:
+        assert "result" in again.ask("ping")
+        assert gateway_pid(gateway) != pid
+
+
+@pytest.mark.requirement("proc-linger")
+def test_a_gateway_that_was_started_by_hand_does_not_linger(gateway: Gateway) -> None:
+    """It is no other program than the one that lingers: only the word makes the difference."""
+    gateway.write({}, linger=LINGER_MIN)
+    gateway.start()
+    with shim_client(gateway) as client:
+        client.ask("ping")
+    assert gateways(gateway) == [gateway.pid]
+    assert "--linger" not in psutil.Process(gateway.pid).cmdline()
+    assert gateway.snapshot()["gateway"]["sessions"] == []

@@ -1,0 +1,297 @@
+"""What the tests of this folder share: counting servers, a client of a real shim, what is left of a home's processes.
+
+Never here: faults.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+
+from tests.e2e.client import RawClient
+from tests.e2e.gateway import Gateway
+from tests.fixtures.odd import alive, until
+from trayapp.model.errors import MultiMcpError
+from trayapp.service.command import own_command
+
+PROGRAM = Path(__file__).with_name("servers.py")
+LONG = os.environ.get("MULTI_MCP_LONG_TESTS") == "1"
+PATIENCE_S = 30.0  # a busy machine
+GONE_S = 10.0  # PRODUCT 5: no descendant is left 10 s later
+LOOK_S = 0.02
+Message = dict[str, Any]
+
+
+@dataclass
+class Counting:
+    """One configured counting server and its log."""
+
+    folder: Path
+    name: str = "counting"
+    switches: tuple[str, ...] = ()
+
+    @property
+    def log(self) -> Path:
+        """One line a call."""
+        return self.folder / f"{self.name}.calls"
+
+    @property
+    def argv(self) -> list[str]:
+        """Program first."""
+        return [sys.executable, "-I", "-S", str(PROGRAM), "--name", self.name, "--log", str(self.log), *self.switches]
+
+    def entry(self, **more: Any) -> Message:
+        """Its entry in servers.yaml."""
+        return {"command": self.argv, **more}
+
+    def executed(self) -> Counter[str]:
+        """How often each `n` was executed."""
+        return Counter(self.log.read_text(encoding="utf-8").split()) if self.log.exists() else Counter()
+
+
+def wait_until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
+    """Wait for something outside this process: the first true value of `condition()`. Fails when it stays false."""
+    end = time.monotonic() + patience_s
+    while not (value := condition()):
+        assert time.monotonic() < end, f"not within {patience_s:g} s"
+        time.sleep(LOOK_S)
+    return value
+
+
+# -- processes -------------------------------------------------------------------------------------------------------
+
+
+def processes_of(home: Path) -> dict[int, str]:
+    """Every process that lives with this MULTI_MCP_HOME, except this one: id -> command line."""
+    found = {}
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("MULTI_MCP_HOME") == str(home) and process.status() != psutil.STATUS_ZOMBIE:
+                found[process.pid] = " ".join(process.cmdline())[-150:]
+        except psutil.Error:
+            continue
+    found.pop(os.getpid(), None)
+    return found
+
+
+def gateway_pid(gateway: Gateway) -> int:
+    """Of the one that runs, whoever started it."""
+    return int(gateway.snapshot()["gateway"]["pid"])
+
+
+def kill_gateway(gateway: Gateway, number: int = signal.SIGKILL) -> int:
+    """Kill the one that runs; its process id. It is gone at the end."""
+    pid = gateway_pid(gateway)
+    os.kill(pid, number)
+    if gateway.process is not None and gateway.process.pid == pid:
+        gateway.process.wait(PATIENCE_S)
+    wait_until(lambda: threads_of(pid) == 0)
+    return pid
+
+
+def threads_of(pid: int) -> int:
+    """How many threads of it run; the first may have ended while others still hold its sockets open."""
+    try:
+        return len(list(Path(f"/proc/{pid}/task").iterdir())) - (not alive(pid))
+    except OSError:
+        return 0
+
+
+def stop_all(gateway: Gateway) -> None:
+    """End the gateway that runs, whoever started it, and wait until none of its home's processes is left."""
+    try:
+        wait_until(lambda: not still_runs(gateway), GONE_S + 5)
+    except AssertionError:
+        left = processes_of(gateway.home)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        raise AssertionError(f"left behind: {left}") from None
+    if gateway.process is not None:
+        gateway.process.wait(PATIENCE_S)
+
+
+def still_runs(gateway: Gateway) -> bool:
+    """Whether any process of that home is left; a gateway that answers is told to stop."""
+    with suppress(MultiMcpError):  # there is none, or not yet
+        gateway.control("stop")
+    return bool(processes_of(gateway.home))
+
+
+# -- clients ---------------------------------------------------------------------------------------------------------
+
+
+class ShimClient:
+    """A client that reads only when it is told to, and looks at every byte: whole frames, one answer a request."""
+
+    def __init__(self, gateway: Gateway, *options: str) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            [*own_command(), "stdio", *options],
+            env=gateway.env,
+            cwd=gateway.home,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._in, self._out = self.process.stdin, self.process.stdout
+        self._rest = b""
+        self._last_id = 0
+        self.told: list[Message] = []
+        self.answers: dict[Any, Message] = {}
+        self.asked: list[Any] = []
+
+    def write(self, data: bytes) -> None:
+        """Bytes as they are."""
+        view = memoryview(data)
+        while view:
+            view = view[self._in.write(view) or 0 :]
+
+    def send(self, method: str, params: Message | None = None) -> int:
+        """A request without waiting; its id."""
+        self._last_id += 1
+        self.asked.append(self._last_id)
+        self.write(frame(self._last_id, method, params or {}))
+        return self._last_id
+
+    def call(self, tool: str, **arguments: Any) -> int:
+        """A call without waiting; its id."""
+        return self.send("tools/call", {"name": tool, "arguments": arguments})
+
+    def notify(self, method: str, params: Message | None = None) -> None:
+        """A notification."""
+        self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params or {}}).encode() + b"\n")
+
+    def initialize(self) -> Message:
+        """The whole handshake."""
+        about = {"name": "fault", "version": "1"}
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about}
+        answer = self.answer(self.send("initialize", params))
+        self.notify("notifications/initialized")
+        return answer
+
+    def answer(self, request_id: Any, patience_s: float = PATIENCE_S) -> Message:
+        """Wait for that answer."""
+        end = time.monotonic() + patience_s
+        while request_id not in self.answers:
+            assert self._read(end - time.monotonic()), "the shim ended"
+        return self.answers[request_id]
+
+    def ask(self, method: str, params: Message | None = None) -> Message:
+        """A request and its answer."""
+        return self.answer(self.send(method, params))
+
+    def text(self, tool: str, **arguments: Any) -> str:
+        """A call's text. Fails for an error."""
+        answer = self.answer(self.call(tool, **arguments))
+        assert "result" in answer, answer
+        return str(answer["result"]["content"][0]["text"])
+
+    def heard(self, method: str) -> Message:
+        """Wait for that notification."""
+        end = time.monotonic() + PATIENCE_S
+        while not (found := [message for message in self.told if message["method"] == method]):
+            assert self._read(end - time.monotonic()), "the shim ended"
+        return found[0]
+
+    def _read(self, patience_s: float) -> bool:
+        ready, _, _ = select.select([self._out], [], [], max(0.0, patience_s))
+        assert ready, "silence"
+        data = os.read(self._out.fileno(), 1 << 20)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._take(json.loads(line))
+        return bool(data)
+
+    def _take(self, message: Message) -> None:
+        assert message["jsonrpc"] == "2.0"
+        if "method" in message:
+            self.told.append(message)
+            return
+        assert ("result" in message) != ("error" in message)
+        assert message["id"] in self.asked, f"an answer to nothing: {str(message)[:200]}"
+        assert message["id"] not in self.answers, f"answered twice: {str(message)[:200]}"
+        self.answers[message["id"]] = message
+
+    def close(self) -> int:
+        """End as a client does, read to the end; the shim's exit code. All that came was whole frames."""
+        self._in.close()
+        while self._read(PATIENCE_S):
+            pass
+        assert self._rest == b""
+        code = self.process.wait(PATIENCE_S)
+        self._out.close()
+        return code
+
+    def kill(self) -> None:
+        """As if the client was killed: both ends are gone at once."""
+        self._in.close()
+        self._out.close()
+        self.process.wait(PATIENCE_S)
+
+
+def frame(request_id: Any, method: str, params: Message) -> bytes:
+    """One request's line."""
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}).encode() + b"\n"
+
+
+@contextmanager
+def shim_client(gateway: Gateway, *options: str) -> Iterator[ShimClient]:
+    """A client with hands shaken; at the end it closes, and the shim has to end with 0."""
+    client = ShimClient(gateway, *options)
+    try:
+        assert "result" in client.initialize()
+        yield client
+        if client.process.poll() is None:
+            assert client.close() == 0
+    finally:
+        if client.process.poll() is None:
+            client.process.kill()
+            client.process.wait()
+        client._in.close()
+        client._out.close()
+
+
+def is_lost(answer: Message) -> bool:
+    """Whether it is the error of a call that was under way when the gateway ended."""
+    return bool(answer.get("error", {}).get("data", {}).get("code") == "gateway_lost")
+
+
+@asynccontextmanager
+async def undisturbed(gateway: Gateway, tool: str, slowest_s: float = 5.0) -> AsyncIterator[list[float]]:
+    """Somebody else calls another server all the while; each call must succeed. Gives the seconds that each took."""
+    took: list[float] = []
+
+    async def call_on(client: RawClient) -> None:
+        while True:
+            began = time.monotonic()
+            with anyio.fail_after(slowest_s):
+                await client.call(tool, n=f"other-{len(took)}")
+            took.append(time.monotonic() - began)
+            await anyio.sleep(0.01)
+
+    async with gateway.client() as client:
+        await client.call(tool, n="first")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call_on, client)
+            yield took
+            enough = len(took) + 2
+            await until(lambda: len(took) >= enough)
+            tasks.cancel_scope.cancel()
+        client._open.clear()
