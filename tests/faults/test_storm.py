@@ -1,0 +1,125 @@
+"""Kills at random, one after the other: no session is lost, no process is left, no call is executed twice.
+
+Never here: what each single kill must look like (test_shim, test_backends, test_orphans).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.gateway import Gateway
+from tests.faults.world import (
+    GONE_S,
+    LONG,
+    Counting,
+    ShimClient,
+    gateway_pid,
+    processes_of,
+    shim_client,
+    wait_until,
+)
+from trayapp.model.errors import MultiMcpError
+
+KILLS = 200 if LONG else 30
+CALLS = 4  # under way at each kill, of each client
+RECOVERY_S = 5.0
+SEED = 20261121
+
+
+class Storm:
+    """Two sessions, three servers, and who is killed next."""
+
+    def __init__(self, gateway: Gateway, servers: list[Counting], clients: list[ShimClient]) -> None:
+        self.gateway = gateway
+        self.servers = servers
+        self.clients = clients
+        self.chance = random.Random(SEED)
+        self.sent: dict[str, tuple[ShimClient, int]] = {}  # n -> whose call, and its id
+        self.slowest_s = 0.0
+        self.killed = {"gateway": 0, "server": 0}
+
+    def turn(self, number: int) -> None:
+        """Calls, a kill amid them, and all well again within RECOVERY_S."""
+        victims = self.pids()
+        for k in range(CALLS):
+            for client in self.clients:
+                self.call(client, f"{number}.{k}.{self.clients.index(client)}")
+        kind = self.chance.choice(("gateway", "server")) if victims["server"] else "gateway"
+        time.sleep(self.chance.random() * 0.01)  # the moment is what is random here
+        os.kill(self.chance.choice(victims[kind]), signal.SIGKILL)
+        self.killed[kind] += 1
+        began = time.monotonic()
+        for n in self.sent:
+            if n.startswith(f"{number}."):
+                client, request_id = self.sent[n]
+                client.answer(request_id)
+        for client in self.clients:
+            self.recovers(client, number)
+        self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+
+    def call(self, client: ShimClient, n: str) -> int:
+        server = self.chance.choice(self.servers)
+        request_id = client.call(f"{server.name}_count", n=n, size=self.chance.choice((0, 100, 200_000)))
+        self.sent[n] = client, request_id
+        return request_id
+
+    def recovers(self, client: ShimClient, number: int) -> None:
+        end = time.monotonic() + RECOVERY_S
+        for attempt in range(1000):
+            answer = client.answer(self.call(client, f"after.{number}.{attempt}.{self.clients.index(client)}"))
+            if "result" in answer:
+                return
+            assert time.monotonic() < end, answer
+            time.sleep(0.02)
+
+    def pids(self) -> dict[str, list[int]]:
+        rows = self.gateway.snapshot()["servers"]
+        return {"gateway": [gateway_pid(self.gateway)], "server": [row["pid"] for row in rows if row["pid"]]}
+
+    def check(self) -> None:
+        """Each call had one answer, and was executed once at most; what succeeded was executed."""
+        executed: Counter[str] = Counter()
+        for server in self.servers:
+            executed += server.executed()
+        assert max(executed.values()) == 1
+        for n, (client, request_id) in self.sent.items():
+            if "result" in client.answers[request_id]:
+                assert executed[n] == 1
+
+
+@pytest.mark.requirement("shim-never-calls-twice", "shim-replays-handshake", "proc-no-orphans", "life-crash-in-box")
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose processes these are")
+@pytest.mark.timeout(1200 if LONG else 120)
+def test_random_kills_lose_no_session_leave_no_process_and_double_no_call(gateway: Gateway, tmp_path: Path) -> None:
+    servers = [Counting(tmp_path, "one"), Counting(tmp_path, "two"), Counting(tmp_path, "deaf", ("--deaf",))]
+    gateway.write({server.name: server.entry() for server in servers}, failure_backoff=0)
+    gateway.start()
+    with shim_client(gateway) as first, shim_client(gateway) as second:
+        storm = Storm(gateway, servers, [first, second])
+        for server in servers:
+            first.text(f"{server.name}_count", n=f"start-{server.name}")
+        for number in range(KILLS):
+            storm.turn(number)
+        storm.check()
+        assert min(storm.killed.values()) > KILLS // 5
+        print(f"{storm.killed}, slowest recovery {storm.slowest_s:.2f} s, {len(storm.sent)} calls")
+        wait_until(lambda: only_the_living(gateway, [first, second]), GONE_S)
+
+
+def only_the_living(gateway: Gateway, clients: list[ShimClient]) -> bool:
+    """Whether all that is left of the home is one gateway, its servers, its guardian and the two shims."""
+    try:
+        rows = gateway.snapshot()["servers"]
+        known = {gateway_pid(gateway), *(row["pid"] for row in rows), *(client.process.pid for client in clients)}
+    except MultiMcpError:
+        return False
+    others = {pid: words for pid, words in processes_of(gateway.home).items() if pid not in known}
+    return len(others) == 1 and "guardian.py" in str(others)
