@@ -6,8 +6,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.tools import require
@@ -15,6 +17,7 @@ from tests.tools import require
 __all__ = ["require"]
 
 # A Unix socket's path may have about 104 bytes; macOS's own temporary folder eats half of them.
+ENDED_S = 10.0  # for a gateway with stubborn servers
 SHORT_TMP = "/tmp" if os.name == "posix" else None
 
 
@@ -30,4 +33,21 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="mm-", dir=SHORT_TMP))
     monkeypatch.setenv("MULTI_MCP_HOME", str(folder))
     yield folder
+    end_gateways_of(folder)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def end_gateways_of(home: Path) -> None:
+    """End what shims started late: of gateways that start at once all but one end, some after their test."""
+    left = [process for process in psutil.process_iter() if is_gateway_of(process, home)]
+    for process in left:
+        with suppress(psutil.Error):
+            process.terminate()
+    psutil.wait_procs(left, ENDED_S)
+
+
+def is_gateway_of(process: psutil.Process, home: Path) -> bool:
+    """Whether the process is a detached gateway of that home."""
+    with suppress(psutil.Error):
+        return "--linger" in process.cmdline() and process.environ().get("MULTI_MCP_HOME") == str(home)
+    return False
