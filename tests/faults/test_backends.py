@@ -5,46 +5,26 @@ Never here: the gateway's own end (test_shim, test_orphans).
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.to_thread
 import psutil
 import pytest
 
-from tests.e2e.client import RawClient, RpcFailure
+from tests.e2e.client import RpcFailure
 from tests.e2e.gateway import Gateway, entry
-from tests.faults.world import Counting, ShimClient, undisturbed
+from tests.faults.world import RECOVERY_S, Counting, ShimClient, calls, outcome, recovers, undisturbed
 from tests.fixtures.odd import Odd, until
 
 pytestmark = pytest.mark.anyio
-RECOVERY_S = 5.0  # from the end of a fault until all is well
 SEED = 20261121
 MB = 1 << 20
-
-
-async def outcome(answer: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
-    with anyio.fail_after(20):
-        return await answer
-
-
-async def recovers(client: RawClient, tool: str, **arguments: Any) -> None:
-    """A call succeeds, soon; one that was sent to a process in its last moment fails, with words."""
-    end = anyio.current_time() + RECOVERY_S
-    while "error" in (answer := await outcome(client.ask("tools/call", calls(tool, **arguments)))):
-        assert anyio.current_time() < end, answer
-        await anyio.sleep(0.02)
-
-
-def calls(tool: str, **arguments: Any) -> dict[str, Any]:
-    return {"name": tool, "arguments": arguments}
 
 
 @pytest.mark.requirement("life-crash-in-box", "shim-never-calls-twice")

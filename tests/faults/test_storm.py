@@ -19,6 +19,7 @@ from tests.e2e.gateway import Gateway
 from tests.faults.world import (
     GONE_S,
     LONG,
+    RECOVERY_S,
     Counting,
     ShimClient,
     gateway_pid,
@@ -30,7 +31,6 @@ from trayapp.model.errors import MultiMcpError
 
 KILLS = 200 if LONG else 30
 CALLS = 4  # under way at each kill, of each client
-RECOVERY_S = 5.0
 SEED = 20261121
 
 

@@ -5,6 +5,7 @@ Never here: faults.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import select
@@ -33,6 +34,7 @@ LONG = os.environ.get("MULTI_MCP_LONG_TESTS") == "1"
 PATIENCE_S = 30.0  # a busy machine
 GONE_S = 10.0  # PRODUCT 5: no descendant is left 10 s later
 LOOK_S = 0.02
+RECOVERY_S = 5.0  # from the end of a fault until all is well
 Message = dict[str, Any]
 
 
@@ -295,3 +297,22 @@ async def undisturbed(gateway: Gateway, tool: str, slowest_s: float = 5.0) -> As
             await until(lambda: len(took) >= enough)
             tasks.cancel_scope.cancel()
         client._open.clear()
+
+
+async def outcome(answer: asyncio.Future[Message]) -> Message:
+    """The answer of `RawClient.ask`, in time."""
+    with anyio.fail_after(20):
+        return await answer
+
+
+async def recovers(client: RawClient, tool: str, **arguments: Any) -> None:
+    """A call succeeds, soon; one that was sent to a process in its last moment fails, with words."""
+    end = anyio.current_time() + RECOVERY_S
+    while "error" in (answer := await outcome(client.ask("tools/call", calls(tool, **arguments)))):
+        assert anyio.current_time() < end, answer
+        await anyio.sleep(0.02)
+
+
+def calls(tool: str, **arguments: Any) -> Message:
+    """The params of tools/call."""
+    return {"name": tool, "arguments": arguments}
