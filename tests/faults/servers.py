@@ -3,7 +3,7 @@
 Never here: what a well-behaved server does not need; the odd server (tests/fixtures) hangs, lies and dies.
 
 --log FILE   one line a call that was executed: its `n`     --name NAME   in its answers
---deaf       neither the end of stdin nor SIGTERM ends it
+--stays      the end of stdin does not end it     --deaf   nor does SIGTERM
 --family FILE   starts a process in a session and one in a process group of its own, both deaf; their ids go to FILE
 --hang FILE  answers nothing while FILE exists, from the start on; not the end of stdin either
 Tools: count {n, size}: an answer of that many characters; flood {n, mb}: so much on stderr, then an answer;
@@ -117,7 +117,7 @@ def main() -> None:
         *lines, buffer = (buffer + data).split(b"\n")
         for line in lines:
             handle(json.loads(line))
-    while "--deaf" in argv:
+    while "--deaf" in argv or "--stays" in argv:
         time.sleep(60)
 
 

@@ -52,7 +52,7 @@ class Storm:
         for k in range(CALLS):
             for client in self.clients:
                 self.call(client, f"{number}.{k}.{self.clients.index(client)}")
-        kind = self.chance.choice(("gateway", "server")) if victims["server"] else "gateway"
+        kind = self.chance.choice(("gateway", "server", "server")) if victims["server"] else "gateway"
         time.sleep(self.chance.random() * 0.01)  # the moment is what is random here
         os.kill(self.chance.choice(victims[kind]), signal.SIGKILL)
         self.killed[kind] += 1
