@@ -23,6 +23,7 @@ from tests.faults.world import (
     kill_gateway,
     processes_of,
     shim_client,
+    threads_of,
     wait_until,
 )
 from tests.fixtures.odd import Odd
@@ -212,6 +213,35 @@ def unread(client: ShimClient) -> int:
     number = array.array("i", [0])
     fcntl.ioctl(client._in.fileno(), termios.FIONREAD, number)
     return number[0]
+
+
+@pytest.mark.requirement("shim-never-calls-twice", "shim-replays-handshake")
+@pytest.mark.parametrize("end", ["stopped", "killed"])
+def test_an_answer_that_lay_ready_when_the_gateway_ended_is_not_turned_into_an_error(
+    gateway: Gateway, tmp_path: Path, end: str
+) -> None:
+    """The shim, held up meanwhile, finds a request of the client's, an answer, and the gateway's end all at once."""
+    odd = Odd(tmp_path)
+    started(gateway, odd)
+    with shim_client(gateway) as client, shim_client(gateway) as other:
+        kill_gateway(gateway)  # a shim that has been reconnected looks at its client first
+        for each in (client, other):
+            each.ask("ping")
+        held = client.call("odd_hold", key="k")
+        wait_until(lambda: odd.events("held"))
+        os.kill(client.process.pid, signal.SIGSTOP)
+        other.text("odd_release", key="k")
+        pid = gateway_pid(gateway)
+        if end == "stopped":
+            gateway.control("stop")
+            wait_until(lambda: threads_of(pid) == 0)
+        else:
+            kill_gateway(gateway)
+        ping = client.send("ping")
+        os.kill(client.process.pid, signal.SIGCONT)
+        assert "released" in str(client.answer(held)["result"])
+        assert client.answer(ping)["result"] == {}
+        assert client.told == []
 
 
 @pytest.mark.requirement("shim-stdout-clean", "shim-replays-handshake")

@@ -99,7 +99,7 @@ class Storm:
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose processes these are")
 @pytest.mark.timeout(1200 if LONG else 120)
 def test_random_kills_lose_no_session_leave_no_process_and_double_no_call(gateway: Gateway, tmp_path: Path) -> None:
-    servers = [Counting(tmp_path, "one"), Counting(tmp_path, "two"), Counting(tmp_path, "deaf", ("--deaf",))]
+    servers = [Counting(tmp_path, "one"), Counting(tmp_path, "two"), Counting(tmp_path, "stays", ("--stays",))]
     gateway.write({server.name: server.entry() for server in servers}, failure_backoff=0)
     gateway.start()
     with shim_client(gateway) as first, shim_client(gateway) as second:
