@@ -20,7 +20,7 @@ import pytest
 
 from tests.e2e.client import RawClient
 from tests.e2e.gateway import Gateway
-from tests.faults.world import LONG, Counting, calls, outcome
+from tests.faults.world import LONG, Counting, calls, outcome, takes_long
 
 pytestmark = [
     pytest.mark.anyio,
@@ -96,6 +96,7 @@ def growth(samples: list[int]) -> float:
 
 
 async def test_in_long_use_memory_and_descriptors_of_the_gateway_stay(gateway: Gateway, tmp_path: Path) -> None:
+    takes_long()
     servers = [Counting(tmp_path, f"server{n}") for n in range(SERVERS)]
     gateway.write({server.name: server.entry(idle_timeout=0.01) for server in servers}, failure_backoff=0)
     gateway.start()

@@ -25,6 +25,7 @@ from tests.e2e.client import RawClient
 from tests.e2e.gateway import Gateway
 from tests.faults.world import Counting, kill_gateway, recovers, stop_all, undisturbed
 from tests.fixtures.odd import Odd, until
+from tests.tools import missing
 from trayapp.catalog.cache import file_name
 from trayapp.model.errors import NoGatewayError
 
@@ -41,7 +42,7 @@ def tiny_disk(folder: Path) -> Iterator[None]:
     mount = ["mount", "-t", "tmpfs", "-o", f"size={SMALL},mode=700", "tmpfs", str(folder)]
     made = subprocess.run(mount, capture_output=True, text=True, check=False)
     if made.returncode:
-        pytest.skip(f"may not mount a file system: {made.stderr.strip()}")
+        missing(f"may not mount a file system: {made.stderr.strip()}")
     try:
         yield
     finally:
@@ -191,7 +192,7 @@ def read_only(folder: Path) -> Iterator[None]:
     for words in (["mount", "--bind", folder, folder], ["mount", "-o", "remount,ro,bind", folder]):
         made = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
         if made.returncode:
-            pytest.skip(f"may not mount a file system: {made.stderr.strip()}")
+            missing(f"may not mount a file system: {made.stderr.strip()}")
     try:
         yield
     finally:

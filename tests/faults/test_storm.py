@@ -25,6 +25,7 @@ from tests.faults.world import (
     gateway_pid,
     processes_of,
     shim_client,
+    takes_long,
     wait_until,
 )
 from trayapp.model.errors import MultiMcpError
@@ -99,6 +100,7 @@ class Storm:
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose processes these are")
 @pytest.mark.timeout(1200 if LONG else 120)
 def test_random_kills_lose_no_session_leave_no_process_and_double_no_call(gateway: Gateway, tmp_path: Path) -> None:
+    takes_long()
     servers = [Counting(tmp_path, "one"), Counting(tmp_path, "two"), Counting(tmp_path, "stays", ("--stays",))]
     gateway.write({server.name: server.entry() for server in servers}, failure_backoff=0)
     gateway.start()

@@ -6,6 +6,7 @@ Never here: faults.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import json
 import os
 import select
@@ -63,6 +64,12 @@ class Counting:
     def executed(self) -> Counter[str]:
         """How often each `n` was executed."""
         return Counter(self.log.read_text(encoding="utf-8").split()) if self.log.exists() else Counter()
+
+
+def takes_long() -> None:
+    """Of a test that may take longer than any other: pytest's limit for the whole run is not for it."""
+    if LONG:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def wait_until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
