@@ -14,9 +14,10 @@ import anyio
 from tests.fixtures.clock import FakeClock, settle
 from tests.fixtures.fake_transport import FakeNet
 from trayapp.backends.clock import SystemClock
-from trayapp.backends.connection import Connection, World
+from trayapp.backends.connection import Connection
 from trayapp.backends.pool import Pool
 from trayapp.backends.transports import open_transport
+from trayapp.backends.world import World
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config, plan
@@ -27,7 +28,7 @@ from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
 
 @dataclass
 class Ear:
-    """Implements backends.connection.Observer. `crash` names the events in which our own code is broken."""
+    """Implements backends.world.Observer. `crash` names the events in which our own code is broken."""
 
     states: list[tuple[str, State]] = field(default_factory=list)
     offers: list[tuple[str, Offer]] = field(default_factory=list)

@@ -16,8 +16,9 @@ from tests.backends.world import Ear
 from tests.contract.http_servers import HttpServer, Seen
 from tests.fixtures.behaviour import MODERN
 from tests.fixtures.clock import FakeClock
-from trayapp.backends.connection import Connection, World
+from trayapp.backends.connection import Connection
 from trayapp.backends.transports import open_transport
+from trayapp.backends.world import World
 from trayapp.model.errors import ConnectFailedError, ServerBackoffError, ServerError, SignInWantedError
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig

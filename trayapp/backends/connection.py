@@ -6,22 +6,17 @@ Every change of state goes through model/lifecycle. Never here: other servers, e
 from __future__ import annotations
 
 import logging
-import math
-import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import anyio
 import anyio.abc
 
-from trayapp.backends.clock import Clock
-from trayapp.backends.handshake import HANDSHAKE_VERSIONS, Peer, shake_hands
-from trayapp.backends.launch import Keyring, Launch, StdioLaunch, prepared
-from trayapp.backends.listing import fetch_offer
+from trayapp.backends.connecting import connected
 from trayapp.backends.route import is_remote
-from trayapp.backends.transports import NOT_EXECUTED, SSE_AFTER, Open, Transport, ways
+from trayapp.backends.serving import LIST_CHANGED, Serving
+from trayapp.backends.transports import NOT_EXECUTED
+from trayapp.backends.world import Live, World
 from trayapp.model.errors import (
     ConnectFailedError,
     ConnectionLostError,
@@ -31,70 +26,14 @@ from trayapp.model.errors import (
     ServerError,
     SignInWantedError,
 )
-from trayapp.model.lifecycle import Event, State, backoff_left_s, idle_limit_s, is_idle, next_state
+from trayapp.model.lifecycle import Event, State, backoff_left_s, next_state
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings
-from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, Call, Channel, Params, RpcError
+from trayapp.wire.messages import Call, Params, RpcError
 
 log = logging.getLogger(__name__)
 
-LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
-REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each; one fetch answers them all
 LONGEST_WAIT_S = 3600.0  # however long a server asks us to wait
-HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; this long means that it hangs
-PROBE_JITTER_S = 0.5  # many connections that are asked for the same reason are not asked in the same moment
-_UNAUTHORIZED = 401
-
-
-class Observer(Protocol):
-    """Who hears of a connection's life. Nothing here may block."""
-
-    def state_changed(self, connection: Connection) -> None:
-        """Its `state` or `error` is another now."""
-
-    def offer_fetched(self, connection: Connection, offer: Offer) -> None:
-        """The server's lists were read from it just now."""
-
-    def notified(self, connection: Connection, method: str, params: Params) -> None:
-        """A notification that is no business of the connection's own."""
-
-    async def asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
-        """A request of the server's, except ping. Raises RpcError."""
-
-
-async def _no_wait() -> None:
-    """Where nobody says what a route is, there is one."""
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What all connections share."""
-
-    clock: Clock
-    settings: Callable[[], Settings]
-    environ: Mapping[str, str]
-    keyring: Keyring
-    open: Open
-    stderr: Callable[[str], Callable[[bytes], None]]  # server name -> where its stderr goes
-    observer: Observer
-    hint: Callable[[str], str]  # server name -> protocol revision of last time, "" when never met
-    wants_offer: Callable[[str], bool]  # server name -> whether its lists should be read once it is connected
-    capabilities: Mapping[str, Any] = field(default_factory=dict)  # what we can do for servers
-    route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a way into the network, or after a while
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """A connected server."""
-
-    transport: Transport
-    peer: Peer
-
-    @property
-    def channel(self) -> Channel:
-        """Where requests go."""
-        return self.transport.channel
 
 
 class _Attempt:
@@ -125,15 +64,12 @@ class Connection:
         self._attempt: _Attempt | None = None
         self._closing = anyio.Event()
         self._finished: anyio.Event | None = None  # of the task that runs now
-        self._dirty = anyio.Event()
-        self._adjusted = anyio.Event()
-        self._fetching = anyio.Lock()
+        self._serving: Serving | None = None  # of the last connection
         self._retired = False
         self.used = anyio.Event()  # set by the first call
         self.dropped = anyio.Event()  # set once a connection has ended; replaced by the next one
         self.silent = False  # the last connection was dropped by a probe
-        self._sick: ServerError | None = None  # why we ended the live connection ourselves
-        self._probing = False
+        self.adjusted = anyio.Event()  # set when `server` becomes another; replaced at once
 
     @property
     def name(self) -> str:
@@ -223,13 +159,11 @@ class Connection:
 
     async def fetch(self, *, explicit: bool = False) -> Offer:
         """Read all lists now and tell the observer. Raises ServerError; the connection stays as it is."""
-        live = await self.ensure(explicit=explicit)
+        await self.ensure(explicit=explicit)
         self.in_flight += 1  # nobody may close it as idle meanwhile
         try:
-            async with self._fetching:
-                offer = await fetch_offer(live.channel, live.peer)
-                self._tell(self._world.observer.offer_fetched, offer)
-                return offer
+            assert self._serving is not None
+            return await self._serving.fetch()
         except RpcError as error:
             raise ServerError(self.name, f"{self.name} did not list what it offers: {error.message}") from None
         finally:
@@ -238,42 +172,15 @@ class Connection:
     async def probe(self) -> None:
         """Ask the live connection for a sign of life, since the machine slept or its network changed.
 
-        A silent one is dropped, without a backoff: the next call starts it again. A process that is busy with a call is
-        not asked: its pipe cannot have been cut, and many servers answer only one request at a time.
+        A silent one is dropped, without a backoff: the next call starts it again.
         """
-        live = self.live
-        if live is None or self._probing or (self.in_flight and live.transport.kind == "stdio"):
-            return
-        self._probing = True
-        try:
-            await self._world.clock.sleep(random.uniform(0, PROBE_JITTER_S))
-            why = await self._silence(live)
-        finally:
-            self._probing = False
-        if why is not None and self.live is live:
-            self.silent = True
-            title = f"{self.name} gave no sign of life after a sleep or a change of the network: {why}"
-            self._drop(live, ConnectionLostError(self.name, title))
+        if self.live is not None and self._serving is not None:
+            await self._serving.probe()
 
     async def reachable(self) -> None:
         """Wait a moment for a way into the network, where this server needs one: being offline is not its failure."""
         if is_remote(self.server):
             await self._world.route()
-
-    async def _silence(self, live: Live) -> str | None:
-        """Why a live server gave no sign of life; None when it gave one."""
-        await self.reachable()
-        method = "server/discover" if live.peer.modern else "ping"
-        try:
-            params = live.peer.stamped(None, self._world.capabilities)
-            await live.channel.send_raw_request(method, params, {"timeout": HEALTH_TIMEOUT_S})
-        except RpcError as error:
-            return None if error.code == METHOD_NOT_FOUND else error.message  # an answer is an answer
-        return None
-
-    def _drop(self, live: Live, why: ServerError) -> None:
-        self._sick = why
-        live.transport.gone.set()
 
     # -- change --------------------------------------------------------------------------------------------------
 
@@ -301,8 +208,8 @@ class Connection:
     def adjust(self, server: ServerConfig) -> None:
         """Take other settings for the same process; `follow_switch` carries out a switch to or from disabled."""
         self.server = server
-        self._adjusted.set()
-        self._adjusted = anyio.Event()
+        self.adjusted.set()
+        self.adjusted = anyio.Event()
 
     async def follow_switch(self) -> None:
         """Close and switch off, or make available again, as the settings say now and still say once it is closed."""
@@ -315,9 +222,9 @@ class Connection:
 
     def _apply(self, event: Event) -> None:
         self.state = next_state(self.state, event)
-        self._tell(self._world.observer.state_changed)
+        self.tell(self._world.observer.state_changed)
 
-    def _tell(self, hear: Callable[..., None], *facts: Any) -> None:
+    def tell(self, hear: Callable[..., None], *facts: Any) -> None:
         """Tell the observer: the boundary at which a mistake over there stops, so that it decides no server's life."""
         try:
             hear(self, *facts)
@@ -389,145 +296,23 @@ class Connection:
             raise failure
 
     async def _connect_and_serve(self, attempt: _Attempt) -> None:
-        launch = await prepared(self.server, self._world.environ, self._world.keyring, self._world.clock.time())
-        hints = [self._world.hint(self.name)]
-        if not hints[0] and isinstance(launch, StdioLaunch):
-            hints.append(HANDSHAKE_VERSIONS[-1])  # for servers that die of a request before initialize
-        candidates = ways(launch)
-        for number, (way, hint) in enumerate([(way, hint) for way in candidates for hint in hints], start=1):
-            if await self._try(way, hint, attempt, last=number == len(candidates) * len(hints)):
-                return
-
-    async def _try(self, way: Launch, hint: str, attempt: _Attempt, *, last: bool) -> bool:
-        """Connect one way and serve until the end; False when the next way should be tried."""
-        timeout = self.server.connect_timeout or self._world.settings().connect_timeout
-        with anyio.move_on_after(timeout) as limit:
-            async with self._opened(way) as transport:
-                try:
-                    peer = await shake_hands(transport.channel, self._world.capabilities, hint)
-                except RpcError as error:
-                    if not last and self._try_next(transport, error):
-                        return False
-                    raise await self._handshake_failure(transport, error) from None
-                limit.deadline = math.inf
-                await self._serve(Live(transport, peer), attempt)
-        if limit.cancelled_caught:
-            title = f"{self.name} did not finish its handshake within {timeout:g} s"
-            raise ConnectFailedError(
-                self.name, title, "Raise its connect_timeout in servers.yaml if it is slow to start"
-            )
-        return True
-
-    @asynccontextmanager
-    async def _opened(self, way: Launch) -> AsyncIterator[Transport]:
-        """The transport; an address that wants a sign-in before it opens at all (legacy SSE) says so."""
-        try:
-            async with self._world.open(way, self, self._world.stderr(self.name)) as transport:
-                yield transport
-        except ConnectFailedError as error:
-            raise (SignInWantedError(self.name) if error.http_status == _UNAUTHORIZED else error) from None
-
-    @staticmethod
-    def _try_next(transport: Transport, error: RpcError) -> bool:
-        if transport.kind == "stdio":
-            return error.code == CONNECTION_CLOSED
-        return transport.refusal.status in SSE_AFTER
-
-    async def _handshake_failure(self, transport: Transport, error: RpcError) -> ServerError:
-        if transport.refusal.status == _UNAUTHORIZED:
-            return SignInWantedError(self.name)
-        why = error.message
-        if transport.refusal.status is not None:
-            why = f"{why} (HTTP {transport.refusal.status})"
-        failure = ConnectFailedError(
-            self.name, f"Cannot connect to {self.name}: {why}", f"See: multi-mcp logs {self.name}"
-        )
-        failure.http_status = transport.refusal.status
-        failure.retry_after_s = transport.refusal.retry_after_s
-        return failure
+        async with connected(self.server, self._world, self) as live:
+            await self._serve(live, attempt)
 
     async def _serve(self, live: Live, attempt: _Attempt) -> None:
+        self._serving = serving = Serving(self, live, self._world)
         self.live, self.failed_at, self.error = live, None, None
         self.dropped = anyio.Event()
-        self._dirty = anyio.Event()
         self.last_used = self._world.clock.now()
-        self.silent, self._sick = False, None
+        self.silent = False
         attempt.done.set()
         self._apply(Event.READY)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watch_idle)
-            tasks.start_soon(self._refetch, live)
-            tasks.start_soon(self._watch_health, live)
-            if live.peer.modern:
-                tasks.start_soon(self._listen, live)
+        async with serving.duties():
             await live.transport.gone.wait()
             self.live = None  # at once: the next call waits for a new connection
-            tasks.cancel_scope.cancel()
+        self.silent = serving.silent
         if not self._closing.is_set():
-            if live.transport.refusal.status == _UNAUTHORIZED:
-                raise SignInWantedError(self.name)
-            why = await live.transport.obituary()
-            raise self._sick or ConnectionLostError(self.name, f"{self.name} {why}")
-
-    async def _watch_idle(self) -> None:
-        while True:
-            limit = idle_limit_s(self.server, self._world.settings())
-            idle_for = self._world.clock.now() - (self.last_used or 0.0)
-            if is_idle(self.in_flight, idle_for, limit):
-                log.info("Closing %s: idle for %.0f s", self.name, idle_for)
-                self.begin_close()  # at once: a call that comes now must not meet a connection about to close
-                await anyio.sleep_forever()
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_then_cancel, self._adjusted.wait, tasks)
-                if limit is not None:
-                    wait = limit if self.in_flight else limit - idle_for
-                    tasks.start_soon(_then_cancel, lambda: self._world.clock.sleep(wait + 0.001), tasks)  # noqa: B023
-
-    async def _watch_health(self, live: Live) -> None:
-        """Ask a keep-alive server for a sign of life; one that does not give it is closed and counts as failed."""
-        while True:
-            if "keep-alive" not in self.server.lifecycle:
-                await self._adjusted.wait()
-                continue
-            await self._world.clock.sleep(self._world.settings().health_interval)
-            if self.in_flight:
-                continue
-            if (why := await self._silence(live)) is not None:
-                self._drop(live, ConnectFailedError(self.name, f"{self.name} fails its health check: {why}"))
-
-    async def _refetch(self, live: Live) -> None:
-        """Read the lists when they are not known, and whenever the server says that they changed.
-
-        A failure changes nothing.
-        """
-        async with self._fetching:
-            if self._world.wants_offer(self.name):
-                await self._fetch_quietly(live)
-        while True:
-            await self._dirty.wait()
-            await anyio.sleep(REFETCH_DELAY_S)
-            self._dirty = anyio.Event()
-            async with self._fetching:
-                await self._fetch_quietly(live)
-
-    async def _fetch_quietly(self, live: Live) -> None:
-        try:
-            self._tell(self._world.observer.offer_fetched, await fetch_offer(live.channel, live.peer))
-        except RpcError as error:
-            log.warning("%s did not list what it offers: %s", self.name, error.message)
-
-    async def _listen(self, live: Live) -> None:
-        """Subscribe to list changes, which a 2026-07-28 server sends only when asked to."""
-        announced = live.peer.capabilities
-        changing = [k for k in ("tools", "prompts", "resources") if (announced.get(k) or {}).get("listChanged")]
-        wanted = {f"{kind}ListChanged": True for kind in changing}
-        if not wanted:
-            return
-        params = live.peer.stamped({"notifications": wanted}, self._world.capabilities)
-        try:
-            await live.channel.send_raw_request("subscriptions/listen", params)
-        except RpcError as error:
-            log.info("%s takes no subscription: %s", self.name, error.message)
+            raise await serving.ending()
 
     # -- what the server sends by itself (transports.Inbound) ----------------------------------------------------
 
@@ -539,12 +324,7 @@ class Connection:
 
     def on_notification(self, method: str, params: Params) -> None:
         """See transports.Inbound."""
-        if method in LIST_CHANGED:
-            self._dirty.set()
-        else:
-            self._tell(self._world.observer.notified, method, params)
-
-
-async def _then_cancel(wait: Callable[[], Any], tasks: anyio.abc.TaskGroup) -> None:
-    await wait()
-    tasks.cancel_scope.cancel()
+        if method not in LIST_CHANGED:
+            self.tell(self._world.observer.notified, method, params)
+        elif self._serving is not None:
+            self._serving.lists_changed()

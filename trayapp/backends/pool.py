@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 import anyio
 import anyio.abc
 
-from trayapp.backends.connection import Connection, World
+from trayapp.backends.connection import Connection
+from trayapp.backends.world import World
 from trayapp.model.errors import ServerError, ServerNotFoundError, SignInWantedError
 from trayapp.model.lifecycle import RECONNECT_FIRST_S, State, reconnect_waits
 from trayapp.model.plan import Config, Plan

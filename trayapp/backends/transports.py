@@ -24,6 +24,7 @@ from trayapp.wire.messages import CONNECTION_CLOSED, Channel, Params, RpcError
 # The error data of a request that the server refused because it had forgotten our session: nothing was executed, it may
 # be sent again on a new one. Unguessable, so that no server's own error is taken for it.
 NOT_EXECUTED = f"not-executed-{secrets.token_hex(8)}"
+UNAUTHORIZED = 401
 SSE_AFTER = frozenset(
     {404, 405, 406, 415}
 )  # HTTP answers that mean "no Streamable HTTP here" (MCP transports, backwards compatibility)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from trayapp.backends.connection import Connection, Live
+from trayapp.backends.connection import Connection
 from trayapp.backends.transports import NOT_EXECUTED
+from trayapp.backends.world import Live
 from trayapp.gateway.errors import to_rpc
 from trayapp.model.errors import ConnectionLostError
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, Params, Reply, RequestId, RpcError

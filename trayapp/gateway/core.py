@@ -18,11 +18,12 @@ import anyio.abc
 
 from trayapp import __version__
 from trayapp.backends.clock import Clock
-from trayapp.backends.connection import Connection, World
+from trayapp.backends.connection import Connection
 from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
 from trayapp.backends.transports import Open
+from trayapp.backends.world import World
 from trayapp.gateway.boundary import FencedTasks, fenced, kept_up
 from trayapp.gateway.errors import shown
 from trayapp.gateway.expose import Exposure
@@ -65,7 +66,7 @@ class Parts:
 
 
 class Gateway:
-    """Implements backends.connection.Observer. Lives inside `tasks`."""
+    """Implements backends.world.Observer. Lives inside `tasks`."""
 
     def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
         self.config = Config()  # the user's own
@@ -188,7 +189,7 @@ class Gateway:
         self.pool.discover(self.offers.missing())
         self.changed()
 
-    # -- backends.connection.Observer ----------------------------------------------------------------------------
+    # -- backends.world.Observer ---------------------------------------------------------------------------------
 
     def state_changed(self, connection: Connection) -> None:
         """See Observer."""
@@ -199,8 +200,8 @@ class Gateway:
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
         """See Observer."""
         server = self._running.servers.get(connection.name)
-        if server is None:
-            return  # removed meanwhile
+        if server is None or self.pool.get(connection.name) is not connection:
+            return  # removed or launched anew meanwhile
         if self.offers.take(server, offer):
             self._forget_exposures()
         self.changed()

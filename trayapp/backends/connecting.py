@@ -1,0 +1,87 @@
+"""From a configured server to a connected one: each way to reach it in turn, each bounded by its timeout.
+
+Never here: states, backoff, what a connected server is used for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import anyio
+
+from trayapp.backends.handshake import HANDSHAKE_VERSIONS, shake_hands
+from trayapp.backends.launch import Launch, StdioLaunch, prepared
+from trayapp.backends.transports import SSE_AFTER, UNAUTHORIZED, Inbound, Transport, ways
+from trayapp.backends.world import Live, World
+from trayapp.model.errors import ConnectFailedError, ServerError, SignInWantedError
+from trayapp.model.servers import ServerConfig
+from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
+
+
+@asynccontextmanager
+async def connected(server: ServerConfig, world: World, inbound: Inbound) -> AsyncIterator[Live]:
+    """The server with hands shaken, by the first way that leads to it; its process ends with the context.
+
+    Raises MultiMcpError: what is wrong with its entry, or ServerError.
+    """
+    launch = await prepared(server, world.environ, world.keyring, world.clock.time())
+    hints = [world.hint(server.name)]
+    if not hints[0] and isinstance(launch, StdioLaunch):
+        hints.append(HANDSHAKE_VERSIONS[-1])  # for servers that die of a request before initialize
+    tries = [(way, hint) for way in ways(launch) for hint in hints]
+    timeout = server.connect_timeout or world.settings().connect_timeout
+    for way, hint in tries:
+        with anyio.move_on_after(timeout) as limit:
+            async with AsyncExitStack() as stack:
+                transport = await stack.enter_async_context(_opened(way, server, world, inbound))
+                live = await _greeted(transport, server, world, hint, last=(way, hint) == tries[-1])
+                if live is None:
+                    continue
+                limit.deadline = math.inf
+                yield live
+                return
+        if limit.cancelled_caught:
+            title = f"{server.name} did not finish its handshake within {timeout:g} s"
+            raise ConnectFailedError(
+                server.name, title, "Raise its connect_timeout in servers.yaml if it is slow to start"
+            )
+
+
+@asynccontextmanager
+async def _opened(way: Launch, server: ServerConfig, world: World, inbound: Inbound) -> AsyncIterator[Transport]:
+    """The transport; an address that wants a sign-in before it opens at all (legacy SSE) says so."""
+    try:
+        async with world.open(way, inbound, world.stderr(server.name)) as transport:
+            yield transport
+    except ConnectFailedError as error:
+        raise (SignInWantedError(server.name) if error.http_status == UNAUTHORIZED else error) from None
+
+
+async def _greeted(transport: Transport, server: ServerConfig, world: World, hint: str, *, last: bool) -> Live | None:
+    """Hands shaken; None when the next way should be tried. Raises ServerError."""
+    try:
+        return Live(transport, await shake_hands(transport.channel, world.capabilities, hint))
+    except RpcError as error:
+        if not last and _may_go_on(transport, error):
+            return None
+        raise _failure(server.name, transport, error) from None
+
+
+def _may_go_on(transport: Transport, error: RpcError) -> bool:
+    if transport.kind == "stdio":
+        return error.code == CONNECTION_CLOSED
+    return transport.refusal.status in SSE_AFTER
+
+
+def _failure(name: str, transport: Transport, error: RpcError) -> ServerError:
+    if transport.refusal.status == UNAUTHORIZED:
+        return SignInWantedError(name)
+    why = error.message
+    if transport.refusal.status is not None:
+        why = f"{why} (HTTP {transport.refusal.status})"
+    failure = ConnectFailedError(name, f"Cannot connect to {name}: {why}", f"See: multi-mcp logs {name}")
+    failure.http_status = transport.refusal.status
+    failure.retry_after_s = transport.refusal.retry_after_s
+    return failure

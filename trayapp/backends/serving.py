@@ -1,0 +1,189 @@
+"""What goes on beside the calls of a connected server: it is closed when idle, asked for its health and its lists.
+
+Never here: connecting, states, failures' consequences.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.abc
+
+from trayapp.backends.listing import fetch_offer
+from trayapp.backends.transports import UNAUTHORIZED
+from trayapp.backends.world import Live, World
+from trayapp.model.errors import ConnectFailedError, ConnectionLostError, ServerError, SignInWantedError
+from trayapp.model.lifecycle import idle_limit_s, is_idle
+from trayapp.model.offer import Offer
+from trayapp.wire.messages import METHOD_NOT_FOUND, RpcError
+
+if TYPE_CHECKING:
+    from trayapp.backends.connection import Connection
+
+log = logging.getLogger(__name__)
+
+LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
+REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each; one fetch answers them all
+HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; this long means that it hangs
+PROBE_JITTER_S = 0.5  # many connections that are asked for the same reason are not asked in the same moment
+
+
+class Serving:
+    """One live connection of `connection`, from the handshake to its end."""
+
+    def __init__(self, connection: Connection, live: Live, world: World) -> None:
+        self._connection = connection
+        self._live = live
+        self._world = world
+        self._dirty = anyio.Event()
+        self._fetching = anyio.Lock()
+        self._probing = False
+        self._sick: ServerError | None = None
+        self.silent = False  # a probe ended it
+
+    @asynccontextmanager
+    async def duties(self) -> AsyncIterator[None]:
+        """Everything that is watched, asked and read meanwhile; ends with the context."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch_idle)
+            tasks.start_soon(self._refetch)
+            tasks.start_soon(self._watch_health)
+            if self._live.peer.modern:
+                tasks.start_soon(self._listen)
+            yield
+            tasks.cancel_scope.cancel()
+
+    async def ending(self) -> ServerError:
+        """Why the connection has ended by itself."""
+        name, transport = self._connection.name, self._live.transport
+        if transport.refusal.status == UNAUTHORIZED:
+            return SignInWantedError(name)
+        why = await transport.obituary()
+        return self._sick or ConnectionLostError(name, f"{name} {why}")
+
+    def _drop(self, why: ServerError) -> None:
+        self._sick = why
+        self._live.transport.gone.set()
+
+    # -- idle ----------------------------------------------------------------------------------------------------
+
+    async def _watch_idle(self) -> None:
+        connection = self._connection
+        while True:
+            limit = idle_limit_s(connection.server, self._world.settings())
+            idle_for = self._world.clock.now() - (connection.last_used or 0.0)
+            if is_idle(connection.in_flight, idle_for, limit):
+                log.info("Closing %s: idle for %.0f s", connection.name, idle_for)
+                connection.begin_close()  # at once: a call that comes now must not meet a connection about to close
+                await anyio.sleep_forever()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_then_cancel, connection.adjusted.wait, tasks)
+                if limit is not None:
+                    wait = limit if connection.in_flight else limit - idle_for
+                    tasks.start_soon(_then_cancel, lambda: self._world.clock.sleep(wait + 0.001), tasks)  # noqa: B023
+
+    # -- signs of life -------------------------------------------------------------------------------------------
+
+    async def _watch_health(self) -> None:
+        """Ask a keep-alive server for a sign of life; one that does not give it is closed and counts as failed."""
+        connection = self._connection
+        while True:
+            if "keep-alive" not in connection.server.lifecycle:
+                await connection.adjusted.wait()
+                continue
+            await self._world.clock.sleep(self._world.settings().health_interval)
+            if connection.in_flight:
+                continue
+            if (why := await self._silence()) is not None:
+                self._drop(ConnectFailedError(connection.name, f"{connection.name} fails its health check: {why}"))
+
+    async def probe(self) -> None:
+        """Ask for a sign of life now, since the machine slept or its network changed; a silent server is dropped.
+
+        A process that is busy with a call is not asked: its pipe cannot have been cut, and many servers answer only one
+        request at a time.
+        """
+        connection = self._connection
+        if self._probing or (connection.in_flight and self._live.transport.kind == "stdio"):
+            return
+        self._probing = True
+        try:
+            await self._world.clock.sleep(random.uniform(0, PROBE_JITTER_S))
+            why = await self._silence()
+        finally:
+            self._probing = False
+        if why is not None and connection.live is self._live:
+            self.silent = True
+            title = f"{connection.name} gave no sign of life after a sleep or a change of the network: {why}"
+            self._drop(ConnectionLostError(connection.name, title))
+
+    async def _silence(self) -> str | None:
+        """Why the server gave no sign of life; None when it gave one."""
+        await self._connection.reachable()
+        method = "server/discover" if self._live.peer.modern else "ping"
+        try:
+            params = self._live.peer.stamped(None, self._world.capabilities)
+            await self._live.channel.send_raw_request(method, params, {"timeout": HEALTH_TIMEOUT_S})
+        except RpcError as error:
+            return None if error.code == METHOD_NOT_FOUND else error.message  # an answer is an answer
+        return None
+
+    # -- lists ---------------------------------------------------------------------------------------------------
+
+    def lists_changed(self) -> None:
+        """The server says that one of its lists is another now: it is read soon."""
+        self._dirty.set()
+
+    async def fetch(self) -> Offer:
+        """Read all lists now and tell the observer. Raises RpcError."""
+        async with self._fetching:
+            return await self._fetch()
+
+    async def _fetch(self) -> Offer:
+        offer = await fetch_offer(self._live.channel, self._live.peer)
+        self._connection.tell(self._world.observer.offer_fetched, offer)
+        return offer
+
+    async def _refetch(self) -> None:
+        """Read the lists when they are not known, and whenever the server says that they changed.
+
+        A failure changes nothing.
+        """
+        async with self._fetching:
+            if self._world.wants_offer(self._connection.name):
+                await self._fetch_quietly()
+        while True:
+            await self._dirty.wait()
+            await anyio.sleep(REFETCH_DELAY_S)
+            self._dirty = anyio.Event()
+            async with self._fetching:
+                await self._fetch_quietly()
+
+    async def _fetch_quietly(self) -> None:
+        try:
+            await self._fetch()
+        except RpcError as error:
+            log.warning("%s did not list what it offers: %s", self._connection.name, error.message)
+
+    async def _listen(self) -> None:
+        """Subscribe to list changes, which a 2026-07-28 server sends only when asked to."""
+        announced = self._live.peer.capabilities
+        changing = [k for k in ("tools", "prompts", "resources") if (announced.get(k) or {}).get("listChanged")]
+        wanted = {f"{kind}ListChanged": True for kind in changing}
+        if not wanted:
+            return
+        params = self._live.peer.stamped({"notifications": wanted}, self._world.capabilities)
+        try:
+            await self._live.channel.send_raw_request("subscriptions/listen", params)
+        except RpcError as error:
+            log.info("%s takes no subscription: %s", self._connection.name, error.message)
+
+
+async def _then_cancel(wait: Callable[[], Awaitable[object]], tasks: anyio.abc.TaskGroup) -> None:
+    await wait()
+    tasks.cancel_scope.cancel()

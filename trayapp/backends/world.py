@@ -1,0 +1,71 @@
+"""What all connections share, who hears of their lives, and what a connected server is.
+
+Never here: doing anything with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from trayapp.backends.clock import Clock
+from trayapp.backends.handshake import Peer
+from trayapp.backends.launch import Keyring
+from trayapp.backends.transports import Open, Transport
+from trayapp.model.offer import Offer
+from trayapp.model.settings import Settings
+from trayapp.wire.messages import Channel, Params
+
+if TYPE_CHECKING:
+    from trayapp.backends.connection import Connection
+
+
+class Observer(Protocol):
+    """Who hears of a connection's life. Nothing here may block."""
+
+    def state_changed(self, connection: Connection) -> None:
+        """Its `state` or `error` is another now."""
+
+    def offer_fetched(self, connection: Connection, offer: Offer) -> None:
+        """The server's lists were read from it just now."""
+
+    def notified(self, connection: Connection, method: str, params: Params) -> None:
+        """A notification that is no business of the connection's own."""
+
+    async def asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
+        """A request of the server's, except ping. Raises RpcError."""
+
+
+async def _no_wait() -> None:
+    """Where nobody says what a route is, there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What all connections share."""
+
+    clock: Clock
+    settings: Callable[[], Settings]
+    environ: Mapping[str, str]
+    keyring: Keyring
+    open: Open
+    stderr: Callable[[str], Callable[[bytes], None]]  # server name -> where its stderr goes
+    observer: Observer
+    hint: Callable[[str], str]  # server name -> protocol revision of last time, "" when never met
+    wants_offer: Callable[[str], bool]  # server name -> whether its lists should be read once it is connected
+    capabilities: Mapping[str, Any] = field(default_factory=dict)  # what we can do for servers
+    route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a way into the network, or after a while
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A connected server."""
+
+    transport: Transport
+    peer: Peer
+
+    @property
+    def channel(self) -> Channel:
+        """Where requests go."""
+        return self.transport.channel
