@@ -117,8 +117,8 @@ class TrayState:
     """All that the tray knows.
 
     `snapshot`: the gateway's newest; it counts in the states running and attached only. `error`: why the gateway is
-    not up, one line. `autostart`: None = not possible here. `approvals`: servers whose changed tool definitions wait for
-    the user. `keyring_error`: why sign-ins are not kept; None = they are.
+    not up, one line. `autostart`: None = not possible here. `approvals`: servers whose changed tool definitions wait
+    for the user. `keyring_error`: why sign-ins are not kept; None = they are.
     """
 
     child: ChildState
