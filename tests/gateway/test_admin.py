@@ -176,7 +176,7 @@ async def test_a_reload_reads_the_file_and_tells_its_problems(tmp_path: Path) ->
         problems = (await asked(made, control.RELOAD))["problems"]
         assert made.reloads == 1
         assert [problem["server"] for problem in problems] == ["a", "b"]
-        assert problems[0].keys() == {"file", "line", "column", "server", "message", "hint"}
+        assert problems[0].keys() == {"file", "line", "column", "server", "message", "hint", "fatal"}
 
 
 # -- call ------------------------------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from typing import Any
 
 from trayapp.cli.output import Table
 from trayapp.cli.text import ago, count, one_line
+from trayapp.model.status import READY
 
 Snapshot = dict[str, Any]
 
-READY = ("idle", "connected", "stopping")  # a call to a server in one of these can be served
 STYLES = {
     "connected": "green",
     "connecting": "cyan",

@@ -6,11 +6,14 @@ Never here: how the state came about, how it is shown.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from trayapp.model.lifecycle import State
+from trayapp.model.reading import ShapeError, read
 
 SNAPSHOT_VERSION = 1
+# A call to a server in one of these is served: an idle one starts on the call, one that stops is started again
+READY = frozenset({State.IDLE, State.CONNECTED, State.STOPPING})
 GatewayState = Literal["starting", "running", "stopping"]
 
 
@@ -96,6 +99,29 @@ class Snapshot:
             "problems": [problem_json(problem) for problem in self.problems],
         }
 
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """The snapshot that `to_json` made, maybe of a newer program: keys that are not known here are dropped.
+
+        Raises NewerSnapshotError for another version of the shape, ShapeError for what is no snapshot.
+        """
+        version = value.get("version") if isinstance(value, dict) else None
+        if type(version) is int and version > SNAPSHOT_VERSION:
+            raise NewerSnapshotError(version)
+        return read(cls, value, "snapshot")
+
+
+class NewerSnapshotError(ShapeError):
+    """A gateway of a newer version tells its state in a shape that we cannot read."""
+
+    code = "newer_snapshot"
+
+    def __init__(self, version: int) -> None:
+        super().__init__(
+            f"The gateway is newer than this app (status version {version})",
+            "Quit multi-mcp and start it again",
+        )
+
 
 def _server_json(server: ServerStatus) -> dict[str, Any]:
     """All of it; `project` only where there is one."""
@@ -104,6 +130,6 @@ def _server_json(server: ServerStatus) -> dict[str, Any]:
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
-    """`{"file", "line", "column", "server", "message", "hint"}`."""
-    keys = ("file", "line", "column", "server", "message", "hint")
+    """`{"file", "line", "column", "server", "message", "hint", "fatal"}`."""
+    keys = ("file", "line", "column", "server", "message", "hint", "fatal")
     return {key: getattr(problem, key) for key in keys}
