@@ -12,6 +12,7 @@ from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.gateway.world import House, Wire, house, offer, server
 from trayapp.backends.pool import AT_ONCE
+from trayapp.gateway.admin import BEAT_SHORTEST_S
 from trayapp.model.errors import ExitCode
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ToolSwitch
@@ -312,6 +313,27 @@ async def test_a_watcher_gets_the_present_snapshot_and_then_the_newest_once_for_
         made.apply(server("a", disabled=True))
         await made.told()
         assert wire.told(control.SNAPSHOT)[-1]["servers"][0]["state"] == "disabled"
+
+
+async def test_a_watcher_that_wants_signs_of_life_gets_them_and_others_none(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        beating, quiet = made.control(), made.control()
+        assert await beating.result(control.WATCH, {"beat_s": 0.001}) == {control.BEAT: BEAT_SHORTEST_S}
+        assert await quiet.result(control.WATCH) == {}
+        await made.clock.pass_(3 * BEAT_SHORTEST_S)
+        assert len(beating.told(control.BEAT)) == 3
+        assert quiet.told(control.BEAT) == []
+        assert beating.dispatcher is not None
+        beating.dispatcher.close()
+        await made.clock.pass_(1)
+        assert len(beating.told(control.BEAT)) == 3
+
+
+@pytest.mark.parametrize("beat_s", [0, -1, "2", True, []])
+async def test_a_watcher_must_say_in_seconds_how_often_it_wants_signs_of_life(tmp_path: Path, beat_s: Any) -> None:
+    async with house(tmp_path) as made:
+        error = await made.control().error(control.WATCH, {"beat_s": beat_s})
+        assert (error["code"], error["message"]) == (INVALID_PARAMS, "beat_s must be a number of seconds above 0")
 
 
 async def test_two_watches_on_one_connection_are_both_served_and_end_with_it(tmp_path: Path) -> None:

@@ -35,6 +35,19 @@ log = logging.getLogger(__name__)
 Reload = Callable[[], Awaitable[None]]
 
 
+BEAT_SHORTEST_S = 0.05  # a watcher that wants more would keep us from everything else
+
+
+def beat_of(params: dict[str, Any]) -> float | None:
+    """How often a watcher wants a sign of life, in seconds; None = it wants none. Raises RpcError."""
+    beat_s = params.get("beat_s")
+    if beat_s is None:
+        return None
+    if isinstance(beat_s, bool) or not isinstance(beat_s, int | float) or not beat_s > 0:
+        raise RpcError(INVALID_PARAMS, "beat_s must be a number of seconds above 0")
+    return max(float(beat_s), BEAT_SHORTEST_S)
+
+
 class Control:
     """One control connection."""
 
@@ -81,8 +94,12 @@ class Control:
 
     async def _watch(self, params: dict[str, Any]) -> Any:
         assert self._tasks is not None
+        beat_s = beat_of(params)
         self._tasks.start_soon(self._send_snapshots)
-        return {}
+        if beat_s is None:
+            return {}
+        self._tasks.start_soon(self._beat, beat_s)
+        return {control.BEAT: beat_s}
 
     async def _send_snapshots(self) -> None:
         """Whole snapshots, the newest only: a slow reader misses those in between, never the last."""
@@ -95,6 +112,12 @@ class Control:
                 await news.wait()
         finally:
             end()
+
+    async def _beat(self, beat_s: float) -> None:
+        """Signs of life, by which a watcher tells a hung gateway from an idle one."""
+        while True:
+            await self._gateway.clock.sleep(beat_s)
+            self.dispatcher.send_notification(control.BEAT, {})
 
     async def _list(self, params: dict[str, Any]) -> Any:
         return self._gateway.exposure.tool_rows(self._server(params))

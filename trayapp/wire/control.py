@@ -18,7 +18,8 @@ from trayapp.wire.messages import RpcError
 from trayapp.wire.rundir import socket_path
 
 SNAPSHOT = "snapshot"  # -> the object of `status --json`
-WATCH = "watch"  # -> {}; then a notification "snapshot" for every revision
+WATCH = "watch"  # {beat_s?} -> {"beat": seconds?}; then a notification "snapshot" for every revision
+BEAT = "beat"  # a notification every `beat_s` seconds to a watcher that gave that
 LIST = "list"  # {server?} -> [row of `list --json`]
 REFRESH = "refresh"  # {server?} -> {server: {"added", "gone", "back", "error"}}
 RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}
