@@ -1,4 +1,4 @@
-"""The one local endpoint of a gateway: its lock, its socket, its endpoint file, and the first line of a connection.
+"""The one local endpoint of a gateway: its socket, its endpoint file, and the first line of a connection.
 
 A Unix socket; on Windows loopback TCP with a token from the endpoint file. Never here: what a session or a control
 request means, starting a gateway.
@@ -12,7 +12,6 @@ import logging
 import os
 import secrets
 import socket
-import stat
 import sys
 import time
 from collections.abc import Callable
@@ -20,10 +19,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from trayapp.model.errors import AlreadyRunningError, StorageError
+from trayapp.model.errors import StorageError
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import GREETING, USES_TCP, Endpoint, Hello, endpoint_file
 from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.lock import GatewayLock as GatewayLock  # the lock belongs to the endpoint, its code is the tray's too
+from trayapp.wire.lock import private_folder as private_folder
 from trayapp.wire.rundir import socket_folder, socket_path
 
 log = logging.getLogger(__name__)
@@ -31,76 +32,6 @@ log = logging.getLogger(__name__)
 SEND_BYTES = 4 << 20  # a large answer then leaves in few turns
 GREETING_LIMIT = 64 * 1024  # bytes; a working folder and a few names fit many times over
 WRITE_LIMIT = 256 * 1024 * 1024  # bytes a reader may be behind before its connection is given up
-
-
-class GatewayLock:
-    """Held for a gateway's whole life. The operating system frees it, whatever way the process ends."""
-
-    def __init__(self, run: str) -> None:
-        self._path = Path(run) / "gateway.lock"
-        self._descriptor: int | None = None
-
-    def acquire(self) -> None:
-        """Raises AlreadyRunningError when another process holds it, StorageError when it cannot be made."""
-        private_folder(self._path.parent)
-        try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-        except OSError as error:
-            raise StorageError(
-                f"Cannot open {self._path}: {error.strerror}", "Check the folder's owner and rights"
-            ) from None
-        if not _lock_now(descriptor):
-            holder = os.read(descriptor, 20).strip()
-            os.close(descriptor)
-            raise AlreadyRunningError(int(holder) if holder.isdigit() else 0)
-        self._descriptor = descriptor
-        with suppress(OSError):  # a full disk: the number is only for people
-            self._path.chmod(0o600)
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, str(os.getpid()).encode())
-
-    def release(self) -> None:
-        """Let another gateway start. The file stays: removing it would let two processes hold "the" lock."""
-        if self._descriptor is not None:
-            with suppress(OSError):
-                os.ftruncate(self._descriptor, 0)
-            os.close(self._descriptor)
-            self._descriptor = None
-
-
-def _lock_now(descriptor: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            os.lseek(descriptor, 0x10000, os.SEEK_SET)  # beyond the text, which others must be able to read
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.lseek(descriptor, 0, os.SEEK_SET)
-    return True
-
-
-def private_folder(path: Path) -> None:
-    """Make `path` a folder of mode 0700 that is ours, and no link to one. Raises StorageError."""
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if sys.platform == "win32":
-            return
-        facts = path.lstat()  # a link in /tmp may lead into anybody's folder
-        if facts.st_uid != os.getuid():
-            raise StorageError(f"{path} belongs to another user", "Set MULTI_MCP_HOME to a folder of your own")
-        if not stat.S_ISDIR(facts.st_mode):
-            raise StorageError(f"{path} is no folder but a link", "Remove the link")
-        if stat.S_IMODE(facts.st_mode) != 0o700:
-            path.chmod(0o700)
-    except OSError as error:
-        raise StorageError(f"Cannot use the folder {path}: {error.strerror}", "Check its owner and rights") from None
 
 
 def write_endpoint(run: str, endpoint: Endpoint) -> None:

@@ -1,0 +1,112 @@
+"""Locks that say that a process runs: held for its whole life, freed by the system whatever way it ends.
+
+Never here: sockets, asyncio (the tray comes here), what a lock stands for.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from trayapp.model.errors import AlreadyRunningError, StorageError
+
+
+class FileLock:
+    """One lock file of a runtime folder, with its holder's process id in it."""
+
+    def __init__(self, run: str, name: str) -> None:
+        self._path = Path(run) / name
+        self._descriptor: int | None = None
+
+    def take(self) -> int | None:
+        """Hold it; None, or the process id of the one who does (0: unknown). Raises StorageError."""
+        private_folder(self._path.parent)
+        descriptor = self._open()
+        if not _lock_now(descriptor):
+            holder = os.read(descriptor, 20).strip()
+            os.close(descriptor)
+            return int(holder) if holder.isdigit() else 0
+        self._descriptor = descriptor
+        with suppress(OSError):  # a full disk: the number is only for people
+            self._path.chmod(0o600)
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
+        return None
+
+    def is_held(self) -> bool:
+        """Whether some process holds it now; one that cannot be looked at counts as free."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        except OSError:
+            return False
+        try:
+            return not _lock_now(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def release(self) -> None:
+        """Let another one hold it. The file stays: removing it would let two processes hold "the" lock."""
+        if self._descriptor is not None:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _open(self) -> int:
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        except OSError as error:
+            raise StorageError(
+                f"Cannot open {self._path}: {error.strerror}", "Check the folder's owner and rights"
+            ) from None
+
+
+class GatewayLock(FileLock):
+    """Held for a gateway's whole life."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(run, "gateway.lock")
+
+    def acquire(self) -> None:
+        """Raises AlreadyRunningError when another process holds it, StorageError when it cannot be made."""
+        holder = self.take()
+        if holder is not None:
+            raise AlreadyRunningError(holder)
+
+
+def _lock_now(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(descriptor, 0x10000, os.SEEK_SET)  # beyond the text, which others must be able to read
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    return True
+
+
+def private_folder(path: Path) -> None:
+    """Make `path` a folder of mode 0700 that is ours, and no link to one. Raises StorageError."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if sys.platform == "win32":
+            return
+        facts = path.lstat()  # a link in /tmp may lead into anybody's folder
+        if facts.st_uid != os.getuid():
+            raise StorageError(f"{path} belongs to another user", "Set MULTI_MCP_HOME to a folder of your own")
+        if not stat.S_ISDIR(facts.st_mode):
+            raise StorageError(f"{path} is no folder but a link", "Remove the link")
+        if stat.S_IMODE(facts.st_mode) != 0o700:
+            path.chmod(0o700)
+    except OSError as error:
+        raise StorageError(f"Cannot use the folder {path}: {error.strerror}", "Check its owner and rights") from None
