@@ -12,6 +12,7 @@ import pytest
 from tests.fixtures.clock import settle
 from tests.gateway.world import Client, House, echo_of, house, offer, serve, server
 from trayapp.backends.transports import NOT_EXECUTED
+from trayapp.gateway.expose import INDEX_URI
 from trayapp.model.lifecycle import State
 from trayapp.model.settings import Settings
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, RpcError
@@ -102,7 +103,7 @@ async def test_resources_are_read_from_the_server_that_has_them_prefixed_where_t
         await made.known(server("a"), server("b"))
         client = await made.ready()
         uris = [item["uri"] for item in (await client.result("resources/list"))["resources"]]
-        assert uris == ["file:///a", "multi-mcp://a/file:///both", "file:///b", "multi-mcp://b/file:///both"]
+        assert uris == ["file:///a", "multi-mcp://a/file:///both", "file:///b", "multi-mcp://b/file:///both", INDEX_URI]
         for uri, name, original in (
             ("file:///b", "b", "file:///b"),
             ("multi-mcp://b/file:///both", "b", "file:///both"),

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from tests.catalog.strategies import modes
 from tests.gateway.world import offer, server
 from trayapp.catalog.names import NAME_LENGTH
-from trayapp.gateway.expose import INSTRUCTIONS_ALL, INSTRUCTIONS_EACH, Exposure
+from trayapp.gateway.expose import INDEX, INSTRUCTIONS_ALL, INSTRUCTIONS_EACH, Exposure
+from trayapp.gateway.known import Known
+from trayapp.gateway.options import Choice
 from trayapp.model.errors import ToolNotFoundError
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
@@ -28,12 +30,12 @@ OFF, GONE = ToolSwitch(enabled=False), ToolSwitch(enabled=False, stale=True)
 
 def exposure(offers: Mapping[str, Offer], *servers: ServerConfig, mode: PrefixMode = "server") -> Exposure:
     entries = {name: server(name) for name in offers} | {entry.name: entry for entry in servers}
-    return Exposure(Config(Settings(tool_prefix=mode), entries), offers.get)
+    return Exposure(Known(Config(Settings(tool_prefix=mode), entries), offers.get), Choice("tools"))
 
 
 def listed(seen: Exposure, kind: str = "tools") -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = json.loads(getattr(seen, f"{kind}_result"))[KINDS[kind]]
-    return items
+    return [item for item in items if item != INDEX]
 
 
 def names(seen: Exposure, kind: str = "tools", member: str = "name") -> list[str]:
@@ -105,15 +107,15 @@ def test_switches_and_patterns_hide_tools_and_what_is_hidden_cannot_be_called(
 @pytest.mark.requirement("name-stable")
 def test_a_switch_renames_no_other_tool() -> None:
     offers = {"a": offer("b_c"), "a_b": offer("c")}
-    before = exposure(offers).names.by_key
-    after = exposure(offers, server("a", disabled=True)).names.by_key
+    before = exposure(offers).known.names.by_key
+    after = exposure(offers, server("a", disabled=True)).known.names.by_key
     assert before == after
 
 
 def test_rows_name_every_tool_with_what_becomes_of_it() -> None:
     tools = {"on": ToolSwitch(), "off": OFF, "gone": GONE, "gone_on": ToolSwitch(stale=True)}
     facts = Offer(tools=({"name": "on", "description": "Does it"}, {"name": "off", "description": 5}, {"name": "new"}))
-    rows = exposure({"a": facts}, server("a", tools=tools)).tool_rows()
+    rows = exposure({"a": facts}, server("a", tools=tools)).known.tool_rows()
     base = {"server": "a", "stale": False, "withheld": None, "description": ""}
     assert rows == [
         {**base, "name": "on", "exposed_name": "a_on", "enabled": True, "description": "Does it"},
@@ -126,22 +128,22 @@ def test_rows_name_every_tool_with_what_becomes_of_it() -> None:
 
 def test_rows_of_one_server_hold_nothing_of_another() -> None:
     seen = exposure({"a": offer("x"), "b": offer("y")}, server("b", tools={"z": GONE}))
-    assert [(row["server"], row["name"]) for row in seen.tool_rows("b")] == [("b", "y"), ("b", "z")]
-    assert len(seen.tool_rows()) == 3
+    assert [(row["server"], row["name"]) for row in seen.known.tool_rows("b")] == [("b", "y"), ("b", "z")]
+    assert len(seen.known.tool_rows()) == 3
 
 
 def test_counts_add_up() -> None:
     tools = {"x": ToolSwitch(), "y": OFF, "z": GONE}
     seen = exposure({"a": offer("x", "y", "w")}, server("a", tools=tools), server("b", tools={"q": GONE}), server("c"))
-    assert seen.counts("a") == ToolCounts(total=4, enabled=2, stale=1)
-    assert seen.counts("b") == ToolCounts(total=1, enabled=0, stale=1)
-    assert seen.counts("c") == seen.counts("nope") == ToolCounts()
+    assert seen.known.counts("a") == ToolCounts(total=4, enabled=2, stale=1)
+    assert seen.known.counts("b") == ToolCounts(total=1, enabled=0, stale=1)
+    assert seen.known.counts("c") == seen.known.counts("nope") == ToolCounts()
 
 
 def test_a_clash_is_a_problem_of_the_servers_concerned_and_not_fatal() -> None:
     seen = exposure({"a": offer("x"), "b": offer("x"), "c": offer("y")}, mode="none")
-    assert sorted((problem.server, problem.fatal) for problem in seen.problems) == [("a", False), ("b", False)]
-    assert all("x" in problem.message for problem in seen.problems)
+    assert sorted((problem.server, problem.fatal) for problem in seen.known.problems) == [("a", False), ("b", False)]
+    assert all("x" in problem.message for problem in seen.known.problems)
     assert len(set(names(seen))) == 3
 
 
@@ -168,7 +170,7 @@ def test_prompts_that_clash_are_all_there_under_different_names() -> None:
     seen = exposure({"a": Offer(prompts=({"name": "b_c"},)), "a_b": Offer(prompts=({"name": "c"}, {"name": "d e"}))})
     found = names(seen, "prompts")
     assert len(set(found)) == 3
-    assert {seen.prompts.by_name[name] for name in found} == {("a", "b_c"), ("a_b", "c"), ("a_b", "d e")}
+    assert {seen.find_prompt(name) for name in found} == {("a", "b_c"), ("a_b", "c"), ("a_b", "d e")}
 
 
 def test_a_disabled_server_offers_no_prompt_no_resource_and_no_instructions() -> None:
@@ -194,7 +196,7 @@ def test_an_item_without_a_name_is_passed_over_and_its_siblings_stay(name: Any) 
     seen = exposure({"a": facts})
     assert listed(seen) == [{"name": "a_t", "inputSchema": {"type": "object", "properties": {}}}]
     assert [len(listed(seen, kind)) for kind in KINDS] == [1] * 4
-    assert seen.counts("a").total == 1
+    assert seen.known.counts("a").total == 1
 
 
 def test_instructions_stand_under_their_server_and_are_bounded() -> None:
@@ -220,7 +222,7 @@ def test_the_bytes_are_the_same_whatever_the_order_in_which_the_servers_answered
     results = set()
     for order in itertools.permutations(facts):
         came = {name: facts[name] for name in order}
-        seen = Exposure(config, came.get)
+        seen = Exposure(Known(config, came.get))
         results.add((*(getattr(seen, f"{kind}_result") for kind in KINDS), seen.instructions))
     assert len(results) == 1
 

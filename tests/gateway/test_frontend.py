@@ -11,6 +11,7 @@ from tests.fixtures.clock import settle
 from tests.gateway.world import BrokenClock, Client, House, house, offer, serve, server
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.core import FIRST_LIST_GRACE_S
+from trayapp.gateway.expose import INDEX
 from trayapp.wire.jsonio import loads
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
@@ -246,7 +247,7 @@ async def test_without_anything_configured_lists_are_empty_at_once(tmp_path: Pat
         assert [await client.result(method) for method in LISTS] == [
             {"tools": []},
             {"prompts": []},
-            {"resources": []},
+            {"resources": [INDEX]},
             {"resourceTemplates": []},
         ]
 

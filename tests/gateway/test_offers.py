@@ -306,7 +306,7 @@ async def test_an_offer_of_a_server_that_was_removed_meanwhile_is_dropped(tmp_pa
         gate.set()
         await settle()
         await made.gateway.offers.written()
-        assert (made.written, made.gateway.exposure.tool_rows()) == ([], [])
+        assert (made.written, made.gateway.view.known.tool_rows()) == ([], [])
 
 
 @pytest.mark.requirement("file-unchanged-run-on", "cat-first-run")

@@ -23,7 +23,7 @@ from trayapp.model.status import ServerStatus
 
 pytestmark = pytest.mark.anyio
 
-USER = "servers: {user: {command: /bin/sh}, both: {command: /bin/sh, args: [mine]}}"
+USER = "settings: {expose: tools}\nservers: {user: {command: /bin/sh}, both: {command: /bin/sh, args: [mine]}}"
 SHOP = '{"mcpServers": {"db": {"command": "/bin/sh"}, "both": {"args": ["theirs"]}}}'
 
 
@@ -252,7 +252,9 @@ async def test_the_users_saved_changes_reach_the_sessions_of_a_project(tmp_path:
         client = await made.made.ready(cwd=str(made.project("shop")))
         assert "result" in await client.call("db_echo")
         opened = made.made.net[made.key("db")].opened
-        made.save("servers: {other: {command: /bin/sh}, both: {command: /bin/sh, args: [mine]}}")
+        made.save(
+            "settings: {expose: tools}\nservers: {other: {command: /bin/sh}, both: {command: /bin/sh, args: [mine]}}"
+        )
         await made.look_again()
         assert await names(client) == {"other", "both", "db"}
         assert "result" in await client.call("db_echo")

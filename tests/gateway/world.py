@@ -199,7 +199,7 @@ class House:
         self.write_failure: Exception | None = None
         self.reloads = 0
         self.look: Look = no_projects
-        self.config = Config(Settings())
+        self.config = Config(Settings(expose="tools"))
         self.parts = Parts(
             clock=clock(self.clock),
             environ={"PATH": "/nowhere"},

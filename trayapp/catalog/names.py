@@ -88,12 +88,12 @@ def call_spelling(server: str, tool: str) -> str:
     return f"mcp__{escaped_server(server)}__{clean(tool)}"
 
 
-def expose_names(entries: Iterable[Key], mode: PrefixMode) -> Exposed:
-    """The exposed name of each (server, tool).
+def expose_names(entries: Iterable[Key], mode: PrefixMode, taken: Set[str] = frozenset()) -> Exposed:
+    """The exposed name of each (server, tool); those in `taken` are nobody's.
 
     Pass every tool that is known, switched on or not: then no switch renames another tool.
     """
-    return expose({key: _wish(key, mode) for key in entries}, mode)
+    return expose({key: _wish(key, mode) for key in entries}, mode, taken)
 
 
 def expose(wishes: Mapping[Key, Wish], mode: PrefixMode, taken: Set[str] = frozenset()) -> Exposed:

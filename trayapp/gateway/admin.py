@@ -120,7 +120,7 @@ class Control:
             self.dispatcher.send_notification(control.BEAT, {})
 
     async def _list(self, params: dict[str, Any]) -> Any:
-        return self._gateway.exposure.tool_rows(self._server(params))
+        return self._gateway.view.known.tool_rows(self._server(params))
 
     def _server(self, params: dict[str, Any]) -> str | None:
         """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""

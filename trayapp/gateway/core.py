@@ -29,6 +29,7 @@ from trayapp.gateway.errors import shown
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.frontend import LEVELS, LIST_KINDS, Session
 from trayapp.gateway.offers import Offers, WriteSwitches
+from trayapp.gateway.prepared import Prepared
 from trayapp.gateway.projects import Look, Projects, no_projects
 from trayapp.gateway.router import Router
 from trayapp.gateway.view import View
@@ -92,6 +93,7 @@ class Gateway:
             route=partial(await_route, parts.clock),
         )
         self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
+        self.prepared = Prepared()
         self.view = View(self)  # of sessions that belong to no project
         self._views: dict[Path, View] = {}  # of those that do
         self.projects = Projects(parts.look, lambda: self.config, self._take_projects, parts.clock)
@@ -118,6 +120,7 @@ class Gateway:
         own = {key: server for view in self._views.values() for key, server in view.own_servers().items()}
         old, self._running = self._running, replace(self.config, servers={**self.config.servers, **own})
         self.pool.apply(plan(old, self._running), self._running)
+        self.prepared.keep(frozenset(self._running.servers))
         self._forget_exposures()
         self.offers.load([name for name in self._running.servers if name not in old.servers])
         if self.state == "running":
@@ -160,13 +163,13 @@ class Gateway:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """All that is wrong in the user's files now."""
-        return (*self._file_problems, *self.projects.problems, *self.exposure.problems)
+        return (*self._file_problems, *self.projects.problems, *self.view.known.problems)
 
     # -- the catalog ---------------------------------------------------------------------------------------------
 
     @property
     def exposure(self) -> Exposure:
-        """What clients see now that belong to no project."""
+        """What clients see now that belong to no project and asked for nothing."""
         return self.view.exposure
 
     @property
@@ -270,10 +273,10 @@ class Gateway:
     def _tell_sessions(self) -> None:
         if not any(session.ready for session in self.sessions):
             return
-        seen = {session.view for session in self.sessions}
-        listings = {view: {kind: view.listing(kind) for kind in LIST_KINDS} for view in seen}
+        seen = {session.window for session in self.sessions}
+        listings = {window: {kind: window.listing(kind) for kind in LIST_KINDS} for window in seen}
         for session in list(self.sessions):
-            session.tell_changes(listings[session.view])
+            session.tell_changes(listings[session.window])
 
     def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
         """Call `watcher` after changes; the returned function ends that."""
@@ -307,7 +310,7 @@ class Gateway:
             lifecycle=server.lifecycle,
             transport=live.transport.kind if live else server.transport,
             protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
-            tools=view.exposure.counts(view.name_of(server.name) or server.name),
+            tools=view.known.counts(view.name_of(server.name) or server.name),
             pid=connection.pid,
             error=_error_of(connection.error),
             failed_s_ago=_ago(now, connection.failed_at),

@@ -1,221 +1,232 @@
-"""What clients see: computed once from a configuration and the offers, then only read.
+"""What one kind of session sees of the catalog: computed once from it and a choice, then only read.
 
-Never here: connections, sessions, files.
+Never here: connections, sessions, names (the catalog's), the answers of the `mcp` tool.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Literal
 
-from trayapp.catalog.filters import why_hidden
-from trayapp.catalog.lookup import Lookup, switched_off
-from trayapp.catalog.names import Exposed, Key, expose_names
-from trayapp.catalog.resources import ResourceMap, expose_prompts
-from trayapp.catalog.schema import served_tool
-from trayapp.model.offer import Item, Offer
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig
-from trayapp.model.status import Problem, ToolCounts
+from trayapp.catalog.filters import passes
+from trayapp.catalog.lookup import Lookup
+from trayapp.catalog.names import Key
+from trayapp.catalog.resources import SCHEME
+from trayapp.gateway.known import ONE_TOOL, Known
+from trayapp.gateway.options import Choice
+from trayapp.gateway.prepared import PreparedTool
+from trayapp.gateway.tool import DEFINITION_JSON
+from trayapp.model.errors import ToolNotFoundError
+from trayapp.model.offer import Item
 from trayapp.wire.jsonio import dumps
 
 INSTRUCTIONS_EACH = 2_000  # characters of one server; a model reads them in every session
 INSTRUCTIONS_ALL = 12_000
+NAMES_ALL = 1_500  # characters of the servers' names, all that a session with the one tool is told at its start
+INDEX_URI = f"{SCHEME}index"
+INDEX: Item = {
+    "uri": INDEX_URI,
+    "name": "index",
+    "title": "All tools",
+    "description": "What the tools of all servers do, in Markdown",
+    "mimeType": "text/markdown",
+}
+OUTSIDE = "It is not among what this session was started for"  # its --servers, or its --profile
 
 
 class Exposure:
-    """The catalog under its exposed names, for one configuration and one state of the offers."""
+    """One choice of a catalog. Names and URIs are the catalog's: a session's filter renames nothing."""
 
-    def __init__(self, config: Config, offer_of: Callable[[str], Offer | None]) -> None:
-        self.config = config
-        self._offers = {name: offer for name in config.servers if (offer := offer_of(name)) is not None}
+    def __init__(self, known: Known, choice: Choice | None = None) -> None:
+        self.known = known
+        self.choice = choice or Choice()
+        self.servers = {name: entry for name, entry in known.config.servers.items() if self.choice.has(name)}
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def names(self) -> Exposed:
-        """Names of all known tools, switched on or not: a switch renames no other tool."""
-        return expose_names(self._tools, self.config.settings.tool_prefix)
+    def tools(self) -> dict[Key, PreparedTool]:
+        """The tools that may be seen and called."""
+        return {key: tool for key, tool in self.known.tools.items() if key not in self._hidden}
+
+    @cached_property
+    def _hidden(self) -> dict[Key, str]:
+        if self.choice == Choice(self.choice.expose, self.choice.defer_above):
+            return self.known.hidden
+        return self.known.hidden | {key: OUTSIDE for key in self.known.tools if not self._passes(*key)}
+
+    def _passes(self, server: str, tool: str) -> bool:
+        return self.choice.has(server) and passes(server, tool, self.choice.include, self.choice.exclude)
 
     @cached_property
     def lookup(self) -> Lookup:
         """Finds the tool that a call means among those that may be called."""
-        hidden = {key: self._why_not_callable(key) for key, why in self._hidden.items() if why}
-        return Lookup(self.names, hidden)
+        return Lookup(self.known.names, self._hidden)
 
     def find(self, asked: str, server: str | None = None) -> Key:
         """The (server, original name) of a tool. Raises ToolNotFoundError, AmbiguousToolError."""
         return self.lookup.find(asked, server)
 
     @cached_property
+    def entries(self) -> dict[str, dict[Key, Item]]:
+        """All that may be called, by server: tools, then resources as tools."""
+        found: dict[str, dict[Key, Item]] = {name: {} for name in self.servers}
+        for key, tool in self.tools.items():
+            found[key[0]][key] = tool.item
+        for key, item in self.reads.items():
+            found[key[0]][key] = item
+        return found
+
+    def name_of(self, key: Key) -> str:
+        """The name under which clients see a tool, or a resource as a tool."""
+        return self.known.names.by_key.get(key) or self.known.read_tools.exposed.by_key[key]
+
+    @property
+    def mode(self) -> Literal["tools", "search"]:
+        """How the tools are shown: each of them, or the one that finds them."""
+        if self.choice.expose == "auto":
+            return "tools"  # until the one tool answers, in a moment
+        return self.choice.expose
+
+    @cached_property
     def tools_result(self) -> bytes:
         """JSON of the result of tools/list."""
-        return dumps({"tools": [served_tool(item, self.names.by_key[key]) for key, item in self._visible()]})
+        if self.mode == "search":
+            return joined([DEFINITION_JSON, *(tool.listed(self.name_of(key)) for key, tool in self._direct())])
+        return self.all_tools_result
 
-    def tool_rows(self, server: str | None = None) -> list[dict[str, Any]]:
-        """The rows of `list --json`: every known tool, gone ones included."""
-        rows = [self._row(key, item) for key, item in self._tools.items() if server in (None, key[0])]
-        rows += [self._gone_row(s.name, tool) for s in self._servers(server) for tool in self._gone(s)]
-        return rows
+    @property
+    def all_tools_result(self) -> bytes:
+        """The same with every tool, whatever the mode."""
+        by_key = self.known.names.by_key
+        return joined([tool.listed(by_key[key]) for key, tool in self.tools.items()])
 
-    def counts(self, server: str) -> ToolCounts:
-        """How many tools a server has, by what becomes of them."""
-        return self._counts.get(server, ToolCounts())
+    @property
+    def one_tool_result(self) -> bytes:
+        """The same with the one tool and those that are always listed."""
+        return joined([DEFINITION_JSON, *(tool.listed(self.name_of(key)) for key, tool in self._direct())])
 
-    @cached_property
-    def _counts(self) -> dict[str, ToolCounts]:
-        known = Counter(server for server, _ in self._tools)
-        open_ = Counter(server for (server, _), why in self._hidden.items() if why is None)
-        gone = {name: len(self._gone(entry)) for name, entry in self.config.servers.items()}
-        return {name: ToolCounts(known[name] + gone[name], open_[name], gone[name]) for name in self.config.servers}
+    def _direct(self) -> Iterator[tuple[Key, PreparedTool]]:
+        direct = {name for name, entry in self.servers.items() if entry.direct_tools}
+        return ((key, tool) for key, tool in self.tools.items() if key[0] in direct and self._is_direct(*key))
 
-    @cached_property
-    def problems(self) -> tuple[Problem, ...]:
-        """Clashes of names, as problems of the servers concerned; not fatal."""
-        return tuple(
-            Problem(
-                "",
-                0,
-                f"{clash.server}/{clash.tool} is listed as {clash.exposed}: {clash.reason}",
-                server=clash.server,
-                fatal=False,
-            )
-            for clash in self.names.clashes
-        )
+    def _is_direct(self, server: str, tool: str) -> bool:
+        names = self.servers[server].direct_tools
+        return names if isinstance(names, bool) else passes(server, tool, names, ())
+
+    # -- resources as tools --------------------------------------------------------------------------------------
 
     @cached_property
-    def _tools(self) -> dict[Key, Item]:
-        """Every known tool by (server, name); of a name listed twice the first counts."""
-        tools: dict[Key, Item] = {}
-        for server, item in self._each("tools"):
-            if isinstance(name := item.get("name"), str):
-                tools.setdefault((server, name), item)
-        return tools
+    def reads(self) -> dict[Key, Item]:
+        """Resources as callable entries, (server, URI) to a tool's definition."""
+        names, all_ = self.known.read_tools.exposed.by_key, self.known.resources
+        return {key: read_tool(all_[key], key[1], name) for key, name in names.items() if self.choice.has(key[0])}
 
-    @cached_property
-    def _hidden(self) -> dict[Key, str | None]:
-        """Why a tool is kept from clients; None for those that are not."""
-        servers = self.config.servers
-        return {key: self._why_hidden(servers[key[0]], key[1]) for key in self._tools}
+    def find_read(self, asked: str, server: str | None = None) -> Key | None:
+        """The (server, URI) that a name of such an entry reads; real tools come first, and own their names."""
+        key = self.known.read_tools.find(asked) or self.known.read_tools.find(f"{server}_{asked}")
+        return key if key is not None and self.choice.has(key[0]) and server in (None, key[0]) else None
 
-    @staticmethod
-    def _why_hidden(server: ServerConfig, tool: str) -> str | None:
-        return "its server is disabled" if server.disabled else why_hidden(server, tool)
-
-    def _why_not_callable(self, key: Key) -> str:
-        server, tool = key
-        if self.config.servers[server].disabled:
-            return f"{server} is disabled; enable it with: multi-mcp enable {server}"
-        return switched_off(server, tool)
-
-    def _visible(self) -> Iterator[tuple[Key, Item]]:
-        return ((key, item) for key, item in self._tools.items() if self._hidden[key] is None)
-
-    def _row(self, key: Key, item: Item) -> dict[str, Any]:
-        server, tool = key
-        description = item.get("description")
-        return {
-            "server": server,
-            "name": tool,
-            "exposed_name": self.names.by_key[key],
-            "enabled": self._hidden[key] is None,
-            "stale": False,
-            "withheld": None,
-            "description": description if isinstance(description, str) else "",
-        }
-
-    def _gone_row(self, server: str, tool: str) -> dict[str, Any]:
-        switch = (self.config.servers[server].tools or {})[tool]
-        row = {"server": server, "name": tool, "exposed_name": None, "enabled": switch.enabled, "stale": True}
-        return {**row, "withheld": None, "description": ""}
-
-    def _gone(self, server: ServerConfig) -> list[str]:
-        """Tools that servers.yaml marks stale and that the server indeed does not offer."""
-        switches = (server.tools or {}).items()
-        return [tool for tool, switch in switches if switch.stale and (server.name, tool) not in self._tools]
+    def callable_name(self, asked: str, server: str | None = None) -> Key:
+        """The key of a tool, or of a resource as one. Raises ToolNotFoundError, AmbiguousToolError."""
+        try:
+            return self.find(asked, server)
+        except ToolNotFoundError:
+            key = self.find_read(asked, server)
+            if key is None:
+                raise
+            return key
 
     # -- prompts, resources, templates ---------------------------------------------------------------------------
 
-    @cached_property
-    def prompts(self) -> Exposed:
-        """Names of all prompts."""
-        return expose_prompts(self._prompts, self.config.settings.tool_prefix)
+    def find_prompt(self, asked: str) -> Key | None:
+        """The (server, original name) of a listed prompt."""
+        return self._seen(self.known.prompt_names.by_name.get(asked))
+
+    def find_resource(self, uri: str) -> Key | None:
+        """The (server, original URI) of a resource. Raises AmbiguousResourceError."""
+        return self._seen(self.known.uris.find(uri))
+
+    def find_template(self, exposed: str) -> Key | None:
+        """The (server, original) of a listed URI template."""
+        return self._seen(self.known.by_template.get(exposed))
+
+    def _seen(self, key: Key | None) -> Key | None:
+        return key if key is not None and self.choice.has(key[0]) else None
 
     @cached_property
     def prompts_result(self) -> bytes:
         """JSON of the result of prompts/list."""
-        items = [{**item, "name": self.prompts.by_key[key]} for key, item in self._prompts.items()]
-        return dumps({"prompts": items})
-
-    @cached_property
-    def resources(self) -> ResourceMap:
-        """URIs of all resources and templates."""
-        return ResourceMap(self._resources, self._templates)
+        names = self.known.prompt_names.by_key
+        return dumps({"prompts": [{**item, "name": names[key]} for key, item in self._items(self.known.prompts)]})
 
     @cached_property
     def resources_result(self) -> bytes:
         """JSON of the result of resources/list."""
-        items = [{**item, "uri": self.resources.exposed(*key)} for key, item in self._resources.items()]
-        return dumps({"resources": items})
+        uris = self.known.uris
+        items = [{**item, "uri": uris.exposed(*key)} for key, item in self._items(self.known.resources)]
+        return dumps({"resources": [*items, INDEX]})
 
     @cached_property
     def templates_result(self) -> bytes:
         """JSON of the result of resources/templates/list."""
+        uris = self.known.uris
         items = [
-            {**item, "uriTemplate": self.resources.exposed_template(*key)} for key, item in self._templates.items()
+            {**item, "uriTemplate": uris.exposed_template(*key)} for key, item in self._items(self.known.templates)
         ]
         return dumps({"resourceTemplates": items})
+
+    def _items(self, items: dict[Key, Item]) -> Iterator[tuple[Key, Item]]:
+        return ((key, item) for key, item in items.items() if self.choice.has(key[0]))
 
     @cached_property
     def resource_servers(self) -> list[str]:
         """Enabled servers that announced resources, listed or not."""
-        able = [name for name, offer in self._offers.items() if "resources" in (offer.capabilities or {})]
-        return [name for name in able if not self.config.servers[name].disabled]
+        offers = {name: prepared.offer for name, prepared in self.known.offers.items() if self.choice.has(name)}
+        able = [name for name, offer in offers.items() if "resources" in (offer.capabilities or {})]
+        return [name for name in able if not self.servers[name].disabled]
 
-    def find_template(self, exposed: str) -> Key | None:
-        """The (server, original) of a listed URI template."""
-        return self._by_template.get(exposed)
-
-    @cached_property
-    def _by_template(self) -> dict[str, Key]:
-        return {self.resources.exposed_template(*key): key for key in self._templates}
+    # -- what a session is told at its start ---------------------------------------------------------------------
 
     @cached_property
     def instructions(self) -> str | None:
-        """What the servers tell a model about themselves, each under its name, shortened; None when none does."""
-        parts = []
-        for name, offer in self._offers.items():
-            text = (offer.instructions or "").strip()
-            if text and not self.config.servers[name].disabled:
-                parts.append(f"# {name}\n{text[:INSTRUCTIONS_EACH]}")
+        """What the servers tell a model about themselves; with the one tool, which servers there are: the rest comes
+        with the list of each server's tools. None when there is nothing to say."""
+        if self.mode == "search":
+            return self._server_names()
+        parts = [f"# {name}\n{text}" for name in self.servers if (text := self.instructions_of(name))]
         return "\n\n".join(parts)[:INSTRUCTIONS_ALL] or None
 
-    @cached_property
-    def _prompts(self) -> dict[Key, Item]:
-        return self._by_text("prompts", "name")
+    def instructions_of(self, server: str) -> str:
+        """One server's own, shortened."""
+        prepared = self.known.offers.get(server)
+        if prepared is None or self.servers[server].disabled:
+            return ""
+        return (prepared.offer.instructions or "").strip()[:INSTRUCTIONS_EACH]
 
-    @cached_property
-    def _resources(self) -> dict[Key, Item]:
-        return self._by_text("resources", "uri")
+    def _server_names(self) -> str | None:
+        names = [name for name, entry in self.servers.items() if not entry.disabled]
+        return shortened(f"Servers behind the {ONE_TOOL} tool: {', '.join(names)}", NAMES_ALL) if names else None
 
-    @cached_property
-    def _templates(self) -> dict[Key, Item]:
-        return self._by_text("templates", "uriTemplate")
 
-    def _by_text(self, kind: str, member: str) -> dict[Key, Item]:
-        found: dict[Key, Item] = {}
-        for server, item in self._each(kind):
-            text = item.get(member)
-            if isinstance(text, str) and not self.config.servers[server].disabled:
-                found.setdefault((server, text), item)
-        return found
+def read_tool(resource: Item, uri: str, name: str) -> Item:
+    """A resource as the definition of a tool without parameters."""
+    said = resource.get("description")
+    return {
+        "name": name,
+        **({"title": resource["title"]} if isinstance(resource.get("title"), str) else {}),
+        "description": said if isinstance(said, str) and said else f"Reads {uri}",
+        "inputSchema": {"type": "object", "properties": {}},
+        "annotations": {"readOnlyHint": True},
+    }
 
-    def _each(self, kind: str) -> Iterator[tuple[str, Item]]:
-        for server, offer in self._offers.items():
-            for item in getattr(offer, kind):
-                yield server, item
 
-    def _servers(self, server: str | None) -> list[ServerConfig]:
-        return [entry for name, entry in self.config.servers.items() if server in (None, name)]
+def joined(tools: list[bytes]) -> bytes:
+    """The result of tools/list from the JSON of each tool."""
+    return b'{"tools":[%b]}' % b",".join(tools)
+
+
+def shortened(text: str, longest: int) -> str:
+    """At most so many characters."""
+    return text if len(text) <= longest else text[: longest - 3].rstrip() + "..."

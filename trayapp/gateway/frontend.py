@@ -18,6 +18,7 @@ from trayapp.backends.connection import Connection
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.calls import RoutedCall
 from trayapp.gateway.errors import to_rpc
+from trayapp.gateway.options import session_options
 from trayapp.gateway.router import ROUTED, is_up
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.model.status import SessionStatus
@@ -37,6 +38,7 @@ from trayapp.wire.messages import (
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
     from trayapp.gateway.view import View
+    from trayapp.gateway.window import Window
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +61,9 @@ class Session:
     ) -> None:
         self._gateway = gateway
         self.view: View = gateway.view  # another one once its project is known
-        self.options = options
+        self.options = session_options(options)
+        self.cwd = options.get("cwd")
+        self._window: Window | None = None
         self.transport = transport
         self.client = "unknown"
         self.protocol = ""
@@ -83,9 +87,16 @@ class Session:
                 call.cancel("the client is gone")
 
     @property
+    def window(self) -> Window:
+        """What this session sees; the same one for all sessions of its view with its options."""
+        if self._window is None or self._window.view is not self.view:
+            self._window = self.view.window(self.options)
+        return self._window
+
+    @property
     def status(self) -> SessionStatus:
         """For the snapshot."""
-        return SessionStatus(self.client, self.transport, self.protocol, "tools")
+        return SessionStatus(self.client, self.transport, self.protocol, self.window.exposure.mode)
 
     def notify(self, method: str, params: Params = None) -> None:
         """Tell the client something, once it said that it is ready to hear (MCP lifecycle)."""
@@ -141,7 +152,7 @@ class Session:
             self._send_list(request_id, kind)
 
     def _send_list(self, request_id: RequestId, kind: str) -> None:
-        self._known[kind] = listing = self.view.listing(kind)
+        self._known[kind] = listing = self.window.listing(kind)
         self._send_result(request_id, listing)
         self._gateway.list_served()
 
@@ -150,13 +161,13 @@ class Session:
             self._refuse_twice(request_id)
             return
         try:
-            server, own_params = self.view.router.target(method, params)
-            connection = self.view.router.connection(server)
+            server, own_params = self.window.router.target(method, params)
+            connection = self.window.router.connection(server)
             if is_up(connection):
                 self._send_on(request_id, connection, method, own_params)
                 return
         except ToolNotFoundError as error:
-            if not self.view.missing():
+            if not self.window.missing():
                 self._send_error(request_id, error)
                 return
         except (MultiMcpError, RpcError) as error:
@@ -165,7 +176,7 @@ class Session:
         self._start(request_id, partial(self._route_later, request_id, method, params))
 
     def _send_on(self, request_id: RequestId, connection: Connection, method: str, params: dict[str, Any]) -> None:
-        RoutedCall(self, request_id, connection).send(method, params, self.view.router.timeout_s(connection))
+        RoutedCall(self, request_id, connection).send(method, params, self.window.router.timeout_s(connection))
 
     def send_again(
         self, request_id: RequestId, connection: Connection, method: str, params: Params, timeout_s: float
@@ -228,9 +239,9 @@ class Session:
 
     async def _connected_target(self, method: str, params: Any) -> tuple[Connection, dict[str, Any]]:
         if method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
-            await self.view.router.find_tool(params["name"])
-        server, own_params = self.view.router.target(method, params)
-        return await self.view.router.connected(server), own_params
+            await self.window.router.find_tool(params["name"])
+        server, own_params = self.window.router.target(method, params)
+        return await self.window.router.connected(server), own_params
 
     async def _on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
         """What the intercept leaves: methods that we do not know."""
@@ -250,7 +261,7 @@ class Session:
             "capabilities": CAPABILITIES,
             "serverInfo": SERVER_INFO,
         }
-        instructions = self.view.exposure.instructions
+        instructions = self.window.exposure.instructions
         return {**result, "instructions": instructions} if instructions else result
 
     def _set_level(self, params: Params) -> dict[str, Any]:
@@ -266,7 +277,7 @@ class Session:
             self._cancel(params.get("requestId"), str(params.get("reason") or "cancelled by the client"))
         elif method == "notifications/initialized":
             self.ready = True
-            self.tell_changes({kind: self.view.listing(kind) for kind in LIST_KINDS})
+            self.tell_changes({kind: self.window.listing(kind) for kind in LIST_KINDS})
         return True
 
     async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:

@@ -103,7 +103,7 @@ class Projects:
 
     async def join(self, session: Session) -> None:
         """Find the project of a session that begins. One that did not say where it runs has none."""
-        said = session.options.get("cwd")
+        said = session.cwd
         if not isinstance(said, str) or not said or not Path(said).is_absolute():
             return
         folder = self._folders[session] = Path(said)

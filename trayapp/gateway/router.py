@@ -17,7 +17,7 @@ from trayapp.model.errors import MultiMcpError, ServerError, ToolNotFoundError
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
-    from trayapp.gateway.view import View
+    from trayapp.gateway.window import Window
 
 RESOURCE_NOT_FOUND = -32002  # MCP resources, error handling
 ROUTED = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
@@ -27,15 +27,15 @@ Target = tuple[str, dict[str, Any]]  # server, params under that server's own na
 
 
 class Router:
-    """Routes by the exposure and the servers that `view` has now."""
+    """Routes by the exposure and the servers that `window` has now."""
 
-    def __init__(self, view: View) -> None:
-        self._view = view
+    def __init__(self, window: Window) -> None:
+        self._window = window
         self._meeting: dict[str, anyio.Lock] = {}
 
     @property
     def _exposure(self) -> Exposure:
-        return self._view.exposure
+        return self._window.exposure
 
     def target(self, method: str, params: Any) -> Target:
         """Which server a request is for. Raises MultiMcpError, RpcError."""
@@ -54,7 +54,7 @@ class Router:
 
     def connection(self, server: str) -> Connection:
         """The connection of a server; raises ServerNotFoundError."""
-        return self._view.find(server)
+        return self._window.find(server)
 
     async def connected(self, server: str) -> Connection:
         """The connection of a server, up. Raises ServerError."""
@@ -68,7 +68,7 @@ class Router:
     def timeout_s(self, connection: Connection) -> float:
         """How long a request of a client may take at that server; 0 = as long as the client waits."""
         own = connection.server.request_timeout
-        return self._view.config.settings.request_timeout if own is None else own
+        return self._window.config.settings.request_timeout if own is None else own
 
     async def find_tool(self, asked: str, server: str | None = None) -> tuple[str, str]:
         """As Exposure.find, asking servers that are not known yet and that may have the tool, likeliest first.
@@ -89,26 +89,26 @@ class Router:
         raise unfound
 
     def _may_have(self, asked: str, server: str | None) -> list[str]:
-        unknown = self._view.missing()
+        unknown = self._window.missing()
         if server is not None:
             return [server] if server in unknown else []
-        return server_of(asked, unknown, self._view.config.settings.tool_prefix)
+        return server_of(asked, unknown, self._window.config.settings.tool_prefix)
 
     async def _meet(self, server: str) -> None:
         """Read the lists of a server that is not known, once however many calls want that."""
         async with self._meeting.setdefault(server, anyio.Lock()):
-            connection = self._view.get(server)
-            if connection is not None and self._view.offer(server) is None:
+            connection = self._window.get(server)
+            if connection is not None and self._window.offer(server) is None:
                 await connection.fetch()
 
     def _prompt(self, asked: str) -> tuple[str, str]:
-        key = self._exposure.prompts.by_name.get(asked)
+        key = self._exposure.find_prompt(asked)
         if key is None:
             raise RpcError(INVALID_PARAMS, f"No prompt is named {asked}")
         return key
 
     def _resource(self, uri: str) -> tuple[str, str]:
-        key = self._exposure.resources.find(uri)
+        key = self._exposure.find_resource(uri)
         if key is not None:
             return key
         if not uri.startswith(SCHEME):

@@ -1,6 +1,7 @@
 """What one kind of session sees: the user's servers, or those with a trusted project's laid over them.
 
-A project's own servers run beside the user's, under a key that no list shows. Never here: files, trust, processes.
+A project's own servers run beside the user's, under a key that no list shows.
+Never here: files, trust, processes, a session's own options (window).
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.expose import Exposure
+from trayapp.gateway.known import Known
+from trayapp.gateway.options import SessionOptions
+from trayapp.gateway.prepared import PreparedOffer
 from trayapp.gateway.router import Router
+from trayapp.gateway.window import Window
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
@@ -33,11 +39,12 @@ class View:
     def __init__(self, gateway: Gateway, folder: Path | None = None) -> None:
         self.folder = folder
         self.config = Config()
-        self.router = Router(self)
         self.list_at_latest = 0.0  # by the clock: until then a list may wait for servers that are being asked
         self._gateway = gateway
         self._keys: dict[str, str] = {}
-        self._exposure: Exposure | None = None
+        self._known: Known | None = None
+        self._windows: WeakValueDictionary[SessionOptions, Window] = WeakValueDictionary()  # as long as sessions last
+        self.whole = self.window(SessionOptions())  # what a session sees that asked for nothing
 
     def take(self, config: Config, own: frozenset[str] = frozenset()) -> None:
         """See `config` from now on; servers in `own` are not the user's but run for this view alone."""
@@ -66,20 +73,35 @@ class View:
     # -- the catalog ---------------------------------------------------------------------------------------------
 
     @property
-    def exposure(self) -> Exposure:
-        """What clients see now."""
-        if self._exposure is None:
-            self._exposure = Exposure(self.config, self.offer)
-        return self._exposure
+    def known(self) -> Known:
+        """All that is known now."""
+        if self._known is None:
+            self._known = Known(self.config, self.offer, self._prepared)
+        return self._known
+
+    def _prepared(self, name: str, offer: Offer) -> PreparedOffer:
+        return self._gateway.prepared.of(self.key(name), offer)
 
     def forget(self) -> None:
-        """Something that the exposure was made from is another now."""
-        self._exposure = None
+        """Something that the catalog was made from is another now."""
+        self._known = None
 
-    def listing(self, kind: str) -> bytes:
-        """JSON of the result of a list request; `kind` is one of frontend.LIST_KINDS."""
-        result: bytes = getattr(self.exposure, f"{kind}_result")
-        return result
+    def window(self, options: SessionOptions) -> Window:
+        """What sessions with these options see; the same one for all of them."""
+        found = self._windows.get(options)
+        if found is None:
+            found = self._windows[options] = Window(self, options)
+        return found
+
+    @property
+    def exposure(self) -> Exposure:
+        """What a session sees that asked for nothing."""
+        return self.whole.exposure
+
+    @property
+    def router(self) -> Router:
+        """By that exposure."""
+        return self.whole.router
 
     def offer(self, name: str) -> Offer | None:
         """What a server offers, as far as it is known."""

@@ -1,0 +1,175 @@
+"""The whole catalog of one configuration: every known tool, prompt and resource, its name, and what keeps it hidden.
+
+Computed once from a configuration and the offers, then only read; what sessions share of their views.
+Never here: what one session sees of it (expose), connections, files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+from trayapp.catalog.filters import why_hidden
+from trayapp.catalog.lookup import switched_off
+from trayapp.catalog.names import Exposed, Key, expose_names
+from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
+from trayapp.gateway.prepared import Prepared, PreparedOffer, PreparedTool
+from trayapp.model.offer import Item, Offer
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig
+from trayapp.model.status import Problem, ToolCounts
+
+ONE_TOOL = "mcp"  # the name of the one tool, whose own no other tool gets, shown or not: no switch of `expose` renames
+
+Prepare = Callable[[str, Offer], PreparedOffer]  # of a server under its name here
+
+
+class Known:
+    """The catalog for one configuration and one state of the offers."""
+
+    def __init__(self, config: Config, offer_of: Callable[[str], Offer | None], prepare: Prepare | None = None) -> None:
+        self.config = config
+        prepare = prepare or Prepared().of
+        offers = {name: offer for name in config.servers if (offer := offer_of(name)) is not None}
+        self.offers = {name: prepare(name, offer) for name, offer in offers.items()}
+
+    # -- tools ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def names(self) -> Exposed:
+        """Names of all known tools, switched on or not: a switch renames no other tool."""
+        return expose_names(self.tools, self.config.settings.tool_prefix, frozenset({ONE_TOOL}))
+
+    @cached_property
+    def tools(self) -> dict[Key, PreparedTool]:
+        """Every known tool by (server, name)."""
+        return {(server, name): tool for server, offer in self.offers.items() for name, tool in offer.tools.items()}
+
+    @cached_property
+    def hidden(self) -> dict[Key, str]:
+        """The tools that no client sees, with the hint that says why to whoever calls one."""
+        return {key: hint for key, tool in self.tools.items() if (hint := self._why_not(key, tool)) is not None}
+
+    def _why_not(self, key: Key, tool: PreparedTool) -> str | None:
+        entry = self.config.servers[key[0]]
+        if entry.disabled:
+            return f"{key[0]} is disabled; enable it with: multi-mcp enable {key[0]}"
+        if why_hidden(entry, key[1]) is not None:
+            return switched_off(*key)
+        return f"It is withheld: {tool.withheld}" if tool.withheld is not None else None
+
+    def tool_rows(self, server: str | None = None) -> list[dict[str, Any]]:
+        """The rows of `list --json`: every known tool, gone ones included."""
+        rows = [self._row(key, tool) for key, tool in self.tools.items() if server in (None, key[0])]
+        rows += [self._gone_row(s.name, tool) for s in self._servers(server) for tool in self._gone(s)]
+        return rows
+
+    def counts(self, server: str) -> ToolCounts:
+        """How many tools a server has, by what becomes of them."""
+        return self._counts.get(server, ToolCounts())
+
+    @cached_property
+    def _counts(self) -> dict[str, ToolCounts]:
+        known = Counter(server for server, _ in self.tools)
+        hidden = Counter(server for server, _ in self.hidden)
+        withheld = Counter(key[0] for key, tool in self.tools.items() if tool.withheld is not None)
+        gone = {name: len(self._gone(entry)) for name, entry in self.config.servers.items()}
+        return {
+            name: ToolCounts(known[name] + gone[name], known[name] - hidden[name], gone[name], withheld[name])
+            for name in self.config.servers
+        }
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """Clashes of names, as problems of the servers concerned; not fatal."""
+        return tuple(
+            Problem(
+                "",
+                0,
+                f"{clash.server}/{clash.tool} is listed as {clash.exposed}: {clash.reason}",
+                server=clash.server,
+                fatal=False,
+            )
+            for clash in self.names.clashes
+        )
+
+    def _row(self, key: Key, tool: PreparedTool) -> dict[str, Any]:
+        server, name = key
+        description = tool.item.get("description")
+        return {
+            "server": server,
+            "name": name,
+            "exposed_name": self.names.by_key[key],
+            "enabled": key not in self.hidden,
+            "stale": False,
+            "withheld": tool.withheld,
+            "description": description if isinstance(description, str) else "",
+        }
+
+    def _gone_row(self, server: str, tool: str) -> dict[str, Any]:
+        switch = (self.config.servers[server].tools or {})[tool]
+        row = {"server": server, "name": tool, "exposed_name": None, "enabled": switch.enabled, "stale": True}
+        return {**row, "withheld": None, "description": ""}
+
+    def _gone(self, server: ServerConfig) -> list[str]:
+        """Tools that servers.yaml marks stale and that the server indeed does not offer."""
+        switches = (server.tools or {}).items()
+        return [tool for tool, switch in switches if switch.stale and (server.name, tool) not in self.tools]
+
+    def _servers(self, server: str | None) -> list[ServerConfig]:
+        return [entry for name, entry in self.config.servers.items() if server in (None, name)]
+
+    # -- prompts, resources, templates, of enabled servers -------------------------------------------------------
+
+    @cached_property
+    def prompt_names(self) -> Exposed:
+        """Names of all prompts."""
+        return expose_prompts(self.prompts, self.config.settings.tool_prefix)
+
+    @cached_property
+    def uris(self) -> ResourceMap:
+        """URIs of all resources and templates."""
+        return ResourceMap(self.resources, self.templates)
+
+    @cached_property
+    def read_tools(self) -> ResourceTools:
+        """Resources as callable entries."""
+        chosen = (key for key in self.resources if self.config.servers[key[0]].expose_resources)
+        named = ((key[0], str(self.resources[key].get("name") or ""), key[1]) for key in chosen)
+        taken = self.names.by_name.keys() | {ONE_TOOL}
+        return resource_tools(named, self.config.settings.tool_prefix, taken)
+
+    @cached_property
+    def by_template(self) -> dict[str, Key]:
+        """The (server, original) of each listed URI template."""
+        return {self.uris.exposed_template(*key): key for key in self.templates}
+
+    @cached_property
+    def prompts(self) -> dict[Key, Item]:
+        """By (server, name)."""
+        return self._by_text("prompts", "name")
+
+    @cached_property
+    def resources(self) -> dict[Key, Item]:
+        """By (server, URI)."""
+        return self._by_text("resources", "uri")
+
+    @cached_property
+    def templates(self) -> dict[Key, Item]:
+        """By (server, URI template)."""
+        return self._by_text("templates", "uriTemplate")
+
+    def _by_text(self, kind: str, member: str) -> dict[Key, Item]:
+        found: dict[Key, Item] = {}
+        for server, item in self._each(kind):
+            text = item.get(member)
+            if isinstance(text, str) and not self.config.servers[server].disabled:
+                found.setdefault((server, text), item)
+        return found
+
+    def _each(self, kind: str) -> Iterator[tuple[str, Item]]:
+        for server, prepared in self.offers.items():
+            for item in getattr(prepared.offer, kind):
+                yield server, item

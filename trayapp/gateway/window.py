@@ -1,0 +1,74 @@
+"""A view as sessions with the same options see it: one exposure and one router for all of them, kept up to date.
+
+Never here: what the options mean (options), what is exposed (expose), the session itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trayapp.backends.connection import Connection
+from trayapp.gateway.expose import Exposure
+from trayapp.gateway.options import SessionOptions, choose
+from trayapp.gateway.router import Router
+from trayapp.model.errors import ServerNotFoundError
+from trayapp.model.offer import Offer
+from trayapp.model.plan import Config
+
+if TYPE_CHECKING:
+    from trayapp.gateway.view import View
+
+
+class Window:
+    """One set of options on one view."""
+
+    def __init__(self, view: View, options: SessionOptions) -> None:
+        self.view = view
+        self.options = options
+        self.router = Router(self)
+        self._exposure: Exposure | None = None
+
+    @property
+    def config(self) -> Config:
+        """Of the view."""
+        return self.view.config
+
+    @property
+    def exposure(self) -> Exposure:
+        """What its sessions see now."""
+        known = self.view.known
+        if self._exposure is None or self._exposure.known is not known:
+            self._exposure = Exposure(known, choose(self.options, known.config))
+        return self._exposure
+
+    @property
+    def wrong(self) -> str:
+        """Why the options cannot be followed; empty when they can."""
+        return self.exposure.choice.wrong
+
+    def listing(self, kind: str) -> bytes:
+        """JSON of the result of a list request; `kind` is one of frontend.LIST_KINDS."""
+        result: bytes = getattr(self.exposure, f"{kind}_result")
+        return result
+
+    def has(self, server: str) -> bool:
+        """Whether its sessions may use that server at all."""
+        return server in self.exposure.servers
+
+    def offer(self, name: str) -> Offer | None:
+        """What a server offers, as far as it is known."""
+        return self.view.offer(name)
+
+    def missing(self) -> list[str]:
+        """Enabled servers of which nothing at all is known."""
+        return [name for name in self.view.missing() if self.has(name)]
+
+    def find(self, name: str) -> Connection:
+        """The connection of a server. Raises ServerNotFoundError."""
+        if not self.has(name):
+            raise ServerNotFoundError(name, list(self.exposure.servers))
+        return self.view.find(name)
+
+    def get(self, name: str) -> Connection | None:
+        """As `find`, None when there is none."""
+        return self.view.get(name) if self.has(name) else None
