@@ -1,0 +1,316 @@
+"""The session bus: one connection, read by one thread, which answers for our objects and tells of replies and signals.
+
+Never here: what an object says (sni, notifications), work that takes time: whatever is called from here must return
+at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+from xml.sax.saxutils import quoteattr
+
+from jeepney import (
+    DBusAddress,
+    HeaderFields,
+    MatchRule,
+    Message,
+    MessageFlag,
+    MessageType,
+    message_bus,
+    new_error,
+    new_method_call,
+    new_method_return,
+    new_signal,
+)
+from jeepney.io.common import RouterClosed
+from jeepney.io.threading import DBusConnection, ReceiveStopped, open_dbus_connection
+from jeepney.wrappers import DBusErrorResponse
+
+log = logging.getLogger(__name__)
+BUS = "org.freedesktop.DBus"
+ERROR = f"{BUS}.Error"
+JOIN_S = 2.0  # for the reading thread to end; it only ever waits for the bus
+
+Body = tuple[Any, ...]
+Answer = tuple[str, Body]  # D-Bus signature and values
+Method = tuple[str, Callable[..., Answer]]  # the signature that a call must have, and what answers it
+
+
+class NoBusError(Exception):
+    """There is no session bus, or it does not let us in."""
+
+
+class BusObject(Protocol):
+    """Something of ours on the bus: one interface with read-only properties."""
+
+    interface: str
+    description: str  # introspection XML of the interface
+
+    def properties(self) -> Mapping[str, tuple[str, Any]]:
+        """Name -> D-Bus signature and value."""
+
+    def methods(self) -> Mapping[str, Method]:
+        """Name -> method; it is called on the reading thread."""
+
+
+def session_address(environ: Mapping[str, str]) -> str:
+    """Where the session bus listens: DBUS_SESSION_BUS_ADDRESS, else systemd's place. Raises NoBusError."""
+    if address := environ.get("DBUS_SESSION_BUS_ADDRESS"):
+        return address
+    folder = environ.get("XDG_RUNTIME_DIR")
+    if folder and (place := Path(folder) / "bus").exists():
+        return f"unix:path={place}"
+    raise NoBusError("no DBUS_SESSION_BUS_ADDRESS")
+
+
+class SessionBus:
+    """A connection to the session bus. All methods may be called from any thread."""
+
+    def __init__(self, connection: DBusConnection) -> None:
+        self.name: str = connection.unique_name
+        self.gone = threading.Event()  # set once the connection has ended, by close() or by the bus
+        self._connection = connection
+        self._objects: dict[str, BusObject] = {}
+        self._replies: dict[int, Callable[[Message | None], None]] = {}
+        self._listeners: dict[tuple[str, str], list[Callable[[Message], None]]] = {}
+        self._endings: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._read, name="session bus", daemon=True)
+        self._listen_to_owners()
+        self._thread.start()
+
+    @classmethod
+    def open(cls, address: str | None = None) -> SessionBus:
+        """Connect to that address, without one to the session's own. Raises NoBusError."""
+        try:
+            return cls(open_dbus_connection(address or session_address(os.environ)))
+        except (OSError, EOFError, ValueError, LookupError, RuntimeError, StopIteration) as error:
+            raise NoBusError(str(error) or type(error).__name__) from error
+        except (RouterClosed, DBusErrorResponse) as error:
+            raise NoBusError(f"refused: {type(error).__name__}") from error
+
+    def close(self) -> None:
+        """End the connection; the bus takes back everything that was ours. Not from the reading thread."""
+        if not self.gone.is_set():
+            self._connection.interrupt()
+        self._thread.join(JOIN_S)
+
+    def on_gone(self, ending: Callable[[], None]) -> None:
+        """Call `ending` once, on the reading thread, when the connection has ended; at once if it has."""
+        with self._lock:
+            if not self.gone.is_set():
+                self._endings.append(ending)
+                return
+        ending()
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def call(self, message: Message, on_reply: Callable[[Message | None], None] | None = None) -> None:
+        """Send a method call; `on_reply` gets the answer or error on the reading thread, None if the bus is gone."""
+        serial = next(self._connection.outgoing_serial)
+        if on_reply is not None:
+            with self._lock:
+                self._replies[serial] = on_reply
+        if not self._send(message, serial) and (unanswered := self._forget(serial)):
+            unanswered(None)
+
+    def _forget(self, serial: int) -> Callable[[Message | None], None] | None:
+        with self._lock:
+            return self._replies.pop(serial, None)
+
+    def ask(self, message: Message, timeout_s: float) -> Body | None:
+        """The values of the answer to a method call; None for an error, no answer in time, or no bus.
+
+        Raises RuntimeError on the reading thread, which would wait for itself.
+        """
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("the thread that reads the bus must not wait for it")
+        answered, answer = threading.Event(), list[Message | None]()
+
+        def on_reply(reply: Message | None) -> None:
+            answer.append(reply)
+            answered.set()
+
+        self.call(message, on_reply)
+        answered.wait(timeout_s)
+        return values(answer[0]) if answer else None
+
+    # -- being asked -----------------------------------------------------------------------------------------------
+
+    def serve(self, path: str, thing: BusObject) -> None:
+        """Answer calls to that object path."""
+        self._objects[path] = thing
+
+    def withdraw(self, path: str) -> None:
+        """Answer calls to that object path no more."""
+        self._objects.pop(path, None)
+
+    def emit(self, path: str, interface: str, member: str, signature: str | None = None, body: Body = ()) -> None:
+        """Send a signal of our object; without a bus nothing happens."""
+        self._send(new_signal(DBusAddress(path, interface=interface), member, signature, body))
+
+    # -- listening -------------------------------------------------------------------------------------------------
+
+    def listen(self, sender: str, interface: str, member: str, heard: Callable[[Message], None]) -> None:
+        """Call `heard` for each such signal, on the reading thread. Anyone may send one: check who did."""
+        self._listeners.setdefault((interface, member), []).append(heard)
+        self.call(message_bus.AddMatch(MatchRule(type="signal", sender=sender, interface=interface, member=member)))
+
+    def follow(self, name: str, on_owner: Callable[[str], None]) -> None:
+        """Call `on_owner` with the unique name of who owns `name`, "" for nobody: now, and at each change.
+
+        On the reading thread.
+        """
+
+        def heard(message: Message) -> None:
+            if message.header.fields.get(HeaderFields.sender) == BUS and message.body[0] == name:
+                on_owner(message.body[2])
+
+        self._listeners.setdefault((BUS, "NameOwnerChanged"), []).append(heard)
+        self.call(message_bus.GetNameOwner(name), lambda reply: on_owner((values(reply) or ("",))[0]))
+
+    def _listen_to_owners(self) -> None:
+        self.listen(BUS, BUS, "NameOwnerChanged", lambda message: None)
+
+    # -- the reading thread ----------------------------------------------------------------------------------------
+
+    def _send(self, message: Message, serial: int | None = None) -> bool:
+        if self.gone.is_set():
+            return False
+        try:
+            self._connection.send(message, serial=serial)
+        except (OSError, ValueError):  # ValueError: the socket was closed meanwhile
+            return False
+        return True
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._take(self._connection.receive())
+        except (ReceiveStopped, OSError, EOFError, ValueError) as error:
+            log.debug("the session bus ended: %r", error)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        with self._lock:
+            self.gone.set()
+            waiting, self._replies = list(self._replies.values()), {}
+            endings, self._endings = self._endings, []
+        self._connection.close()
+        for on_reply in waiting:
+            self._guarded(lambda on_reply=on_reply: on_reply(None))  # type: ignore[misc]
+        for ending in endings:
+            self._guarded(ending)
+
+    def _take(self, message: Message) -> None:
+        kind, fields = message.header.message_type, message.header.fields
+        if kind is MessageType.method_call:
+            self._answer(message)
+        elif kind is MessageType.signal:
+            key = (fields.get(HeaderFields.interface), fields.get(HeaderFields.member))
+            for heard in tuple(self._listeners.get(key, ())):
+                self._guarded(lambda heard=heard: heard(message))  # type: ignore[misc]
+        elif on_reply := self._forget(fields.get(HeaderFields.reply_serial, 0)):
+            self._guarded(lambda: on_reply(message))
+
+    def _guarded(self, job: Callable[[], object]) -> None:
+        try:
+            job()
+        except Exception:  # the boundary of a message: the next one has to be read
+            log.exception("a message of the session bus could not be taken")
+
+    def _answer(self, message: Message) -> None:
+        fields = message.header.fields
+        try:
+            reply = self._reply(message)
+        except Exception:  # the boundary of a call: the caller gets an error, and the next call its answer
+            log.exception("%s could not be answered", fields.get(HeaderFields.member))
+            reply = new_error(message, f"{ERROR}.Failed")
+        if not message.header.flags & MessageFlag.no_reply_expected:
+            self._send(reply)
+
+    def _reply(self, message: Message) -> Message:
+        fields = message.header.fields
+        path, member = fields[HeaderFields.path], fields[HeaderFields.member]
+        signature = fields.get(HeaderFields.signature) or ""
+        method = self._method(path, fields.get(HeaderFields.interface), member)
+        if method is None:
+            known = path in self._objects or self._is_above(path)
+            return new_error(message, f"{ERROR}.{'UnknownMethod' if known else 'UnknownObject'}")
+        wanted, function = method
+        if signature != wanted:
+            return new_error(message, f"{ERROR}.InvalidArgs", "s", (f"{member} takes ({wanted})",))
+        try:
+            return new_method_return(message, *function(*message.body))
+        except LookupError as error:
+            return new_error(message, f"{ERROR}.InvalidArgs", "s", (f"unknown: {error}",))
+
+    def _method(self, path: str, interface: str | None, member: str) -> Method | None:
+        """What answers such a call; the interface may be left out (D-Bus specification)."""
+        thing = self._objects.get(path)
+        own: Mapping[str, Mapping[str, Method]] = {
+            f"{BUS}.Peer": {"Ping": ("", lambda: ("", ()))},
+            f"{BUS}.Introspectable": {"Introspect": ("", lambda: ("s", (self._introspect(path),)))},
+        }
+        if thing is not None:
+            own = {**own, f"{BUS}.Properties": _property_methods(thing), thing.interface: thing.methods()}
+        elif not self._is_above(path):
+            return None
+        found = [methods[member] for name, methods in own.items() if interface in (name, None) and member in methods]
+        return found[0] if found else None
+
+    def _is_above(self, path: str) -> bool:
+        return any(known.startswith(path.rstrip("/") + "/") for known in self._objects)
+
+    def _introspect(self, path: str) -> str:
+        thing = self._objects.get(path)
+        below = path.rstrip("/") + "/"
+        children = sorted({known[len(below) :].split("/")[0] for known in self._objects if known.startswith(below)})
+        nodes = "".join(f"<node name={quoteattr(child)}/>" for child in children)
+        return f"<node>{thing.description if thing else ''}{STANDARD if thing else ''}{nodes}</node>"
+
+
+STANDARD = (
+    f'<interface name="{BUS}.Properties">'
+    '<method name="Get"><arg type="s" direction="in"/><arg type="s" direction="in"/>'
+    '<arg type="v" direction="out"/></method>'
+    '<method name="GetAll"><arg type="s" direction="in"/><arg type="a{sv}" direction="out"/></method>'
+    '<method name="Set"><arg type="s" direction="in"/><arg type="s" direction="in"/><arg type="v" direction="in"/>'
+    "</method></interface>"
+    f'<interface name="{BUS}.Introspectable"><method name="Introspect"><arg type="s" direction="out"/></method>'
+    "</interface>"
+    f'<interface name="{BUS}.Peer"><method name="Ping"/></interface>'
+)
+
+
+def _property_methods(thing: BusObject) -> dict[str, Method]:
+    def get_all(interface: str) -> Answer:
+        return "a{sv}", (dict(thing.properties()) if interface in (thing.interface, "") else {},)
+
+    def get(interface: str, name: str) -> Answer:
+        if interface not in (thing.interface, ""):
+            raise LookupError(interface)
+        return "v", (thing.properties()[name],)
+
+    return {"Get": ("ss", get), "GetAll": ("s", get_all)}
+
+
+def values(reply: Message | None) -> Body | None:
+    """What a method returned; None for an error or no answer."""
+    if reply is None or reply.header.message_type is not MessageType.method_return:
+        return None
+    body: Body = reply.body
+    return body
+
+
+def method_call(
+    name: str, path: str, interface: str, member: str, signature: str | None = None, body: Body = ()
+) -> Message:
+    """A call of somebody's method: bus name, object path, interface, member."""
+    return new_method_call(DBusAddress(path, bus_name=name, interface=interface), member, signature, body)

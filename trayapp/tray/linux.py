@@ -1,0 +1,225 @@
+"""The icon on Linux: StatusNotifierItem where a panel speaks it, XEmbed where only that is, nothing until one comes.
+
+Never here: the protocols (sni, xembed), what is shown (view), what a click does.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from trayapp.tray.bus import NoBusError, SessionBus
+from trayapp.tray.hosts import KINDS, PANEL_WAIT_S, Facts, Kind, may_have_xembed, way
+from trayapp.tray.sni import Face
+from trayapp.tray.toolkit import BaseIcon, Menu
+from trayapp.tray.worker import Worker
+
+log = logging.getLogger(__name__)
+
+
+def connect() -> SessionBus | None:
+    """The session bus; None, with the reason in the log, where there is none."""
+    try:
+        return SessionBus.open()
+    except NoBusError as error:
+        log.info("no session bus: %s", error)
+        return None
+
+
+class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
+    """pystray's interface, over whatever shows icons here.
+
+    `icon` may be a picture, a mapping of sizes to pictures, or a function from size to picture (artwork.Artwork).
+    `bus`: the session bus if it is open already; else run() connects. `worker` runs the menu's actions and
+    `on_no_host`, which is called at most once: when nobody shows icons PANEL_WAIT_S after the start, or at once where
+    nobody ever can. run() goes on then too, and ends at stop(), or with the bus: the user has logged out.
+    """
+
+    kinds: tuple[Kind, ...] = KINDS
+
+    def __init__(
+        self,
+        name: str,
+        icon: Any = None,
+        title: str | None = None,
+        menu: Any = None,
+        *,
+        bus: SessionBus | None = None,
+        worker: Worker | None = None,
+        on_no_host: Callable[[], None] | None = None,
+        panel_wait_s: float = PANEL_WAIT_S,
+    ) -> None:
+        super().__init__(name, icon, title, menu)
+        self._bus, self._worker, self._on_no_host = bus, worker or Worker(), on_no_host
+        self._own_bus = bus is None
+        self._panel_wait_s = panel_wait_s
+        self._sni: Face | None = None
+        self._xembed: Any = None
+        self._attention = self._watcher = self._docked = self._ended = False
+        self._changed = threading.Condition()
+
+    # -- what there is besides pystray's interface --------------------------------------------------------------------
+
+    @property
+    def host(self) -> Kind | None:
+        """The way on which somebody shows the icon now."""
+        return "sni" if self._watcher else "xembed" if self._docked else None
+
+    @property
+    def attention(self) -> bool:
+        """Whether panels are asked not to hide the icon among the unimportant ones."""
+        return self._attention
+
+    @attention.setter
+    def attention(self, wanted: bool) -> None:
+        self._attention = wanted
+        if self._sni is not None:
+            self._sni.attention(wanted)
+
+    # -- pystray's implementation points ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        if self._own_bus and "sni" in self.kinds:
+            self._bus = connect()
+        try:
+            if self._bus is not None:
+                self._bus.on_gone(self._end)
+                self._sni = Face(self._bus, self.name, Menu.SEPARATOR, self._activated, self._clicked, self._watcher_is)
+            self._mark_ready()
+            self._follow_hosts()
+        finally:
+            self._close()
+
+    def _run_detached(self) -> None:
+        threading.Thread(target=self._run, name="icon", daemon=True).start()
+
+    def _stop(self) -> None:
+        self._end()
+
+    def _show(self) -> None:
+        self._visible = True  # pystray sets it after this, but a host that is found meanwhile has to see it
+        if self._sni is not None:
+            self._sni.title(self.title)
+            self._sni.attention(self._attention)
+            self._sni.show(True)
+        if (docked := self._xembed) is not None:
+            docked.visible = True
+
+    def _hide(self) -> None:
+        if self._sni is not None:
+            self._sni.show(False)
+        if (docked := self._xembed) is not None:
+            docked.visible = False
+
+    def _update_icon(self) -> None:
+        self._icon_valid = True
+        if self._sni is not None:
+            self._sni.picture(self._icon)
+        if (docked := self._xembed) is not None:
+            docked.icon = self._icon
+
+    def _update_title(self) -> None:
+        if self._sni is not None:
+            self._sni.title(self.title)
+        if (docked := self._xembed) is not None:
+            docked.title = self.title
+
+    def _update_menu(self) -> None:
+        if self._sni is not None:
+            self._sni.menu(self._menu)
+
+    def _notify(self, message: str, title: str | None = None) -> None:
+        raise NotImplementedError("trayapp.tray.notifications does that")
+
+    def _remove_notification(self) -> None:
+        raise NotImplementedError("trayapp.tray.notifications does that")
+
+    # -- clicks ----------------------------------------------------------------------------------------------------
+
+    def _activated(self) -> None:
+        self._worker.submit(self)
+
+    def _clicked(self, item: Any) -> None:
+        self._worker.submit(self._handler(item))
+
+    # -- hosts that come and go ------------------------------------------------------------------------------------
+
+    def _has_display(self) -> bool:
+        return "xembed" in self.kinds and may_have_xembed(os.environ)
+
+    def _watcher_is(self, there: bool) -> None:
+        with self._changed:
+            self._watcher = there
+            self._changed.notify_all()
+
+    def _docked_is(self, docked: bool) -> None:
+        with self._changed:
+            self._docked = docked
+            self._changed.notify_all()
+
+    def _end(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _follow_hosts(self) -> None:
+        """Take the best way at every change until the end."""
+        alone_since: float | None = time.monotonic()
+        while True:
+            with self._changed:
+                if self._ended:
+                    return
+                if self._watcher:
+                    alone_since = None
+                elif alone_since is None:
+                    alone_since = time.monotonic()
+                left = 0.0 if alone_since is None else alone_since + self._panel_wait_s - time.monotonic()
+            facts = Facts(self._bus is not None, self._watcher, self._has_display(), left <= 0)
+            self._take(way(facts))
+            if left <= 0:
+                self._say_if_alone()
+            with self._changed:
+                self._changed.wait_for(self._news(facts), left if left > 0 else None)
+
+    def _news(self, known: Facts) -> Callable[[], bool]:
+        docked = self._docked
+        return lambda: self._ended or self._watcher != known.watcher or self._docked != docked
+
+    def _take(self, kind: Kind | None) -> None:
+        if kind == "xembed" and self._xembed is None:
+            self._xembed = self._make_xembed()
+        elif kind != "xembed" and self._xembed is not None:
+            docked, self._xembed = self._xembed, None
+            docked.stop()
+            self._docked_is(False)
+
+    def _make_xembed(self) -> Any:
+        return None
+
+    def _say_if_alone(self) -> None:
+        if self.host is None and self._on_no_host is not None:
+            said, self._on_no_host = self._on_no_host, None
+            self._worker.submit(said)
+
+    def _close(self) -> None:
+        self._take(None)
+        if self._sni is not None:
+            self._sni.close()
+        if self._own_bus and self._bus is not None:
+            self._bus.close()
+
+
+class SniIcon(Icon):
+    """Only by StatusNotifierItem."""
+
+    kinds: tuple[Kind, ...] = ("sni",)
+
+
+class XembedIcon(Icon):
+    """Only by XEmbed."""
+
+    kinds: tuple[Kind, ...] = ("xembed",)

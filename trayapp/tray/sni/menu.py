@@ -1,0 +1,133 @@
+"""com.canonical.dbusmenu: what panels ask about the menu, and what they are told (libdbusmenu, dbus-menu.xml).
+
+Never here: what a click does, pystray's classes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from trayapp.tray.bus import Answer, Method, SessionBus
+from trayapp.tray.sni import description
+from trayapp.tray.sni.tree import Difference, Node, Numbers, Properties, difference, entries, numbered, walk
+
+MENU = "com.canonical.dbusmenu"
+ALL_LEVELS = -1
+VERSION = 3  # of the protocol, as libdbusmenu says
+
+
+class MenuService:
+    """The menu on the bus. `on_click` gets the item clicked, on the thread that reads the bus."""
+
+    interface = MENU
+    description = description.MENU
+
+    def __init__(self, bus: SessionBus, path: str, on_click: Callable[[Any], None], separator: Any) -> None:
+        self._bus, self._path, self._on_click, self._separator = bus, path, on_click, separator
+        self._lock = threading.Lock()
+        self._tickets, self._shown_ticket = itertools.count(1), 0
+        self._numbers, self._revision = Numbers(), 1
+        self._root, self._shown = numbered((), self._numbers)
+
+    def show(self, menu: Iterable[Any] | None) -> None:
+        """Show the items of a pystray menu as they are now. From any thread; of two at once the later one counts."""
+        ticket = next(self._tickets)
+        # Without the lock: what computes a text may wait for a thread that wants to show something too.
+        read = entries(menu or (), self._separator)
+        with self._lock:
+            if ticket < self._shown_ticket:
+                return
+            self._shown_ticket = ticket
+            before = self._root
+            self._root, self._shown = numbered(read, self._numbers)
+            told = difference(before, self._root)
+            self._revision += told.parent is not None
+            self._tell(told)
+
+    def _tell(self, told: Difference) -> None:
+        if told.changed or told.removed:
+            self._bus.emit(self._path, MENU, "ItemsPropertiesUpdated", "a(ia{sv})a(ias)", (told.changed, told.removed))
+        if told.parent is not None:
+            self._bus.emit(self._path, MENU, "LayoutUpdated", "ui", (self._revision, told.parent))
+
+    # -- what panels ask -------------------------------------------------------------------------------------------
+
+    def properties(self) -> Mapping[str, tuple[str, Any]]:
+        return {
+            "Version": ("u", VERSION),
+            "TextDirection": ("s", "ltr"),
+            "Status": ("s", "normal"),
+            "IconThemePath": ("as", []),
+        }
+
+    def methods(self) -> Mapping[str, Method]:
+        return {
+            "GetLayout": ("iias", self._get_layout),
+            "GetGroupProperties": ("aias", self._get_group_properties),
+            "GetProperty": ("is", self._get_property),
+            "Event": ("isvu", self._event),
+            "EventGroup": ("a(isvu)", self._event_group),
+            "AboutToShow": ("i", self._about_to_show),
+            "AboutToShowGroup": ("ai", self._about_to_show_group),
+        }
+
+    def _get_layout(self, parent: int, depth: int, names: list[str]) -> Answer:
+        with self._lock:
+            revision, node = self._revision, self._known()[parent]
+        return "u(ia{sv}av)", (revision, _layout(node, depth, names))
+
+    def _get_group_properties(self, numbers: list[int], names: list[str]) -> Answer:
+        known = self._known()
+        asked = [known[number] for number in numbers or known if number in known]
+        return "a(ia{sv})", ([(node.number, _only(node.properties, names)) for node in asked],)
+
+    def _get_property(self, number: int, name: str) -> Answer:
+        return "v", (self._known()[number].properties[name],)
+
+    def _event(self, number: int, kind: str, data: object, timestamp: int) -> Answer:
+        # What is gone is no error for the panel: it showed an older menu than ours, and has been told.
+        self._clicked(number, kind)
+        return "", ()
+
+    def _event_group(self, events: list[tuple[int, str, object, int]]) -> Answer:
+        known = self._known()
+        for number, kind, _, _ in events:
+            self._clicked(number, kind)
+        unknown = [number for number, *_ in events if number not in known]
+        if events and len(unknown) == len(events):
+            raise LookupError("all of the items")  # as dbus-menu.xml wants it
+        return "ai", (unknown,)
+
+    def _about_to_show(self, number: int) -> Answer:
+        if number not in self._known():
+            raise LookupError(number)
+        return "b", (False,)  # no update needed: panels are told of every change
+
+    def _about_to_show_group(self, numbers: list[int]) -> Answer:
+        known = self._known()
+        return "aiai", ([], [number for number in numbers if number not in known])
+
+    def _known(self) -> dict[int, Node]:
+        return {node.number: node for node in walk(self._root)}
+
+    def _clicked(self, number: int, kind: str) -> None:
+        entry = self._shown.get(number)
+        if kind == "clicked" and entry is not None and entry.clickable:
+            self._on_click(entry.item)
+
+
+def _layout(node: Node, depth: int, names: list[str]) -> tuple[int, Properties, list[tuple[str, Any]]]:
+    """(ia{sv}av), each child boxed in a variant; `depth` levels of children, ALL_LEVELS without end."""
+    below = node.children if depth else ()
+    return (
+        node.number,
+        _only(node.properties, names),
+        [("(ia{sv}av)", _layout(child, depth - 1 if depth > 0 else depth, names)) for child in below],
+    )
+
+
+def _only(properties: Properties, names: list[str]) -> Properties:
+    return {name: value for name, value in properties.items() if not names or name in names}
