@@ -17,6 +17,7 @@ from trayapp.config.paths import find_paths
 from trayapp.model.errors import AlreadyRunningError, NoGatewayError, StorageError
 from trayapp.service.child import RUNS_ALREADY, await_ready, start_detached
 from trayapp.service.command import sample_command
+from trayapp.service.pause import refuse_while_paused
 from trayapp.wire.control import SNAPSHOT, connect
 from trayapp.wire.greeting import Hello, read_endpoint
 from trayapp.wire.rundir import run_dir
@@ -34,6 +35,8 @@ def start_verb(detach: bool, linger: bool) -> int:
     It runs here until Ctrl-C, or with --detach in the background until it is
     stopped. Each user has one gateway.
     """
+    if linger:  # a client wants it, not the user
+        refuse_while_paused(run_dir(os.environ))
     if not detach:
         return run_here(linger, lambda: note(f"Gateway ready (process {os.getpid()})"))
     note(f"Gateway ready (process {run_detached(linger)})")

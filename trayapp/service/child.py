@@ -115,13 +115,16 @@ def pauses(timeout_s: float) -> Iterator[None]:
 def _died(code: int | None, log_file: Path | None) -> Exception:
     from trayapp.model.errors import NoGatewayError
 
-    said = " | ".join(_last_lines(log_file)) if log_file is not None else ""
+    said = " | ".join(last_lines(log_file)) if log_file is not None else ""
     return NoGatewayError(f"The gateway ended at its start (exit code {code}){': ' + said if said else ''}")
 
 
-def _last_lines(path: Path) -> list[str]:
+def last_lines(path: Path, most: int = LOG_LINES_SHOWN) -> list[str]:
+    """The last lines of a log, `most` of them; none where there is no log."""
     try:
-        data = path.read_bytes()[-LOG_TAIL_BYTES:]
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+            data = file.read()
     except OSError:
         return []
-    return data.decode(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+    return data.decode(errors="replace").splitlines()[-most:]

@@ -1,0 +1,91 @@
+"""The place where this user's gateway runs: started, connected to and told to end for the supervisor.
+
+Never here: when any of that is done (service/supervisor).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from trayapp.model.errors import StorageError
+from trayapp.model.logs import GATEWAY_LOG
+from trayapp.service.child import last_lines, start_detached
+from trayapp.service.pause import Pause
+from trayapp.service.supervision import Process
+from trayapp.wire.control import STOP, ControlClient
+from trayapp.wire.greeting import read_endpoint
+from trayapp.wire.watch import Watch
+
+log = logging.getLogger(__name__)
+
+ANSWER_S = 5.0  # to "stop"; the gateway answers first and ends then
+
+
+class GatewayPlace:
+    """Implements supervision.Place for a runtime folder and a log folder."""
+
+    def __init__(self, environ: Mapping[str, str], run: str, log_dir: Path) -> None:
+        self._environ = environ
+        self._run = run
+        self._log = log_dir / GATEWAY_LOG
+        self._pause = Pause(run)
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """See Place. It lingers: should we be killed, it ends some time after its last client."""
+        try:
+            return start_detached(self._environ, linger=True)
+        except OSError as error:
+            raise StorageError(f"The gateway cannot be started: {error.strerror}", "Install multi-mcp again") from None
+
+    def watch(self, beat_s: float) -> Watch:
+        """See Place."""
+        return Watch(self._run, beat_s)
+
+    def owner(self, process: Process) -> bool:
+        """See Place."""
+        pid = self._pid()
+        return pid == process.pid or (sys.platform == "win32" and _parent(pid) == process.pid)
+
+    def ask_to_stop(self) -> None:
+        """See Place."""
+        with ControlClient(self._run, ANSWER_S) as client:
+            client.call(STOP)
+
+    def last_words(self) -> str:
+        """See Place."""
+        return "".join(last_lines(self._log, 1))
+
+    def how_to_kill(self) -> str:
+        """See Place."""
+        pid = self._pid()
+        return f"End it with: {'taskkill /F /PID' if os.name == 'nt' else 'kill -9'} {pid}"
+
+    def pause(self) -> None:
+        """See Place."""
+        try:
+            self._pause.hold()
+        except StorageError as error:
+            log.warning("Clients may start a gateway although it is paused: %s", error)
+
+    def resume(self) -> None:
+        """See Place."""
+        self._pause.end()
+
+    def _pid(self) -> int:
+        endpoint = read_endpoint(self._run)
+        return endpoint.pid if endpoint else 0
+
+
+def _parent(pid: int) -> int | None:
+    """Of a venv on Windows a launcher stands between us and the gateway."""
+    import psutil
+
+    try:
+        return psutil.Process(pid).ppid()
+    except psutil.Error:
+        return None

@@ -1,0 +1,112 @@
+"""What the supervisor works with: its deadlines, the place where gateways run, what it sees, what the user wants.
+
+Never here: deciding (model/child), doing (service/supervisor, service/place).
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from trayapp.model.child import ChildState
+from trayapp.model.errors import MultiMcpError
+from trayapp.wire.watch import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds; tests have shorter ones."""
+
+    beat: float = 1.0  # how often the gateway is to give a sign of life; one wake-up a second of it and of us
+    silent: float = 2.0  # this long without one: it hangs. A busy machine may be late by one beat
+    first_sign: float = 4.0  # the same for a new connection, whose first snapshot may be large
+    hung_grace: float = 10.0  # from then on, until one of ours is ended: a laptop that swaps may come back
+    ready: float = 20.0  # a cold disk and a busy machine; usually it takes 0.3 s
+    launch_again: float = 0.5  # after one of ours found that another one runs (exit code 7), which does not answer
+    gone: float = 15.0  # the stop ladder of a stubborn server takes 4 s, and many stop at once
+    last_gasp: float = 2.0  # from the end of the stream to the end of its process
+    look: float = 2.0  # without a gateway: how often one is looked for that somebody else started
+
+
+class Process(Protocol):
+    """A gateway that we started: of subprocess.Popen."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+class Place(Protocol):
+    """Where gateways run (service/place has the real one)."""
+
+    def launch(self) -> Process:
+        """Start one, detached. Raises MultiMcpError."""
+
+    def watch(self, beat_s: float) -> Watch:
+        """Connect to the one that answers. Raises NoGatewayError."""
+
+    def owner(self, process: Process) -> bool:
+        """Whether the one that answers is this process, or below it."""
+
+    def ask_to_stop(self) -> None:
+        """Tell the one that answers to end. Raises NoGatewayError."""
+
+    def last_words(self) -> str:
+        """What its log ends with, one line."""
+
+    def how_to_kill(self) -> str:
+        """What a person does with the one that answers, and does not end."""
+
+    def pause(self) -> None:
+        """Keep shims from starting one."""
+
+    def resume(self) -> None:
+        """Let them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What there is to see of the gateway's process. `snapshot`: its newest, as it came.
+
+    `error`: why there is none, or that the one that is there hangs; one line.
+    """
+
+    state: ChildState
+    snapshot: dict[str, Any] | None = None
+    error: str | None = None
+
+
+class WishKind(StrEnum):
+    """What the user may want of the gateway."""
+
+    PAUSE = "pause"
+    START = "start"  # Resume, Retry
+    RESTART = "restart"
+    QUIT = "quit"
+
+
+class Wish:
+    """One click: waited for in its own thread, fulfilled in the supervisor's."""
+
+    def __init__(self, kind: WishKind) -> None:
+        self.kind = kind
+        self.error: MultiMcpError | None = None
+        self._done = threading.Event()
+
+    def done(self, error: MultiMcpError | None = None) -> None:
+        """It has come true, or cannot."""
+        self.error = self.error or error
+        self._done.set()
+
+    def wait(self, timeout_s: float) -> None:
+        """Raises MultiMcpError when it did not come true."""
+        if not self._done.wait(timeout_s):
+            raise MultiMcpError("The gateway is still busy with that", "See what it does with: multi-mcp logs")
+        if self.error is not None:
+            raise self.error

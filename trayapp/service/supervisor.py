@@ -1,0 +1,412 @@
+"""The tray's hold on the gateway's process: started, watched, restarted, stopped, as model/child's table says.
+
+One thread decides and does; it sleeps until the gateway, the user or a deadline has something for it. Never here: what
+is shown, how a process is started (service/child), which way leads from a state (model/child).
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import socket
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from trayapp.model.child import (
+    ChildEvent,
+    ChildState,
+    exit_event,
+    next_child_state,
+    recent_crashes,
+    restart_wait_s,
+)
+from trayapp.model.errors import ExitCode, MultiMcpError, NoGatewayError
+from trayapp.service.supervision import Place, Process, Seen, Timing, Wish, WishKind
+from trayapp.wire.watch import Watch
+
+log = logging.getLogger(__name__)
+
+RESTING = frozenset({ChildState.RESTARTING, ChildState.CRASH_LOOP, ChildState.PAUSED})  # there is nothing to stop
+HANGS = "The gateway does not answer"
+
+
+class Supervisor:
+    """`on_change` is called in its thread with everything new; it must be quick and must not raise."""
+
+    def __init__(self, place: Place, on_change: Callable[[Seen], None], timing: Timing | None = None) -> None:
+        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
+        self._place = place
+        self._on_change = on_change
+        self._timing = timing or Timing()
+        self._state = ChildState.STARTING
+        self._process: Process | None = None
+        self._watch: Watch | None = None
+        self._snapshot: dict[str, Any] | None = None
+        self._error: str | None = None
+        self._hung = False
+        self._crashes: tuple[float, ...] = ()
+        self._start_at = 0.0
+        self._ended = False
+        self._wishes: deque[Wish] = deque()
+        self._open: list[Wish] = []  # taken, and not yet fulfilled
+        self._bell, self._ear = socket.socketpair()
+        self._bell.setblocking(False)
+        self._ear.setblocking(False)
+
+    # -- for other threads ---------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, once."""
+        self._thread.start()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end that a wish to quit brings; whether it came."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def wish(self, kind: WishKind, timeout_s: float = 60.0) -> None:
+        """Ask for it and wait until it is so. Raises MultiMcpError when it cannot be."""
+        wish = Wish(kind)
+        self._wishes.append(wish)
+        self._ring()
+        wish.wait(timeout_s)
+
+    def _ring(self) -> None:
+        try:
+            self._bell.send(b"!")
+        except OSError:
+            return  # full: it rings already; closed: nobody listens any more
+
+    # -- the thread ----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        """Until the user quits."""
+        work = {
+            ChildState.STARTING: self._start,
+            ChildState.RUNNING: self._listen,
+            ChildState.ATTACHED: self._listen,
+            ChildState.RESTARTING: self._rest,
+            ChildState.CRASH_LOOP: self._rest,
+            ChildState.PAUSED: self._rest,
+            ChildState.STOPPING: self._stop,
+        }
+        self._tell()
+        while not self._ended:
+            try:
+                work[self._state]()
+            except Exception:
+                log.exception("Looking after the gateway failed in a way that we do not know and begins anew")
+                time.sleep(self._timing.look)
+        self._leave()
+
+    def _leave(self) -> None:
+        self._hang_up()
+        self._place.resume()
+        if self._process is not None:
+            self._process.returncode = 0  # let go: nobody waits for it, and that is no mistake to warn of
+        for wish in (*self._open, *self._wishes):
+            wish.done()
+        self._bell.close()
+        self._ear.close()
+
+    def _event(self, event: ChildEvent, error: str | None = None) -> None:
+        """The one place that changes the state."""
+        before, self._state = self._state, next_child_state(self._state, event)
+        if before is ChildState.PAUSED:
+            self._place.resume()
+        if self._state not in (ChildState.RUNNING, ChildState.ATTACHED):
+            self._snapshot = None
+        self._error = error
+        self._hung = self._hung and self._state is ChildState.STOPPING
+        log.info("Gateway %s -> %s (%s)%s", before, self._state, event, f": {error}" if error else "")
+        self._tell()
+
+    def _tell(self) -> None:
+        self._on_change(Seen(self._state, self._snapshot, self._error))
+
+    # -- starting ------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Find a gateway, or have one that answers."""
+        until, launch_at = time.monotonic() + self._timing.ready, 0.0
+        for _ in self._pauses(until):
+            if self._state is not ChildState.STARTING or self._ended or self._connected():
+                return
+            if self._process is None and time.monotonic() >= launch_at:
+                try:
+                    self._process = self._place.launch()
+                except MultiMcpError as error:
+                    self._died(error.title)
+                    return
+            code = self._process.poll() if self._process else None
+            if code == ExitCode.ALREADY_RUNNING:
+                self._process, launch_at = None, time.monotonic() + self._timing.launch_again
+            elif code is not None:
+                self._ended_with(code)
+                return
+        if self._state is not ChildState.STARTING or self._ended:
+            return
+        self._kill()
+        self._died(f"The gateway did not answer within {self._timing.ready:g} s")
+
+    def _connected(self) -> bool:
+        """Whether a gateway answers that we may take: ours, or another one when ours is not there."""
+        try:
+            watch = self._place.watch(self._timing.beat)
+        except NoGatewayError:
+            return False
+        if self._process is not None and not self._place.owner(self._process):
+            watch.close()  # ours will find that one too, and end
+            return False
+        self._watch = watch
+        self._event(ChildEvent.ANSWERED if self._process else ChildEvent.FOUND)
+        return True
+
+    # -- watching ------------------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        """Until the stream ends, or the user wants something else."""
+        watch, state = self._watch, self._state
+        assert watch is not None
+        sign, patience = time.monotonic(), self._timing.first_sign
+        while self._state is state and not self._ended:
+            until = sign + (patience if not self._hung else self._timing.silent + self._timing.hung_grace)
+            if not self._wait(until if watch.beats or patience is self._timing.first_sign else None, watch):
+                self._silent(time.monotonic() - sign)
+                if self._hung and self._process is None:
+                    sign = time.monotonic()  # not ours: nothing more follows from its silence
+                continue
+            if not self._readable(watch):
+                continue  # a wish
+            try:
+                newest = watch.read()
+            except NoGatewayError:
+                self._lost(watch)
+                return
+            sign, patience = time.monotonic(), self._timing.silent
+            self._heard(newest)
+
+    def _heard(self, newest: dict[str, Any] | None) -> None:
+        if newest is None and not self._hung:
+            return
+        if self._hung:
+            log.info("The gateway answers again")
+        self._snapshot = newest or self._snapshot
+        self._error, self._hung = None, False
+        self._tell()
+
+    def _silent(self, seconds: float) -> None:
+        """No sign of life for so long."""
+        if not self._hung:
+            self._hung, self._error = True, HANGS
+            log.warning("The gateway has given no sign of life for %.1f s", seconds)
+            self._tell()
+        elif self._process is not None and seconds >= self._timing.silent + self._timing.hung_grace:
+            log.warning("The gateway hangs since %.0f s: ending it", seconds)
+            self._kill()
+            self._hang_up()
+            self._died(f"The gateway did not answer for {seconds:.0f} s and was ended")
+
+    def _lost(self, watch: Watch) -> None:
+        """The stream has ended: what became of the process?"""
+        stopping = watch.stopping
+        self._hang_up()
+        if self._process is None:
+            if stopping:
+                self._event(ChildEvent.STOPPED)
+            else:
+                self._died("The gateway ended")
+            return
+        try:
+            code = self._process.wait(self._timing.last_gasp)
+        except subprocess.TimeoutExpired:
+            if stopping:
+                code = self._await_end()
+            else:
+                self._kill()
+                self._died("The gateway closed its connections and was ended")
+                return
+        self._ended_with(code)
+
+    # -- ends ----------------------------------------------------------------------------------------------------
+
+    def _ended_with(self, code: int) -> None:
+        self._process = None
+        event = exit_event(code)
+        if event is ChildEvent.STOPPED:
+            self._event(event)
+        else:
+            self._died(self._obituary(code), give_up=event is ChildEvent.GAVE_UP)
+
+    def _obituary(self, code: int) -> str:
+        if code < 0:
+            return f"The gateway was killed (signal {-code})"
+        said = self._place.last_words()
+        return f"The gateway ended (exit code {code}){': ' + said if said else ''}"
+
+    def _died(self, error: str, give_up: bool = False) -> None:
+        now = time.monotonic()
+        self._crashes = (*recent_crashes(self._crashes, now), now)
+        wait = None if give_up else restart_wait_s(len(self._crashes))
+        if wait is None:
+            self._event(ChildEvent.GAVE_UP, error)
+        else:
+            self._start_at = now + wait
+            self._event(ChildEvent.DIED, error)
+
+    # -- without a gateway ---------------------------------------------------------------------------------------
+
+    def _rest(self) -> None:
+        """Until it is time to start, the user wants it, or somebody else started one."""
+        state = self._state
+        while self._state is state and not self._ended:
+            look_at = time.monotonic() + self._timing.look
+            restarting = state is ChildState.RESTARTING
+            if self._wait(min(look_at, self._start_at) if restarting else look_at):
+                continue  # a wish
+            if self._connected():
+                return
+            if restarting and time.monotonic() >= self._start_at:
+                self._event(ChildEvent.START, self._error)
+
+    # -- stopping ------------------------------------------------------------------------------------------------
+
+    def _stop(self) -> None:
+        """Bring it to its end, then to what the wish was."""
+        try:
+            if self._process is not None:
+                self._end_ours()
+            elif self._watch is not None:
+                self._end_other(self._watch)
+        except MultiMcpError as error:
+            self._event(ChildEvent.REFUSED)
+            self._fulfil(error)
+            return
+        self._process = None
+        self._hang_up()
+        kinds = {wish.kind for wish in self._open}
+        if WishKind.RESTART in kinds:
+            self._event(ChildEvent.START)
+        else:
+            if WishKind.PAUSE in kinds:
+                self._place.pause()
+            self._event(ChildEvent.STOPPED)
+        self._ended = WishKind.QUIT in kinds
+        self._fulfil()
+
+    def _end_ours(self) -> None:
+        assert self._process is not None
+        if self._hung:
+            self._kill()
+            return
+        try:
+            self._place.ask_to_stop()
+        except MultiMcpError:
+            self._process.terminate()  # it does not listen yet
+        self._await_end()
+
+    def _await_end(self) -> int:
+        """The exit code of ours; ended by force when it takes too long."""
+        assert self._process is not None
+        try:
+            return self._process.wait(self._timing.gone)
+        except subprocess.TimeoutExpired:
+            return self._kill()
+
+    def _end_other(self, watch: Watch) -> None:
+        """Ask one that we did not start, and wait for its stream's end. Raises MultiMcpError: it is never killed."""
+        if self._hung:
+            raise MultiMcpError(f"{HANGS}, and was not started here", self._place.how_to_kill())
+        self._place.ask_to_stop()
+        until = time.monotonic() + self._timing.gone
+        while select.select([watch], [], [], max(0.0, until - time.monotonic()))[0]:
+            try:
+                watch.read()
+            except NoGatewayError:
+                return
+        raise MultiMcpError("The gateway did not end, and was not started here", self._place.how_to_kill())
+
+    def _kill(self) -> int:
+        """End ours by force; its exit code. Its servers are ended by their guardian."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.kill()
+        return process.wait()
+
+    # -- wishes --------------------------------------------------------------------------------------------------
+
+    def _take_wishes(self) -> None:
+        while self._wishes and self._state is not ChildState.STOPPING and not self._ended:
+            wish = self._wishes.popleft()
+            self._open.append(wish)
+            self._take(wish.kind)
+
+    def _take(self, kind: WishKind) -> None:
+        """Begin what is wanted; what is so already is done at once."""
+        state = self._state
+        if kind in (WishKind.START, WishKind.RESTART) and state in RESTING:
+            self._crashes = ()
+            self._event(ChildEvent.START)
+            self._fulfil()
+        elif kind is WishKind.RESTART or (kind is WishKind.PAUSE and state not in RESTING):
+            self._event(ChildEvent.STOP)
+        elif kind is WishKind.PAUSE and state is not ChildState.PAUSED:
+            self._place.pause()
+            self._event(ChildEvent.STOP)
+            self._fulfil()
+        elif kind is WishKind.QUIT and self._process is not None:
+            self._event(ChildEvent.STOP)
+        else:
+            self._ended = kind is WishKind.QUIT
+            self._fulfil()
+
+    def _fulfil(self, error: MultiMcpError | None = None) -> None:
+        for wish in self._open:
+            wish.done(error)
+        self._open.clear()
+
+    # -- waiting -------------------------------------------------------------------------------------------------
+
+    def _wait(self, until: float | None, watch: Watch | None = None) -> bool:
+        """Sleep until that moment, by the monotonic clock; True when the stream or a wish came first.
+
+        Wishes are taken here, so that the state may be another one afterwards.
+        """
+        timeout = None if until is None else max(0.0, until - time.monotonic())
+        timeout = 0.0 if self._wishes else timeout  # those that came while we were stopping have rung already
+        sources: list[socket.socket | Watch] = [self._ear] if watch is None else [self._ear, watch]
+        ready = select.select(sources, [], [], timeout)[0]
+        if self._ear in ready:
+            self._drain()
+        rung = bool(ready or self._wishes)
+        self._take_wishes()
+        return rung
+
+    def _drain(self) -> None:
+        try:
+            while self._ear.recv(64):
+                pass
+        except BlockingIOError:
+            return
+
+    @staticmethod
+    def _readable(watch: Watch) -> bool:
+        return bool(select.select([watch], [], [], 0)[0])
+
+    def _pauses(self, until: float) -> Iterator[None]:
+        """Come back at once, then after growing pauses, or when the user wants something."""
+        pause = 0.005
+        while time.monotonic() < until:
+            yield
+            self._wait(time.monotonic() + pause)
+            pause = min(pause * 1.5, 0.1)
+
+    def _hang_up(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
