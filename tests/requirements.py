@@ -106,6 +106,7 @@ REQUIREMENTS: dict[str, str] = {
     "wire-too-large": "A frame over 64 MB or nested past the parser is refused and the session lives.",
     "wire-id-kept": "An answer carries the id that the client gave, number or text, whatever the backends' ids are.",
     "wire-large-result": "A large result passes with its id replaced in place and all other bytes unchanged.",
+    "fault-table": "Each fault: sessions live, one error a call, others undisturbed, back in 5 s, nothing left behind.",
     "fault-disk-full": "A full disk or read-only folder is a clear error; nothing is lost or half written.",
     # Command line
     "cli-exit-codes": "Exit codes are those of PRODUCT 12: 0, 1, 2, 3, 4, 5, 6, 7.",
@@ -121,6 +122,14 @@ REQUIREMENTS: dict[str, str] = {
     "doctor-findings": "`doctor` says one line a check, with a stable code, and a remedy for all that is not fine.",
     "doctor-bounded": "A check of `doctor` that fails or hangs stops no other one, and takes 2 s at most.",
     "doctor-no-values": "`doctor` never prints the value of a variable.",
+    # Sign-in and secrets
+    "vault-long": "16 KB survive the round trip in every place, a limit of 2,560 bytes an entry included.",
+    "vault-torn": "A write cut off between its parts leaves the old text; parts that do not fit are no text.",
+    "vault-states": "A missing and a locked keyring are told apart; one that comes up after us is found.",
+    "vault-off-loop": "The keyring is asked in one thread of its own; a question that hangs costs its deadline once.",
+    "vault-memory": "What cannot be kept lives in memory, and is kept as soon as it can be.",
+    "vault-one-dialog": "Unasked, a locked keyring shows its dialog once; after that only when the user does something.",
+    "secret-verbs": "`secret set|list|delete` keep the values of ${keyring:NAME}; a value is never in argv or output.",
     # House
     "house-import-fences": "Rooms and libraries are imported only across the listed fences.",
 }

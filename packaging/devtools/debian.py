@@ -18,6 +18,8 @@ PACKAGES = {
     "dbus-daemon": "dbus-daemon",  # a bus of the tests' own: wake after sleep, what doctor asks of the session
     "dbus-run-session": "dbus-daemon",
     "dbus-send": "dbus-bin",
+    "gnome-keyring-daemon": "gnome-keyring",  # a real keyring, on that bus
+    "chromium": "chromium",  # looks at the page that a sign-in ends with
     "zsh": "zsh",  # shells whose PATH a server must see
     "fish": "fish",
     "tcsh": "tcsh",

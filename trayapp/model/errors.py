@@ -6,6 +6,7 @@ Never here: JSON-RPC codes (gateway/router turns these into wire errors), printi
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Literal
 
 
 class ExitCode(IntEnum):
@@ -75,11 +76,28 @@ class MissingVariableError(ConfigError):
     def __init__(self, names: list[str]) -> None:
         listed = ", ".join(names)
         plural = "s" if len(names) > 1 else ""
-        super().__init__(
-            f"Variable{plural} {listed} not set",
-            "Set the value in the environment, or write ${NAME:-default} in servers.yaml",
-        )
+        super().__init__(f"Variable{plural} {listed} not set", _remedy(names))
         self.names = names
+
+
+KEYRING = "keyring:"  # before the name of a secret, in `${keyring:NAME}`
+
+
+def _remedy(names: list[str]) -> str:
+    kept = [name.removeprefix(KEYRING) for name in names if name.startswith(KEYRING)]
+    if kept and len(kept) == len(names):
+        return f"Keep it with: multi-mcp secret set {kept[0]}"
+    return "Set the value in the environment, or write ${NAME:-default} in servers.yaml"
+
+
+class KeyringUnavailableError(MultiMcpError):
+    """Secrets can be neither read nor kept now. `state` says whether their place is locked or missing."""
+
+    code = "keyring_unavailable"
+
+    def __init__(self, title: str, hint: str, state: Literal["locked", "missing"]) -> None:
+        super().__init__(title, hint)
+        self.state = state
 
 
 class NoGatewayError(MultiMcpError):

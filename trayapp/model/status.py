@@ -15,6 +15,7 @@ SNAPSHOT_VERSION = 1
 # A call to a server in one of these is served: an idle one starts on the call, one that stops is started again
 READY = frozenset({State.IDLE, State.CONNECTED, State.STOPPING})
 GatewayState = Literal["starting", "running", "stopping"]
+KeyringState = Literal["available", "locked", "missing"]  # locked, missing: sign-ins live in memory meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,18 @@ class ToolCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class SignInStatus:
+    """Whether a server that wants a sign-in has one. Times are Unix seconds; nothing here is a secret."""
+
+    signed_in: bool
+    until: float | None = None  # when the access token ends; None = not said
+    renews: bool = False  # by itself, without the user
+    kept: bool = True  # beyond the end of the gateway
+    scope: str | None = None
+    wanted: str | None = None  # scopes that the server asked for besides: a new sign-in would bring them
+
+
+@dataclass(frozen=True, slots=True)
 class ServerStatus:
     """One server as of now. Times are seconds before the snapshot, None = never."""
 
@@ -56,6 +69,8 @@ class ServerStatus:
     last_used_s_ago: float | None = None
     calls: int = 0
     project: str | None = None  # the folder of the project that alone has it
+    signed_in: bool | None = None  # OAuth; None = it knows no sign-in, as far as we know
+    auth: SignInStatus | None = None  # None: it takes no sign-in, or nobody has looked yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +93,7 @@ class GatewayStatus:
     uptime_s: float
     http_url: str | None = None
     sessions: tuple[SessionStatus, ...] = ()
+    keyring: KeyringState | None = None  # of the place of sign-ins and secrets; None = nothing has needed it yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +139,13 @@ class NewerSnapshotError(ShapeError):
         )
 
 
+RARE = frozenset({"project", "signed_in"})
+
+
 def _server_json(server: ServerStatus) -> dict[str, Any]:
-    """All of it; `project` only where there is one."""
-    row = asdict(server)
-    return row if server.project is not None else {key: value for key, value in row.items() if key != "project"}
+    """All of it; `project` and `auth` only where there is one."""
+    optional = ("project", "auth")
+    return {key: value for key, value in asdict(server).items() if key not in optional or value is not None}
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:

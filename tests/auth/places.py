@@ -1,0 +1,154 @@
+"""The places that the vault's contract runs over, and fakes of the systems that we have not here. Never here: tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.tools import require
+from trayapp.auth.chunks import MemoryEntries
+from trayapp.auth.os_keyring import WINDOWS_LIMIT
+from trayapp.model.errors import KeyringUnavailableError
+
+READY_S = 10.0
+PASSWORD = "test"
+BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>session</type>
+  <listen>unix:dir={folder}</listen>
+  <policy context="default">
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow eavesdrop="true"/>
+    <allow own="*"/>
+  </policy>
+</busconfig>
+"""
+NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_DATA_HOME")
+
+
+class WindowsEntries(MemoryEntries):
+    """As the Credential Manager: a text of more than 2560 bytes in UTF-16 is refused."""
+
+    limit: int | None = WINDOWS_LIMIT
+
+    def set(self, name: str, text: str) -> None:
+        if len(text.encode("utf-16-le")) > 2560:
+            raise KeyringUnavailableError("CredWrite: The stub received bad data", "", "missing")
+        super().set(name, text)
+
+
+class DyingEntries(WindowsEntries):
+    """The process is killed after some writes."""
+
+    writes_left: int = 1 << 30
+
+    def set(self, name: str, text: str) -> None:
+        if self.writes_left <= 0:
+            raise KeyboardInterrupt
+        self.writes_left -= 1
+        super().set(name, text)
+
+
+@dataclass
+class Desk:
+    """A private session bus with a real gnome-keyring. `environ` is what a process of that session has."""
+
+    folder: Path
+    environ: dict[str, str] = field(default_factory=dict)
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start_bus(self) -> None:
+        """A bus that nothing is on."""
+        runtime = self.folder / "run"
+        runtime.mkdir(mode=0o700, exist_ok=True)
+        kept = {name: value for name, value in os.environ.items() if name not in NO_DISPLAY}
+        self.environ = {**kept, "HOME": str(self.folder), "XDG_RUNTIME_DIR": str(runtime)}
+        config = self.folder / "bus.conf"  # without service files: nothing is started by being asked for
+        config.write_text(BUS_CONFIG.format(folder=self.folder))
+        argv = [require("dbus-daemon"), f"--config-file={config}", "--nofork", "--print-address=1"]
+        bus = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self.environ)
+        self.processes.append(bus)
+        assert bus.stdout is not None
+        self.environ["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().decode().strip()
+
+    def start_keyring(self, password: str = PASSWORD) -> None:
+        """gnome-keyring, unlocked with that password; with "" it starts locked."""
+        argv = [require("gnome-keyring-daemon"), "--foreground", "--components=secrets"]
+        argv += ["--unlock"] if password else []
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        daemon = subprocess.Popen(argv, stdin=pipe, stdout=null, stderr=null, env=self.environ)
+        self.processes.append(daemon)
+        assert daemon.stdin is not None
+        daemon.stdin.write(password.encode())
+        daemon.stdin.close()
+        self._await_name("org.freedesktop.secrets")
+
+    def stop_keyring(self) -> None:
+        """As a crash of it; what it keeps lies in its files."""
+        self._end(self.processes.pop())
+
+    def _await_name(self, name: str) -> None:
+        wait = f"""
+import sys, time
+from jeepney import DBusAddress, new_method_call
+from jeepney.io.blocking import open_dbus_connection
+bus = open_dbus_connection("SESSION")
+place = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
+ask = new_method_call(place, "NameHasOwner", "s", ("{name}",))
+end = time.monotonic() + {READY_S}
+while not bus.send_and_get_reply(ask).body[0]:
+    if time.monotonic() > end:
+        sys.exit(1)
+    time.sleep(0.01)
+bus.close()
+"""
+        subprocess.run([sys.executable, "-c", wait], env=self.environ, check=True)
+
+    def stop(self) -> None:
+        """End all of it."""
+        while self.processes:
+            self._end(self.processes.pop())
+
+    @staticmethod
+    def _end(process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+@contextmanager
+def desk(*, keyring: bool = True) -> Iterator[Desk]:
+    """A session of its own; its keyring, if it has one, is unlocked."""
+    require("dbus-daemon")
+    folder = Path(tempfile.mkdtemp(prefix="mm-kr-", dir="/tmp"))
+    made = Desk(folder)
+    try:
+        made.start_bus()
+        if keyring:
+            made.start_keyring()
+        yield made
+    finally:
+        made.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """This process as one of that session."""
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

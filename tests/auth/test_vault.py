@@ -1,0 +1,232 @@
+"""The vault over places that refuse, hang and come back. Never here: real keyrings (test_records)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
+from trayapp.auth.vault import CHECK_AGAIN_S, KEEP_AGAIN_S, FixedPlace, Vault, check_secret
+from trayapp.model.errors import KeyringUnavailableError, UsageError
+
+pytestmark = pytest.mark.anyio
+
+
+class MoodyEntries(MemoryEntries):
+    """A keyring that the test locks, takes away and lets hang. `asked` counts questions, `threads` who asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mood: Literal["well", "locked", "missing", "hangs"] = "well"
+        self.asked = 0
+        self.dialogs = 0
+        self.threads: set[int] = set()
+        self.answered = threading.Event()
+
+    def get(self, name: str) -> str | None:
+        self._check()
+        return super().get(name)
+
+    def set(self, name: str, text: str) -> None:
+        self._check()
+        super().set(name, text)
+
+    def _check(self) -> None:
+        self.asked += 1
+        self.threads.add(threading.get_ident())
+        if self.mood == "hangs":
+            assert self.answered.wait(20)
+        elif self.mood != "well":
+            self.dialogs += 1
+            raise KeyringUnavailableError(f"It is {self.mood}", "", self.mood)
+
+
+@dataclass
+class Desk:
+    """Implements vault.Place over moody entries, and holds a vault with a clock that only tests move."""
+
+    entries: MoodyEntries = field(default_factory=MoodyEntries)
+    time: float = 0.0
+    states: list[str | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.records = ChunkedRecords(self.entries)
+        self.vault = Vault(self, deadline_s=0.05, now=lambda: self.time, changed=self._changed)
+
+    def _changed(self) -> None:
+        self.states.append(self.vault.state)
+
+    def would_ask(self) -> bool:
+        return self.entries.mood in ("locked", "hangs")
+
+
+@asynccontextmanager
+async def a_desk() -> AsyncIterator[Desk]:
+    made = Desk()
+    try:
+        yield made
+    finally:
+        made.entries.answered.set()
+        made.vault.close()
+
+
+@pytest.mark.requirement("vault-off-loop")
+async def test_questions_are_asked_in_one_thread_that_is_not_the_loops() -> None:
+    async with a_desk() as desk:
+        await asyncio.gather(*(desk.vault.write(f"k{n}", "x") for n in range(20)))
+        assert len(desk.entries.threads) == 1
+        assert threading.get_ident() not in desk.entries.threads
+        assert desk.states == ["available"]
+
+
+async def test_nothing_is_asked_before_something_is_wanted() -> None:
+    before = threading.active_count()
+    async with a_desk() as desk:
+        assert (desk.vault.state, desk.entries.asked, threading.active_count()) == (None, 0, before)
+
+
+@pytest.mark.requirement("vault-off-loop")
+async def test_a_keyring_that_hangs_costs_its_deadline_once_and_then_nothing() -> None:
+    async with a_desk() as desk:
+        desk.entries.mood = "hangs"
+        with pytest.raises(KeyringUnavailableError, match="does not answer"):
+            await desk.vault.read("key")
+        for _ in range(5):
+            with pytest.raises(KeyringUnavailableError):
+                await desk.vault.read("key", asked=True)
+        assert (desk.vault.state, desk.entries.asked) == ("locked", 1)
+        desk.entries.mood = "well"
+        desk.entries.answered.set()
+        with anyio.fail_after(10):
+            while desk.vault.state != "available":
+                desk.time += CHECK_AGAIN_S
+                await anyio.lowlevel.checkpoint()
+                try:
+                    assert await desk.vault.read("key") is None
+                except KeyringUnavailableError:
+                    continue
+
+
+@pytest.mark.requirement("vault-memory")
+@pytest.mark.parametrize("mood", ["locked", "missing"])
+async def test_what_cannot_be_kept_lives_in_memory_and_is_kept_later(mood: Literal["locked", "missing"]) -> None:
+    async with a_desk() as desk, anyio.create_task_group() as tasks:
+        naps: list[float] = []
+        nap = anyio.Event()
+
+        async def sleep(seconds: float) -> None:
+            naps.append(seconds)
+            await nap.wait()
+
+        tasks.start_soon(desk.vault.keep_trying, sleep)
+        await desk.vault.write("old", "x")
+        desk.entries.mood = mood
+        assert not await desk.vault.write("key", "secret")
+        assert not await desk.vault.delete("old")
+        assert (await desk.vault.read("key"), await desk.vault.read("old")) == ("secret", None)
+        assert (desk.vault.state, desk.vault.kept("key")) == (mood, False)
+        assert desk.states == ["available", mood]
+        desk.entries.mood = "well"
+        desk.time += CHECK_AGAIN_S
+        nap.set()
+        with anyio.fail_after(10):
+            while desk.entries.texts != {"key": "1:secret"}:
+                await anyio.lowlevel.checkpoint()
+            while not desk.vault.kept("key"):
+                await anyio.lowlevel.checkpoint()
+        assert naps[0] == KEEP_AGAIN_S
+        assert desk.states == ["available", mood, "available"]
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("vault-one-dialog")
+async def test_a_locked_keyring_shows_its_dialog_once_unasked_and_again_when_the_user_wants_something() -> None:
+    async with a_desk() as desk:
+        desk.entries.mood = "locked"
+        for _ in range(5):
+            desk.time += CHECK_AGAIN_S
+            with pytest.raises(KeyringUnavailableError):
+                await desk.vault.read("key")
+        assert desk.entries.dialogs == 1
+        with pytest.raises(KeyringUnavailableError):
+            await desk.vault.read("key", asked=True)
+        assert desk.entries.dialogs == 2
+
+
+async def test_a_quiet_look_shows_no_dialog_at_all() -> None:
+    async with a_desk() as desk:
+        desk.entries.mood = "locked"
+        with pytest.raises(KeyringUnavailableError):
+            await desk.vault.read("key", quiet=True)
+        assert (desk.entries.dialogs, desk.vault.state) == (0, "locked")
+
+
+async def test_a_refusal_is_known_for_a_while() -> None:
+    async with a_desk() as desk:
+        desk.entries.mood = "missing"
+        for _ in range(3):
+            with pytest.raises(KeyringUnavailableError, match="missing"):
+                await desk.vault.read("key")
+        assert desk.entries.asked == 1
+        desk.entries.mood = "well"
+        desk.time += CHECK_AGAIN_S
+        assert await desk.vault.read("key") is None
+
+
+async def test_another_place_is_used_from_then_on() -> None:
+    async with a_desk() as desk:
+        await desk.vault.write("key", "here")
+        other = MemoryEntries()
+        desk.vault.use(FixedPlace(ChunkedRecords(other)))
+        assert desk.vault.state is None
+        assert await desk.vault.read("key") is None
+        await desk.vault.write("key", "there")
+        assert other.texts == {"key": "1:there"}
+
+
+# -- named secrets ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("secret-verbs")
+async def test_secrets_are_kept_listed_and_forgotten_by_name() -> None:
+    async with a_desk() as desk:
+        vault = desk.vault
+        assert await vault.set_secret("github", "ghp_x")
+        assert await vault.set_secret("a b", "y")
+        assert await vault.secret_names() == ["a b", "github"]
+        found = await vault.secrets(["github", "nobody", "a b", "github"])
+        assert (dict(found.values), found.refused) == ({"github": "ghp_x", "a b": "y"}, None)
+        assert "ghp_x" not in repr(found)
+        assert await vault.delete_secret("github")
+        assert not await vault.delete_secret("github")
+        assert await vault.secret_names() == ["a b"]
+
+
+async def test_without_a_keyring_secrets_live_in_memory() -> None:
+    async with a_desk() as desk:
+        desk.entries.mood = "missing"
+        assert not await desk.vault.set_secret("github", "x")
+        found = await desk.vault.secrets(["github", "other"])
+        assert dict(found.values) == {"github": "x"}
+        assert found.refused is not None
+        assert await desk.vault.secret_names() == ["github"]
+
+
+@pytest.mark.parametrize("name", ["", " ", " x", "a:b", "a{b", "a}b", "a$b", "a\nb", "x" * 129])
+def test_a_name_that_no_file_could_hold_is_refused(name: str) -> None:
+    with pytest.raises(UsageError):
+        check_secret(name)
+
+
+@pytest.mark.parametrize("value", ["", "x" * 65537])
+def test_an_empty_or_endless_value_is_refused(value: str) -> None:
+    with pytest.raises(UsageError):
+        check_secret("name", value)

@@ -1,0 +1,95 @@
+"""The keyring of the operating system: Secret Service, Keychain, Credential Manager. The only importer of keyring.
+
+Every exception of every backend ends here as KeyringUnavailableError. Never here: threads, deadlines, long texts.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextlib import closing, suppress
+from typing import Any
+
+from trayapp.model.errors import KeyringUnavailableError
+
+log = logging.getLogger(__name__)
+
+# Windows takes 2560 bytes and keyring writes UTF-16 (jaraco/keyring #355); CredWrite fails beyond that.
+WINDOWS_LIMIT = 1280
+USER = "multi-mcp"
+LABEL_MAX = 120  # characters of a foreign error that are worth showing
+# Backends that keep nothing, or keep it as plain text: never in silence.
+UNFIT = ("keyring.backends.fail", "keyring.backends.null", "keyrings.alt")
+LOCKED = ("KeyringLocked", "InitError", "LockedException", "PromptDismissedException")
+
+NO_KEYRING = "Install gnome-keyring, KWallet or KeePassXC, or set token_store: file in servers.yaml"
+UNLOCK = "Unlock it; until then sign-ins are kept in memory only"
+
+
+class KeyringEntries:
+    """Implements chunks.Entries. One service a text: Windows shuffles two users of one service."""
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self.limit: int | None = WINDOWS_LIMIT if sys.platform == "win32" else None
+
+    def get(self, name: str) -> str | None:
+        """See Entries."""
+        text: str | None = self._ask("get_password", f"{self._service}:{name}", USER)
+        return text
+
+    def set(self, name: str, text: str) -> None:
+        """See Entries."""
+        self._ask("set_password", f"{self._service}:{name}", USER, text)
+
+    def delete(self, name: str) -> None:
+        """See Entries."""
+        if self.get(name) is not None:
+            self._ask("delete_password", f"{self._service}:{name}", USER)
+
+    @staticmethod
+    def would_ask() -> bool:
+        """Whether a question now would show the user a dialog, as far as that can be told without one. Blocks."""
+        with suppress(Exception):  # of any backend's: then nothing can be told
+            if type(_backend()).__module__ == "keyring.backends.SecretService":
+                import secretstorage
+
+                with closing(secretstorage.dbus_init()) as bus:
+                    return bool(secretstorage.get_default_collection(bus).is_locked())
+        return False
+
+    @staticmethod
+    def _ask(question: str, *words: str) -> Any:
+        """One question to the chosen backend: the boundary at which all of its failures become ours."""
+        backend = _backend()
+        if type(backend).__module__.startswith(UNFIT):
+            raise KeyringUnavailableError("There is no keyring", NO_KEYRING, "missing")
+        try:
+            return getattr(backend, question)(*words)
+        except Exception as error:  # KeyringError, but also D-Bus, pywin32 and OS errors of the backends
+            raise _unavailable(error) from None
+
+
+def _backend() -> Any:
+    """The backend that fits now. keyring chooses once, and remembers the candidates besides: both are forgotten while
+    the choice is none, because the Secret Service may come up after us."""
+    import keyring
+    import keyring.backend
+
+    chosen = keyring.get_keyring()
+    if not type(chosen).__module__.startswith(UNFIT):
+        return chosen
+    getattr(keyring.backend.get_all_keyring, "reset", lambda: None)()
+    keyring.core.init_backend()
+    return keyring.get_keyring()
+
+
+def _unavailable(error: Exception) -> KeyringUnavailableError:
+    """Only the kind of a foreign error is shown, and its first words: none of them holds what was to be kept."""
+    kind = type(error).__name__
+    log.info("The keyring refused: %s", kind)
+    if kind in LOCKED:
+        return KeyringUnavailableError("The keyring is locked", UNLOCK, "locked")
+    if kind == "NoKeyringError":
+        return KeyringUnavailableError("There is no keyring", NO_KEYRING, "missing")
+    return KeyringUnavailableError(f"The keyring cannot be used ({kind})"[:LABEL_MAX], NO_KEYRING, "missing")

@@ -1,0 +1,153 @@
+"""The encrypted file that `token_store: file` keeps sign-ins and secrets in: one JSON object, AES-256-GCM.
+
+Its key comes from a passphrase (scrypt, RFC 7914) or lies in the keyring. The only importer of cryptography.
+Never here: threads, what the texts mean.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from trayapp.auth.chunks import Entries
+from trayapp.model.errors import KeyringUnavailableError
+
+FORM = "multi-mcp sealed file 1"
+PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # the variable that holds it
+KEY_ENTRY = "sealed-file-key"  # in the keyring, when there is no passphrase
+KEY_BYTES = 32
+SALT_BYTES = 16
+NONCE_BYTES = 12  # GCM's own; a new one for each write
+SCRYPT_N, SCRYPT_R, SCRYPT_P = 1 << 15, 8, 1  # 32 MB and 0.1 s: once a start for us, a guess for anybody else
+SCRYPT_MEMORY = 64 * 1024 * 1024
+MODE = 0o600
+
+SET_PASSPHRASE = f"Set {PASSPHRASE} where the gateway is started, or have a keyring to hold the file's key"
+
+
+class SealedFile:
+    """Implements chunks.Records. `passphrase` "" = the key lies in `keyring`."""
+
+    def __init__(self, path: Path, passphrase: str, keyring: Entries | None = None) -> None:
+        self._path = path
+        self._passphrase = passphrase
+        self._keyring = keyring
+        self._keys: dict[bytes, bytes] = {}  # by salt
+
+    def read(self, key: str) -> str | None:
+        """See Records."""
+        return self._load().get(key)
+
+    def write(self, key: str, text: str) -> None:
+        """See Records."""
+        self._change(lambda texts: {**texts, key: text})
+
+    def delete(self, key: str) -> None:
+        """See Records."""
+        self._change(lambda texts: {name: text for name, text in texts.items() if name != key})
+
+    def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+        before = self._load()
+        after = change(before)
+        if after != before:
+            self._save(after)
+
+    def _load(self) -> dict[str, str]:
+        """All texts; none when there is no file. A file that cannot be opened is never taken for an empty one."""
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise self._refused(f"cannot be read: {error.strerror}") from None
+        try:
+            outer = json.loads(data)
+            salt, sealed = base64.b64decode(outer["salt"]), base64.b64decode(outer["sealed"])
+            by_passphrase = outer["key"] == "passphrase"
+        except (ValueError, TypeError, KeyError):
+            raise self._refused("is damaged") from None
+        if by_passphrase != bool(self._passphrase):
+            raise self._refused("was made with a passphrase" if by_passphrase else "was made without a passphrase")
+        texts: dict[str, str] = json.loads(self._open(salt, sealed))
+        return texts
+
+    def _open(self, salt: bytes, sealed: bytes) -> bytes:
+        cipher, wrong = self._cipher(salt)
+        try:
+            opened: bytes = cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], FORM.encode() + salt)
+        except (wrong, ValueError):
+            raise self._refused("does not open with this passphrase or key") from None
+        return opened
+
+    def _save(self, texts: dict[str, str]) -> None:
+        salt = next(iter(self._keys), b"") or secrets.token_bytes(SALT_BYTES)
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        cipher, _ = self._cipher(salt)
+        sealed = nonce + cipher.encrypt(nonce, json.dumps(texts).encode(), FORM.encode() + salt)
+        outer = {
+            "form": FORM,
+            "key": "passphrase" if self._passphrase else "keyring",
+            "salt": base64.b64encode(salt).decode(),
+            "sealed": base64.b64encode(sealed).decode(),
+        }
+        try:
+            _replace(self._path, json.dumps(outer).encode() + b"\n")
+        except OSError as error:
+            raise self._refused(f"cannot be written: {error.strerror}") from None
+
+    def _cipher(self, salt: bytes) -> tuple[Any, type[Exception]]:
+        """AES-GCM under the file's key, and what it raises for a wrong one."""
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        if salt not in self._keys:
+            self._keys = {salt: self._derived(salt) if self._passphrase else self._kept(salt)}
+        return AESGCM(self._keys[salt]), InvalidTag
+
+    def _derived(self, salt: bytes) -> bytes:
+        words = self._passphrase.encode("utf-8", "surrogatepass")
+        memory = SCRYPT_MEMORY
+        return hashlib.scrypt(words, salt=salt, n=SCRYPT_N, r=SCRYPT_R, p=SCRYPT_P, maxmem=memory, dklen=KEY_BYTES)
+
+    def _kept(self, salt: bytes) -> bytes:
+        """The key in the keyring; made at the first write."""
+        if self._keyring is None:
+            raise KeyringUnavailableError("The encrypted file has no key", SET_PASSPHRASE, "missing")
+        try:
+            kept = self._keyring.get(KEY_ENTRY)
+            if kept is None:
+                if self._path.exists():
+                    raise self._refused("has lost its key, which lay in the keyring")
+                kept = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+                self._keyring.set(KEY_ENTRY, kept)
+        except KeyringUnavailableError as error:
+            raise KeyringUnavailableError(error.title, SET_PASSPHRASE, error.state) from None
+        return hashlib.sha256(base64.b64decode(kept) + salt).digest()
+
+    def _refused(self, why: str) -> KeyringUnavailableError:
+        hint = f"Check {PASSPHRASE}, or move the file away and sign in again"
+        return KeyringUnavailableError(f"{self._path} {why}", hint, "locked")
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """The file is the old one or the new one, whole, whatever happens. Raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), MODE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise

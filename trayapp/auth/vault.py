@@ -1,0 +1,291 @@
+"""The vault: records and named secrets, kept by the operating system or in the encrypted file, asked for off the loop.
+
+One thread, so that a locked keyring shows one dialog and not many; a deadline; what cannot be kept lives in memory and
+is kept once that can be. Never here: what a record says, which place it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import queue
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import anyio
+
+from trayapp.auth.chunks import Records
+from trayapp.model.errors import KeyringUnavailableError, UsageError
+from trayapp.model.status import KeyringState
+
+log = logging.getLogger(__name__)
+
+DEADLINE_S = 60.0  # a dialog may wait for the user; a server that needs the answer does so no longer
+CHECK_AGAIN_S = 10.0  # after a refusal: until then the answer is known
+KEEP_AGAIN_S = 30.0  # between tries to keep what lives in memory only
+SECRET_MAX = 64 * 1024  # characters
+NAME_MAX = 128
+SECRET, NAMES = "secret:", "secrets"  # record keys: one a secret, and the list of their names
+FORBIDDEN = frozenset(":{}$")  # in a secret's name: `${keyring:NAME:-default}` could not say it
+
+Value = TypeVar("Value")
+
+
+class Place(Protocol):
+    """Where records lie."""
+
+    @property
+    def records(self) -> Records:
+        """Them."""
+
+    def would_ask(self) -> bool:
+        """Whether reading them now would show the user a dialog. Blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPlace:
+    """A place that never asks."""
+
+    records: Records
+
+    def would_ask(self) -> bool:
+        """See Place."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What the vault knows of some names: their values, and why it could not look if it could not."""
+
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    refused: KeyringUnavailableError | None = None
+
+
+class Vault:
+    """Records by key. `changed` is called on the loop when `state` is another one."""
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        deadline_s: float = DEADLINE_S,
+        now: Callable[[], float] = time.monotonic,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.state: KeyringState | None = None
+        self.refused: KeyringUnavailableError | None = None  # the last refusal, while there is nothing better
+        self._place = place
+        self._deadline_s = deadline_s
+        self._now = now
+        self._changed = changed
+        self._worker = _Worker()
+        self._unkept: dict[str, str | None] = {}  # what should be there by now; None = nothing
+        self._has_unkept = asyncio.Event()
+        self._asked = False  # the user has seen the keyring's own dialog once, unasked
+        self._refused_at = 0.0
+
+    def use(self, place: Place) -> None:
+        """From now on records lie there. What was kept elsewhere stays there."""
+        self._place, self.refused, self._asked = place, None, False
+        self._tell(None)
+
+    def close(self) -> None:
+        """No more questions. Does not wait for one that is under way."""
+        self._worker.close()
+
+    # -- records -------------------------------------------------------------------------------------------------
+
+    def kept(self, key: str) -> bool:
+        """Whether that record will be there after the end of this process."""
+        return key not in self._unkept
+
+    async def read(self, key: str, *, asked: bool = False, quiet: bool = False) -> str | None:
+        """The record, None when there is none. `asked`: the user waits for this, a dialog is no surprise.
+
+        `quiet`: no dialog at all. Raises KeyringUnavailableError.
+        """
+        if key in self._unkept:
+            return self._unkept[key]
+        return await self._do(lambda records: records.read(key), asked, quiet)
+
+    async def write(self, key: str, text: str, *, asked: bool = False) -> bool:
+        """Keep the record; False when it lives in memory only, for now."""
+        return await self._keep(key, text, asked)
+
+    async def delete(self, key: str, *, asked: bool = False) -> bool:
+        """Forget the record; False when the keyring could not be told, for now."""
+        return await self._keep(key, None, asked)
+
+    async def _keep(self, key: str, text: str | None, asked: bool) -> bool:
+        self._unkept[key] = text
+        try:
+            await self._do(lambda records: _put(records, key, text), asked)
+        except KeyringUnavailableError:
+            self._has_unkept.set()
+            return False
+        if key in self._unkept and self._unkept[key] == text:
+            del self._unkept[key]
+        return True
+
+    async def keep_trying(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+        """The task that keeps what lives in memory only, as soon as that can be. Never shows a dialog."""
+        while True:
+            await self._has_unkept.wait()
+            await sleep(KEEP_AGAIN_S)
+            self._has_unkept.clear()
+            for key, text in list(self._unkept.items()):
+                if not await self._keep(key, text, asked=False):
+                    break
+
+    # -- named secrets -------------------------------------------------------------------------------------------
+
+    async def secrets(self, names: Iterable[str]) -> Secrets:
+        """The values of those that are there."""
+        found: dict[str, str] = {}
+        refused: KeyringUnavailableError | None = None
+        for name in dict.fromkeys(names):
+            try:
+                value = await self.read(SECRET + name)
+            except KeyringUnavailableError as error:
+                refused = error
+                continue
+            if value is not None:
+                found[name] = value
+        return Secrets(found, refused)
+
+    async def set_secret(self, name: str, value: str) -> bool:
+        """Keep a value; False when it lives in memory only. Raises UsageError for a name or value that cannot be."""
+        check_secret(name, value)
+        kept = await self.write(SECRET + name, value, asked=True)
+        return await self._list({*await self.secret_names(), name}) and kept
+
+    async def delete_secret(self, name: str) -> bool:
+        """Forget a value; False when there was none. Raises KeyringUnavailableError."""
+        names = await self.secret_names()
+        there = name in names or await self.read(SECRET + name, asked=True) is not None
+        await self.delete(SECRET + name, asked=True)
+        await self._list({*names} - {name})
+        return there
+
+    async def secret_names(self) -> list[str]:
+        """All names, sorted; keyrings themselves cannot be asked for them everywhere. Raises as `read`, but not when
+        nothing can be read at all: then those in memory are all."""
+        try:
+            text = await self.read(NAMES, asked=True)
+        except KeyringUnavailableError:
+            text = None
+        return _names(text)
+
+    async def _list(self, names: set[str]) -> bool:
+        return await self.write(NAMES, json.dumps(sorted(names)), asked=True)
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    async def _do(self, work: Callable[[Records], Value], asked: bool, quiet: bool = False) -> Value:
+        """Have the thread do it, in time. Raises KeyringUnavailableError."""
+        if self.refused is not None and not asked and self._now() - self._refused_at < CHECK_AGAIN_S:
+            raise self.refused.with_traceback(None)
+        place = self._place
+        quiet = quiet or (self._asked and not asked)
+        self._asked = self._asked or not quiet
+        try:
+            value = await self._worker.run(lambda: _work(place, work, quiet), self._deadline_s)
+        except KeyringUnavailableError as error:
+            self.refused, self._refused_at = error, self._now()
+            if place is self._place:
+                self._tell(error.state)
+            raise
+        self.refused = None
+        if place is self._place:
+            self._tell("available")
+        return value
+
+    def _tell(self, state: KeyringState | None) -> None:
+        if state == self.state:
+            return
+        self.state = state
+        log.info("The keyring is %s", state or "another one")
+        if state == "available" and self._unkept:
+            self._has_unkept.set()
+        self._changed()
+
+
+class _Worker:
+    """One thread for questions that block, made at the first. It dies with the process, whatever it waits for."""
+
+    def __init__(self) -> None:
+        self._questions: queue.SimpleQueue[tuple[Future[object], Callable[[], object]] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._stuck: Future[object] | None = None  # a question that took longer than its deadline
+
+    async def run(self, question: Callable[[], Value], deadline_s: float) -> Value:
+        """Its answer. Raises KeyringUnavailableError when it takes too long; what it raises itself."""
+        if self._stuck is not None and not self._stuck.done():
+            raise _no_answer()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="vault", daemon=True)
+            self._thread.start()
+        future: Future[Value] = Future()
+        self._questions.put((future, question))  # type: ignore[arg-type]  # a Future[Value] takes what it returns
+        with anyio.move_on_after(deadline_s):
+            return await asyncio.shield(asyncio.wrap_future(future))
+        self._stuck = future  # type: ignore[assignment]
+        raise _no_answer()
+
+    def close(self) -> None:
+        """Let the thread end."""
+        if self._thread is not None:
+            self._questions.put(None)
+
+    def _serve(self) -> None:
+        while (asked := self._questions.get()) is not None:
+            future, question = asked
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(question())
+            except BaseException as error:  # carried to whoever asked, and raised there
+                future.set_exception(error)
+
+
+def _work(place: Place, work: Callable[[Records], Value], quiet: bool) -> Value:
+    if quiet and place.would_ask():
+        raise KeyringUnavailableError("The keyring is locked", "Unlock it; until then sign-ins are lost at the end",
+                                      "locked")  # fmt: skip
+    return work(place.records)
+
+
+def _put(records: Records, key: str, text: str | None) -> None:
+    if text is None:
+        records.delete(key)
+    else:
+        records.write(key, text)
+
+
+def _no_answer() -> KeyringUnavailableError:
+    return KeyringUnavailableError(
+        "The keyring does not answer", "Look for its dialog and unlock it; until then sign-ins live in memory", "locked"
+    )
+
+
+def check_secret(name: str, value: str = "x") -> None:
+    """Raise UsageError for a secret that could not be kept or never be named in servers.yaml."""
+    if not name.strip() or name != name.strip() or len(name) > NAME_MAX or not name.isprintable():
+        raise UsageError("A secret needs a plain name of at most 128 letters", "For example: github")
+    if FORBIDDEN & set(name):
+        raise UsageError("A secret's name holds none of : { } $", "For example: github")
+    if not value or len(value) > SECRET_MAX:
+        raise UsageError(f"A secret has 1 to {SECRET_MAX} letters", "Give it on stdin")
+
+
+def _names(text: str | None) -> list[str]:
+    try:
+        read = json.loads(text or "[]")
+    except ValueError:
+        return []
+    return sorted(name for name in read if isinstance(name, str)) if isinstance(read, list) else []
