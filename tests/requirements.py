@@ -129,7 +129,13 @@ REQUIREMENTS: dict[str, str] = {
     "vault-off-loop": "The keyring is asked in one thread of its own; a question that hangs costs its deadline once.",
     "vault-memory": "What cannot be kept lives in memory, and is kept as soon as it can be.",
     "vault-one-dialog": "Unasked, a locked keyring shows its dialog once; after that only when the user does something.",
+    "var-keyring": "${keyring:NAME} is read from the vault at launch, off the loop; a missing one is an error by its name.",
     "secret-verbs": "`secret set|list|delete` keep the values of ${keyring:NAME}; a value is never in argv or output.",
+    # Tray
+    "tray-view": "Icon, tooltip and menu are a function of the state alone; times alone never cause a redraw.",
+    "tray-texts": "Every text of the tray is one plain line of at most 60 characters, whatever names and errors hold.",
+    "tray-news": "Notifications come once a cause and grouped: 30 servers that fail at once are one notification.",
+    "tray-icons": "The six icons differ in shape as well as colour and stand out on dark and light at 16 px.",
     # House
     "house-import-fences": "Rooms and libraries are imported only across the listed fences.",
 }

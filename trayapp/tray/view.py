@@ -1,16 +1,86 @@
-"""What is shown for a state: icon, tooltip, menu. A pure function of TrayState; the types are in tray/state.
+"""What is shown for a state: icon, tooltip, summary, menu. A pure function of TrayState; the types are in tray/state.
 
-Never here: pystray, I/O, clocks, drawing.
+Times (how long something runs, how long ago it failed) are in none of it: a view changes only with what it tells.
+Never here: pystray, I/O, clocks, drawing; the wording (texts), the entries of the menu (menu).
 """
 
 from __future__ import annotations
 
 from trayapp.model.child import ChildState
-from trayapp.tray.state import SEPARATOR, Action, IconKind, Item, TrayState, Verb, View
+from trayapp.tray import texts
+from trayapp.tray.facts import ANSWERS, Facts, facts
+from trayapp.tray.menu import menu
+from trayapp.tray.state import IconKind, TrayState, View
+
+SUMMARY_LINES = 5
+
+# Where no gateway serves, its process decides alone: icon, headline, what to do about it.
+WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
+    ChildState.STARTING: (IconKind.STARTING, texts.STARTING, ""),
+    ChildState.STOPPING: (IconKind.STARTING, texts.STOPPING, ""),  # on its way too, the other one
+    ChildState.RESTARTING: (IconKind.DOWN, texts.RESTARTING, ""),
+    ChildState.CRASH_LOOP: (IconKind.DOWN, texts.CRASH_LOOP, texts.CRASH_LOOP_HINT),
+    ChildState.PAUSED: (IconKind.PAUSED, texts.PAUSED, texts.PAUSED_HINT),
+}
 
 
 def view(state: TrayState) -> View:
     """What to show for `state`; never raises, whatever names and texts the state holds."""
-    kind = IconKind.HEALTHY if state.child in (ChildState.RUNNING, ChildState.ATTACHED) else IconKind.STARTING
-    menu = (Item("header", f"multi-mcp: {state.child}"), SEPARATOR, Item("quit", "Quit", Action(Verb.QUIT)))
-    return View(kind, f"multi-mcp: {state.child}", menu, f"multi-mcp: {state.child}")
+    known = facts(state)
+    headline = _headline(state, known)
+    troubles = _troubles(state, known)
+    return View(
+        icon=icon_kind(state, known),
+        tooltip=texts.within([texts.header(headline), *troubles], texts.TOOLTIP),
+        menu=menu(state, known, texts.header(headline)),
+        summary="\n".join([headline, *_summary(known, troubles)]),
+    )
+
+
+def icon_kind(state: TrayState, known: Facts) -> IconKind:
+    """The icon of a state. What is listed first wins:
+
+    down (restarting, crash loop), paused, starting (and stopping): no gateway serves; attention: a sign-in or an
+    approval is wanted; degraded: a server failed, a file or an entry of it cannot be used, or the gateway cannot be
+    understood; else healthy. A server that connects, and problems that are not fatal, change nothing.
+    """
+    if state.child not in ANSWERS:
+        return WITHOUT_GATEWAY[state.child][0]
+    if known.live is None:
+        return IconKind.DEGRADED if state.error else IconKind.STARTING
+    if known.sign_in or known.approvals:
+        return IconKind.ATTENTION
+    return IconKind.DEGRADED if known.failed or known.fatal else IconKind.HEALTHY
+
+
+def _headline(state: TrayState, known: Facts) -> str:
+    """One line: what there is, or why there is nothing."""
+    if state.child not in ANSWERS:
+        return WITHOUT_GATEWAY[state.child][1]
+    if known.live is not None:
+        return texts.ready(known.ready, known.wanted, known.tools)
+    if state.error:
+        return texts.UNREADABLE
+    return texts.STOPPING if state.snapshot and state.snapshot.gateway.state == "stopping" else texts.STARTING
+
+
+def _troubles(state: TrayState, known: Facts) -> list[str]:
+    """What is wrong or wanted, a line each, what wants the user first."""
+    if known.live is None:
+        why = texts.wrapped(state.error, 1) if state.error else []
+        hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else ""
+        return [*why, *([hint] if hint else [])]
+    lines = [texts.sign_in_wanted([texts.server_name(server) for server in known.sign_in])] if known.sign_in else []
+    lines += [texts.approval_wanted(known.approvals)] if known.approvals else []
+    lines += [texts.failed_why(known.failed[0])] if len(known.failed) == 1 else []
+    lines += [texts.failed([texts.server_name(server) for server in known.failed])] if len(known.failed) > 1 else []
+    lines += [texts.problem_line(problem) for problem in known.fatal]
+    return lines if known.servers or lines else [texts.NO_SERVERS_HINT]
+
+
+def _summary(known: Facts, troubles: list[str]) -> list[str]:
+    """The lines below the headline, never none for a gateway that serves."""
+    if known.live is None:
+        return troubles
+    shown = texts.bounded(troubles, SUMMARY_LINES).split("\n") if troubles else [texts.ALL_WELL]
+    return [*shown, texts.clients([session.client for session in known.live.gateway.sessions])]

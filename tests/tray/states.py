@@ -1,0 +1,96 @@
+"""States of the tray for tests and the gallery, and a menu as lines of text. Never here: what is expected of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from trayapp.model.child import ChildState
+from trayapp.model.lifecycle import State
+from trayapp.model.status import GatewayState, GatewayStatus, Problem, ServerStatus, SessionStatus, Snapshot, ToolCounts
+from trayapp.tray.state import ClientState, Entry, Item, Separator, TrayState
+
+FILE = "/home/ada/.config/multi-mcp/servers.yaml"
+
+
+def server(
+    name: str,
+    state: State = State.CONNECTED,
+    tools: int = 3,
+    error: str = "",
+    hint: str = "",
+    *,
+    stale: int = 0,
+    project: str | None = None,
+    signed_in: bool | None = None,
+    failed_s_ago: float | None = None,
+) -> ServerStatus:
+    """A server with as many enabled tools and, where `error` says something, an error."""
+    return ServerStatus(
+        name,
+        state,
+        "lazy",
+        "stdio",
+        tools=ToolCounts(total=tools, enabled=tools, stale=stale),
+        error={"title": error, "hint": hint} if error else None,
+        failed_s_ago=failed_s_ago,
+        project=project,
+        signed_in=signed_in,
+    )
+
+
+def snapshot(
+    *servers: ServerStatus,
+    problems: Iterable[Problem] = (),
+    clients: Iterable[str] = (),
+    state: GatewayState = "running",
+    uptime_s: float = 60.0,
+    revision: int = 1,
+) -> Snapshot:
+    """A gateway with these servers."""
+    sessions = tuple(SessionStatus(client, "stdio", "2025-11-25", "auto") for client in clients)
+    gateway = GatewayStatus(state, 4711, "1.0", uptime_s, sessions=sessions)
+    return Snapshot(revision, gateway, servers, tuple(problems))
+
+
+def problem(
+    message: str, line: int = 0, server: str | None = None, *, fatal: bool = True, file: str = FILE, hint: str = ""
+) -> Problem:
+    """Something wrong in a file."""
+    return Problem(file, line, message, hint, server=server, fatal=fatal)
+
+
+def running(*servers: ServerStatus, child: ChildState = ChildState.RUNNING, **more: object) -> TrayState:
+    """A tray with a gateway that has these servers; `more` is for the snapshot."""
+    return TrayState(child, snapshot(*servers, **more))  # type: ignore[arg-type]  # passed on as they are
+
+
+CLIENTS = (
+    ClientState("claude-code", "Claude Code", connected=True),
+    ClientState("codex", "Codex"),
+    ClientState("cursor", "Cursor", connected=True, drift="it was changed by hand"),
+    ClientState("zed", "Zed", found=False),
+)
+
+
+def lines(menu: Iterable[Entry], path: str = "") -> Iterator[str]:
+    """A line an entry: `Servers > github: connected > [x] Enabled`; what cannot be clicked stands in parentheses."""
+    for entry in menu:
+        if isinstance(entry, Separator):
+            yield f"{path}----"
+            continue
+        yield path + shown(entry)
+        yield from lines(entry.children, f"{path}{entry.text} > ")
+
+
+def shown(item: Item) -> str:
+    """One entry."""
+    mark = {None: "", True: "[x] ", False: "[ ] "}[item.checked]
+    return mark + (item.text if item.enabled else f"({item.text})")
+
+
+def items(menu: Iterable[Entry]) -> Iterator[Item]:
+    """Every entry that is no line, the children too."""
+    for entry in menu:
+        if isinstance(entry, Item):
+            yield entry
+            yield from items(entry.children)

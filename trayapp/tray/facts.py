@@ -1,0 +1,64 @@
+"""What a state comes down to: what runs, what is ready, what is wrong, what wants the user.
+
+Never here: texts, menus, icons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trayapp.model.child import ChildState
+from trayapp.model.lifecycle import State
+from trayapp.model.status import READY, Problem, ServerStatus, Snapshot
+from trayapp.tray.state import TrayState
+
+ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
+TROUBLE = frozenset({State.FAILED, State.NEEDS_AUTH})
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Servers in the order in which they are shown: trouble first, disabled last, then by name.
+
+    `live`: the snapshot of a gateway that serves; None in every other state. `wanted`: servers that are not disabled.
+    `ready`: how many of those answer when they are called: connected ones, and idle ones, which start on the call; a
+    server that connects, failed or wants a sign-in is not ready. `tools`: enabled tools of the wanted servers.
+    `fatal`: problems because of which a file or a server's entry is not used.
+    """
+
+    live: Snapshot | None = None
+    servers: tuple[ServerStatus, ...] = ()
+    wanted: int = 0
+    ready: int = 0
+    tools: int = 0
+    failed: tuple[ServerStatus, ...] = ()
+    sign_in: tuple[ServerStatus, ...] = ()
+    approvals: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    fatal: tuple[Problem, ...] = ()
+
+
+def facts(state: TrayState) -> Facts:
+    """The facts of a state; nothing but `live=None` where no gateway serves."""
+    snapshot = state.snapshot if state.child in ANSWERS else None
+    if snapshot is None or snapshot.gateway.state != "running":
+        return Facts()
+    servers = tuple(sorted(snapshot.servers, key=_rank))
+    wanted = [server for server in servers if server.state is not State.DISABLED]
+    return Facts(
+        live=snapshot,
+        servers=servers,
+        wanted=len(wanted),
+        ready=sum(server.state in READY for server in wanted),
+        tools=sum(server.tools.enabled for server in wanted),
+        failed=tuple(server for server in wanted if server.state is State.FAILED),
+        sign_in=tuple(server for server in wanted if server.state is State.NEEDS_AUTH),
+        approvals=tuple(dict.fromkeys(state.approvals)),
+        problems=tuple(dict.fromkeys(snapshot.problems)),
+        fatal=tuple(problem for problem in snapshot.problems if problem.fatal),
+    )
+
+
+def _rank(server: ServerStatus) -> tuple[int, str, str]:
+    order = 0 if server.state in TROUBLE else 2 if server.state is State.DISABLED else 1
+    return order, server.name.casefold(), server.name

@@ -1,0 +1,208 @@
+"""The entries of the menu (PRODUCT 11), in their order. A pure function of the state.
+
+Never here: pystray, icon and tooltip (view), the wording (texts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from trayapp.model.child import ChildState
+from trayapp.model.lifecycle import State
+from trayapp.model.status import Problem, ServerStatus
+from trayapp.tray import texts
+from trayapp.tray.facts import TROUBLE, Facts
+from trayapp.tray.state import SEPARATOR, Action, ClientState, Entry, Item, TrayState, Verb
+
+T = TypeVar("T")
+
+WANTS_SHOWN = 3  # of one sort at the top of the menu; the others lie behind one entry
+SERVERS_SHOWN = 25  # in one menu: about what a small screen holds
+GROUP_SIZE = 20
+
+PAUSABLE = frozenset(ChildState) - {ChildState.PAUSED, ChildState.STOPPING}
+RESTARTABLE = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
+
+
+def menu(state: TrayState, known: Facts, header: str) -> tuple[Entry, ...]:
+    """The whole menu."""
+    up = known.live is not None
+    return (
+        Item("header", header, enabled=False),
+        *_wants(state, known),
+        SEPARATOR,
+        Item("servers", texts.SERVERS, enabled=bool(known.servers), children=_servers(known.servers)),
+        Item("reconnect", texts.RECONNECT_ALL, Action(Verb.RECONNECT), enabled=up and known.wanted > 0),
+        Item("refresh", texts.REFRESH, Action(Verb.REFRESH), enabled=up and known.wanted > 0),
+        Item("open", texts.OPEN_FILE, Action(Verb.OPEN_FILE)),
+        Item("clients", texts.CONNECT_CLIENT, children=_clients(state.clients)),
+        Item("logs", texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)),
+        SEPARATOR,
+        _pause(state.child),
+        _restart(state.child),
+        _autostart(state.autostart),
+        SEPARATOR,
+        Item("about", texts.ABOUT, Action(Verb.ABOUT)),
+        Item("quit", _quit_text(state.child), Action(Verb.QUIT)),
+    )
+
+
+def keyed(name: str) -> str:
+    """A name as one part of a key: `a/log` must not be the log of `a`."""
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+# -- what wants the user ---------------------------------------------------------------------------------------------
+
+
+def _wants(state: TrayState, known: Facts) -> list[Entry]:
+    wants: list[Entry] = []
+    if state.child is ChildState.CRASH_LOOP:
+        wants.append(Item("retry", texts.RETRY, Action(Verb.RETRY)))
+    if known.live is None:
+        return wants
+    wants += _first_few("sign-in", known.sign_in, _sign_in_want, texts.more_sign_ins)
+    wants += _first_few("approve", known.approvals, _approval, texts.more_approvals)
+    wants += _first_few("problem", known.problems, _problem, lambda number: texts.more(number, "problem"))
+    if state.keyring_error is not None:
+        wants.append(Item("keyring", texts.KEYRING, enabled=False))
+    return wants
+
+
+def _first_few(
+    key: str, values: Sequence[T], entry: Callable[[T], Item], more: Callable[[int], str]
+) -> tuple[Item, ...]:
+    """An entry each; those that are too many lie in a menu of their own."""
+    entries = tuple(map(entry, values))
+    if len(entries) <= WANTS_SHOWN + 1:
+        return entries
+    rest = entries[WANTS_SHOWN:]
+    return *entries[:WANTS_SHOWN], Item(f"{key}-more", more(len(rest)), children=_in_groups(f"{key}-more", rest))
+
+
+def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
+    """A list that stays on the screen: beyond SERVERS_SHOWN entries, menus of GROUP_SIZE each."""
+    if len(entries) <= SERVERS_SHOWN:
+        return entries
+    parts = [entries[at : at + GROUP_SIZE] for at in range(0, len(entries), GROUP_SIZE)]
+    firsts = [1 + at * GROUP_SIZE for at in range(len(parts))]
+    return tuple(
+        Item(f"{key}/{first}", f"{first} to {first + len(part) - 1}", children=part)
+        for first, part in zip(firsts, parts, strict=True)
+    )
+
+
+def _sign_in_want(server: ServerStatus) -> Item:
+    return Item(f"want/sign-in/{keyed(server.name)}", texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name))
+
+
+def _approval(server: str) -> Item:
+    return Item(f"want/approve/{keyed(server)}", texts.approve(server), Action(Verb.APPROVE, server))
+
+
+def _problem(problem: Problem) -> Item:
+    at = repr(
+        (problem.file, problem.line, problem.column, problem.server, problem.message, problem.hint, problem.fatal)
+    )
+    return Item(f"want/problem/{keyed(at)}", texts.problem_entry(problem), Action(Verb.OPEN_FILE, problem.file))
+
+
+# -- servers ---------------------------------------------------------------------------------------------------------
+
+
+def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
+    """Trouble first; a long list goes on in groups by name."""
+    unique = tuple({server.name: server for server in servers}.values())
+    if len(unique) <= SERVERS_SHOWN:
+        return tuple(map(_server, unique))
+    first = [server for server in unique if server.state in TROUBLE][:SERVERS_SHOWN]
+    rest = [server for server in unique if server not in first]
+    groups = [rest[at : at + GROUP_SIZE] for at in range(0, len(rest), GROUP_SIZE)]
+    line: tuple[Entry, ...] = (SEPARATOR,) if first and groups else ()
+    return (*map(_server, first), *line, *(_group(number, group) for number, group in enumerate(groups)))
+
+
+def _group(number: int, servers: list[ServerStatus]) -> Item:
+    text = texts.group(servers[0], servers[-1], len(servers))
+    return Item(f"servers-group/{number}", text, children=tuple(map(_server, servers)))
+
+
+def _server(server: ServerStatus) -> Item:
+    """One server with its own menu."""
+    key = f"servers/{keyed(server.name)}"
+    enabled = server.state is not State.DISABLED
+    entries: list[Entry] = [*_why(server, key)]
+    entries += [
+        Item(f"{key}/reconnect", texts.RECONNECT, Action(Verb.RECONNECT, server.name), enabled=enabled),
+        Item(f"{key}/refresh", texts.REFRESH, Action(Verb.REFRESH, server.name), enabled=enabled),
+        *_sign_in_or_out(server, key),
+        _enabled(server, key),
+        Item(f"{key}/log", texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)),
+    ]
+    return Item(key, texts.server_line(server), children=tuple(entries))
+
+
+def _why(server: ServerStatus, key: str) -> list[Entry]:
+    """What is to be known of it: its error, what to do, whose it is."""
+    error = server.error if server.state in TROUBLE and server.error else {}
+    lines = [line for part in ("title", "hint") for line in texts.wrapped(error.get(part, ""))]
+    lines += [texts.only_in(server.project)] if server.project else []
+    headings = [Item(f"{key}/why/{at}", line, enabled=False) for at, line in enumerate(lines)]
+    return [*headings, SEPARATOR] if headings else []
+
+
+def _sign_in_or_out(server: ServerStatus, key: str) -> tuple[Item, ...]:
+    """Only where there is something to sign in to or out of."""
+    if server.state is State.NEEDS_AUTH or server.signed_in is False:
+        return (Item(f"{key}/sign-in", texts.SIGN_IN, Action(Verb.SIGN_IN, server.name)),)
+    if server.signed_in:
+        return (Item(f"{key}/sign-out", texts.SIGN_OUT, Action(Verb.SIGN_OUT, server.name)),)
+    return ()
+
+
+def _enabled(server: ServerStatus, key: str) -> Item:
+    """The switch in servers.yaml; what a project alone has is switched in the project's file."""
+    on = server.state is not State.DISABLED
+    verb = Verb.DISABLE if on else Verb.ENABLE
+    return Item(f"{key}/enabled", texts.ENABLED, Action(verb, server.name), on, enabled=server.project is None)
+
+
+# -- clients and the app itself --------------------------------------------------------------------------------------
+
+
+def _clients(clients: tuple[ClientState, ...]) -> tuple[Entry, ...]:
+    """Those that are installed or connected, by title."""
+    unique = {client.name: client for client in clients if client.found or client.connected}
+    shown = sorted(unique.values(), key=lambda client: (client.title.casefold(), client.name))
+    entries = tuple(map(_client, shown)) or (Item("clients/none", texts.NO_CLIENTS, enabled=False),)
+    return (*entries, SEPARATOR, Item("clients/copy", texts.COPY_COMMAND, Action(Verb.COPY_COMMAND)))
+
+
+def _client(client: ClientState) -> Item:
+    drift = client.drift if client.connected else None
+    renew = not client.connected or drift is not None
+    verb = Verb.CONNECT_CLIENT if renew else Verb.DISCONNECT_CLIENT
+    text = texts.client(client.title or client.name, drift)
+    return Item(f"clients/of/{keyed(client.name)}", text, Action(verb, client.name), client.connected)
+
+
+def _pause(child: ChildState) -> Item:
+    if child is ChildState.PAUSED:
+        return Item("resume", texts.RESUME, Action(Verb.RESUME))
+    return Item("pause", texts.PAUSE, Action(Verb.PAUSE), enabled=child in PAUSABLE)
+
+
+def _restart(child: ChildState) -> Item:
+    text = texts.RESTART_FOREIGN if child is ChildState.ATTACHED else texts.RESTART
+    return Item("restart", text, Action(Verb.RESTART), enabled=child in RESTARTABLE)
+
+
+def _autostart(on: bool | None) -> Item:
+    if on is None:
+        return Item("autostart", texts.AUTOSTART_IMPOSSIBLE, enabled=False)
+    return Item("autostart", texts.AUTOSTART, Action(Verb.AUTOSTART_OFF if on else Verb.AUTOSTART_ON), on)
+
+
+def _quit_text(child: ChildState) -> str:
+    return texts.QUIT_ATTACHED if child is ChildState.ATTACHED else texts.QUIT

@@ -1,0 +1,283 @@
+"""Every text that the tray shows, in one place: menu, tooltip, notifications; and foreign text made fit for them.
+
+Sentence case; says what happened and what to do; no line over LINE characters. Texts are plain: what a menu takes for
+a mark (`_`, `&`) is for whoever draws it to escape. Never here: which text is shown when (view, menu, news).
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+
+from trayapp.model.lifecycle import State
+from trayapp.model.status import Problem, ServerStatus
+from trayapp.model.text import ELLIPSIS, count, one_line, shortened
+
+LINE = 60  # characters: menus and notifications get unwieldy beyond
+NAME = 28  # characters of a server's name where more has to stand beside it
+TOOLTIP = 127  # UTF-16 units: Windows has room for 128 with the end
+NAMES_LISTED = 3
+APP = "multi-mcp"
+
+STATES = {
+    State.DISABLED: "disabled",
+    State.IDLE: "idle",
+    State.CONNECTING: "connecting",
+    State.CONNECTED: "connected",
+    State.NEEDS_AUTH: "sign-in wanted",
+    State.FAILED: "failed",
+    State.STOPPING: "closing",
+}
+
+# -- foreign text ----------------------------------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """One line without anything that draws nothing: controls, bidirectional marks, zero-width characters."""
+    line = one_line(text)
+    return line if line.isprintable() else " ".join("".join(filter(str.isprintable, line)).split())
+
+
+def fit(text: str, limit: int = LINE) -> str:
+    """`text` as one plain line of at most `limit` characters and columns."""
+    line = shortened(plain(text), limit)
+    return line if len(line) <= limit else line[: limit - len(ELLIPSIS)].rstrip() + ELLIPSIS
+
+
+def name(text: str, limit: int = NAME) -> str:
+    """A server's or a client's name; never empty."""
+    return fit(text, limit) or "(no name)"
+
+
+def server_name(server: ServerStatus, limit: int = NAME) -> str:
+    """As the user knows it: what a project alone has runs under NAME@DIGEST."""
+    return name(server.name.rpartition("@")[0] or server.name if server.project else server.name, limit)
+
+
+def base_name(path: str) -> str:
+    """The last part of a path, of whatever system."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def listed(names: Sequence[str], words: str = "", before: str = "") -> str:
+    """`a, b and c failed`; `a, b and 4 more failed`: as many names as fit into a line around `words`."""
+    for number in range(NAMES_LISTED, 0, -1):
+        line = before + _enumerated([name(text, NAME) for text in names], number) + words
+        if len(line) <= LINE:
+            return line
+    return before + _enumerated([name(text, NAME // 2) for text in names], 1) + words
+
+
+def _enumerated(names: list[str], number: int) -> str:
+    shown, rest = names[:number], len(names) - number
+    last = f"{rest} more" if rest > 0 else shown.pop() if len(shown) > 1 else ""
+    return f"{', '.join(shown)} and {last}" if last else ", ".join(shown)
+
+
+def wrapped(text: str, lines: int = 2) -> list[str]:
+    """A foreign sentence on up to `lines` lines."""
+    parts = textwrap.wrap(sentence(plain(text)), LINE, break_on_hyphens=False)
+    return parts if len(parts) <= lines else [*parts[: lines - 1], fit(" ".join(parts[lines - 1 :]))]
+
+
+def within(lines: Sequence[str], units: int) -> str:
+    """As many whole lines as fit into `units` UTF-16 units; of the first one a part if need be."""
+    kept = ""
+    for line in lines:
+        longer = f"{kept}\n{line}" if kept else line
+        if len(longer.encode("utf-16-le")) > units * 2:
+            break
+        kept = longer
+    return kept or lines[0].encode("utf-16-le")[: units * 2].decode("utf-16-le", "ignore")
+
+
+def sentence(text: str) -> str:
+    """With a capital at its begin: some errors are a library's words."""
+    return text[:1].upper() + text[1:]
+
+
+# -- the gateway as a whole ------------------------------------------------------------------------------------------
+
+STARTING = "The gateway is starting"
+STOPPING = "The gateway is stopping"
+UNREADABLE = "The gateway's state cannot be read"
+RESTARTING = "The gateway stopped and is started again"
+CRASH_LOOP = "The gateway keeps crashing"
+CRASH_LOOP_HINT = "Choose Retry in the menu, or look at the logs"
+PAUSED = "Paused, no server can be reached"
+PAUSED_HINT = "Choose Resume in the menu to go on"
+NO_SERVERS = "No servers yet"
+NO_SERVERS_HINT = "Add one in servers.yaml"
+ALL_WELL = "All is well"
+
+
+def ready(ready_count: int, wanted: int, tools: int) -> str:
+    """`5 of 7 servers ready, 112 tools`."""
+    return f"{ready_count} of {count(wanted, 'server')} ready, {count(tools, 'tool')}" if wanted else NO_SERVERS
+
+
+def header(words: str) -> str:
+    """The first line of menu and tooltip."""
+    return fit(f"{APP}: {words[:1].lower() + words[1:]}")
+
+
+def failed(names: Sequence[str]) -> str:
+    """`github failed`; `github, linear and 3 more failed`."""
+    return listed(names, " failed")
+
+
+def sign_in_wanted(names: Sequence[str]) -> str:
+    """`linear wants a sign-in`."""
+    return listed(names, " wants a sign-in" if len(names) == 1 else " want a sign-in")
+
+
+def approval_wanted(names: Sequence[str]) -> str:
+    """`github: changed tools wait for you`."""
+    return listed(names, ": changed tools wait for you")
+
+
+def clients(names: Sequence[str]) -> str:
+    """`2 clients: Codex and Cursor`."""
+    if not names:
+        return "No client is connected"
+    each = [f"{client} ({number})" if number > 1 else client for client, number in sorted(Counter(names).items())]
+    return listed(each, before=f"{count(len(names), 'client')}: ")
+
+
+def failed_why(server: ServerStatus) -> str:
+    """`github: It ended at once`; the name only once where the reason holds it."""
+    why = (server.error or {}).get("title") or "It failed"
+    return fit(why if _names(why, server.name) else f"{server_name(server)}: {why}")
+
+
+def _names(text: str, server: str) -> bool:
+    """Whether the server's name stands in the text as a word."""
+    return bool(server) and re.search(rf"(?<!\w){re.escape(server)}(?!\w)", text) is not None
+
+
+def place(problem: Problem) -> str:
+    """`servers.yaml, line 12`."""
+    file = fit(base_name(problem.file), NAME) or "servers.yaml"
+    return f"{file}, line {problem.line}" if problem.line else file
+
+
+def problem_line(problem: Problem) -> str:
+    """`servers.yaml, line 12: Unknown key comand`."""
+    server = f"{name(problem.server)}: " if problem.server and not _names(problem.message, problem.server) else ""
+    return fit(f"{place(problem)}: {server}{problem.message}")
+
+
+# -- the menu --------------------------------------------------------------------------------------------------------
+
+SERVERS = "Servers"
+RECONNECT = "Reconnect"
+RECONNECT_ALL = "Reconnect all"
+REFRESH = "Refresh tools"
+SIGN_IN = "Sign in ..."
+SIGN_OUT = "Sign out"
+ENABLED = "Enabled"
+SHOW_LOG = "Show log"
+OPEN_FILE = "Open servers.yaml"
+CONNECT_CLIENT = "Connect a client"
+NO_CLIENTS = "No AI tool was found on this computer"
+COPY_COMMAND = "Copy stdio command"
+SHOW_LOGS = "Show logs"
+PAUSE = "Pause"
+RESUME = "Resume"
+RETRY = "! Retry: start the gateway again"
+RESTART = "Restart gateway"
+RESTART_FOREIGN = "Restart gateway (started by another program)"
+AUTOSTART = "Start at login"
+AUTOSTART_IMPOSSIBLE = "Start at login (not possible here)"
+ABOUT = "About ..."
+QUIT = "Quit"
+QUIT_ATTACHED = "Quit (the gateway goes on)"
+KEYRING = "! Sign-ins are lost at exit: no keyring"
+
+
+def server_line(server: ServerStatus) -> str:
+    """`github: connected, 26 tools`."""
+    tools = f", {count(server.tools.enabled, 'tool')}" if server.state is not State.DISABLED else ""
+    return fit(f"{server_name(server)}: {STATES[server.state]}{tools}")
+
+
+def only_in(project: str) -> str:
+    """For a server that a project alone has."""
+    return fit(f"Only in the project {base_name(project)}")
+
+
+def sign_in_to(server: ServerStatus) -> str:
+    """An entry that asks for a click."""
+    return fit(f"! Sign in to {server_name(server, 40)} ...")
+
+
+def approve(server: str) -> str:
+    """An entry that asks for a click."""
+    return fit(f"! Approve changed tools of {name(server)} ...")
+
+
+def problem_entry(problem: Problem) -> str:
+    """An entry that asks for a click."""
+    return fit(f"! {problem_line(problem)}")
+
+
+def more(number: int, thing: str) -> str:
+    """The way to those that do not fit."""
+    return f"! {count(number, f'more {thing}')}"
+
+
+def more_sign_ins(number: int) -> str:
+    """The way to those that do not fit."""
+    return f"! Sign in to {count(number, 'more server')}"
+
+
+def more_approvals(number: int) -> str:
+    """The way to those that do not fit."""
+    return f"! Approve changed tools of {count(number, 'more server')}"
+
+
+def group(first: ServerStatus, last: ServerStatus, number: int) -> str:
+    """Servers of a long list, from the first one's name to the last one's."""
+    return fit(f"{server_name(first, 20)} to {server_name(last, 20)} ({number})")
+
+
+def client(title: str, drift: str | None) -> str:
+    """An AI tool; `drift` says that a click writes its entry anew."""
+    return fit(f"{name(title)}: renew its entry ({fit(drift)})") if drift else name(title)
+
+
+# -- notifications (tray/news) ---------------------------------------------------------------------------------------
+
+FILE_MENDED = "servers.yaml is fine again"
+FILE_MENDED_TEXT = "Its changes are applied."
+FILE_BROKEN_TEXT = "Until it is mended, the servers run as before."
+ENTRY_BROKEN_TEXT = "All other servers run."
+CRASHED_TEXT = "It is started again. A call that was under way got an error."
+CRASH_LOOP_TEXT = "It is not started again until you choose Retry.\nIts log says why it ends."
+NO_KEYRING = "Sign-ins are not kept"
+NO_KEYRING_TEXT = "No keyring answers: after a restart, sign in again."
+SIGN_IN_TEXT = "Its tools answer once you have signed in."
+SIGN_IN_TEXT_MANY = "Their tools answer once you have signed in."
+APPROVE_TEXT = "What changed is held back until you have looked at it."
+
+
+def tool_change(added: int, gone: int) -> str:
+    """`2 new tools, 1 gone`."""
+    parts = [count(added, "new tool")] if added else []
+    parts += [f"{gone} gone" if parts else f"{count(gone, 'tool')} gone"] if gone else []
+    return ", ".join(parts)
+
+
+def tools_changed(changes: Sequence[tuple[str, int, int]]) -> tuple[str, str]:
+    """Title and text for (server, added, gone), each."""
+    lines = [fit(f"{name(server)}: {tool_change(added, gone)}") for server, added, gone in changes]
+    title = f"The tools of {count(len(changes), 'server')} changed" if len(changes) > 1 else "Tools changed"
+    return title, bounded(lines)
+
+
+def bounded(lines: Sequence[str], most: int = 3) -> str:
+    """The first lines, and how many more there are."""
+    rest = len(lines) - most
+    return "\n".join([*lines[:most], f"and {rest} more"] if rest > 0 else lines)
