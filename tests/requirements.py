@@ -128,8 +128,8 @@ REQUIREMENTS: dict[str, str] = {
     "vault-states": "A missing and a locked keyring are told apart; one that comes up after us is found.",
     "vault-off-loop": "The keyring is asked in one thread of its own; a question that hangs costs its deadline once.",
     "vault-memory": "What cannot be kept lives in memory, and is kept as soon as it can be.",
-    "vault-one-dialog": "Unasked, a locked keyring shows its dialog once; after that only when the user does something.",
-    "var-keyring": "${keyring:NAME} is read from the vault at launch, off the loop; a missing one is an error by its name.",
+    "vault-one-dialog": "Unasked, a locked keyring shows its dialog once; then only when the user does something.",
+    "var-keyring": "${keyring:NAME} is read from the vault at launch, off the loop; a missing one is an error by name.",
     "secret-verbs": "`secret set|list|delete` keep the values of ${keyring:NAME}; a value is never in argv or output.",
     # Tray
     "tray-view": "Icon, tooltip and menu are a function of the state alone; times alone never cause a redraw.",

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from trayapp.auth.vault import Secrets
 from trayapp.backends.launch import (
     DEFAULT_VARIABLES,
     HttpLaunch,
     StdioLaunch,
     child_environment,
     clean_environment,
+    no_secrets,
     own_environment,
     prepare,
     prepared,
 )
-from trayapp.model.errors import ConnectFailedError
+from trayapp.model.errors import ConnectFailedError, KeyringUnavailableError, MissingVariableError
 from trayapp.model.servers import ServerConfig
 
 pytestmark = pytest.mark.anyio
@@ -73,7 +76,7 @@ def test_with_inheritance_a_server_gets_ours_but_for_the_home_that_is_ours_alone
 
 
 async def test_an_address_is_prepared_as_it_is() -> None:
-    launch = await prepared(ServerConfig("x", url="https://example.org/mcp"), {}, lambda name: None, 0.0)
+    launch = await prepared(ServerConfig("x", url="https://example.org/mcp"), {}, no_secrets, 0.0)
     assert isinstance(launch, HttpLaunch)
 
 
@@ -98,7 +101,7 @@ class TestNpx:
     async def argv(environ: dict[str, str], *args: str, command: str = "npx") -> list[str]:
         """With paths below the home written from there."""
         server = ServerConfig("x", command=command, args=args, cwd=environ["HOME"])
-        launch = await prepared(server, environ, lambda name: None, 1.0)
+        launch = await prepared(server, environ, no_secrets, 1.0)
         assert isinstance(launch, StdioLaunch)
         return [word.removeprefix(environ["HOME"] + "/") for word in launch.argv]
 
@@ -122,6 +125,64 @@ class TestNpx:
         Path(environ["HOME"], "bin", "npx").unlink()
         server = ServerConfig("x", command="npx", args=("other",))
         with pytest.raises(ConnectFailedError, match="no program npx"):
-            await prepared(server, environ, lambda name: None, 0.0)
+            await prepared(server, environ, no_secrets, 0.0)
         with pytest.raises(ConnectFailedError, match="no program npx"):
-            prepare(server, environ, lambda name: None)
+            prepare(server, environ)
+
+
+# -- secrets ---------------------------------------------------------------------------------------------------------
+
+NEEDS = ServerConfig(
+    "x",
+    command=sys.executable,
+    args=("--key", "${keyring:a}"),
+    env={"TOKEN": "${keyring:b}", "OTHER": "${UNSET:-${keyring:c}}", "FALLBACK": "${keyring:d:-none}"},
+)
+
+
+@pytest.mark.requirement("var-keyring")
+async def test_secrets_are_fetched_at_once_and_put_into_the_launch() -> None:
+    asked: list[tuple[str, ...]] = []
+
+    async def keyring(names: Sequence[str]) -> Secrets:
+        asked.append(tuple(names))
+        return Secrets({"a": "A", "b": "B", "c": "C"})
+
+    launch = await prepared(NEEDS, {}, keyring, 0.0)
+    assert isinstance(launch, StdioLaunch)
+    assert asked == [("a", "b", "c", "d")]
+    assert launch.argv[1:] == ("--key", "A")
+    assert launch.env == {"TOKEN": "B", "OTHER": "C", "FALLBACK": "none"}
+    assert "B" not in repr(launch).replace("StdioLaunch", "")
+
+
+@pytest.mark.requirement("var-keyring")
+async def test_a_missing_secret_is_an_error_by_its_name_that_says_how_to_keep_it() -> None:
+    with pytest.raises(MissingVariableError) as caught:
+        await prepared(NEEDS, {}, no_secrets, 0.0)
+    assert caught.value.names == ["keyring:a", "keyring:b", "keyring:c"]
+    assert "multi-mcp secret set a" in caught.value.hint
+
+
+@pytest.mark.requirement("var-keyring")
+async def test_a_secret_that_cannot_be_looked_for_says_why() -> None:
+    async def keyring(names: Sequence[str]) -> Secrets:
+        return Secrets({}, KeyringUnavailableError("The keyring is locked", "Unlock it", "locked"))
+
+    with pytest.raises(MissingVariableError) as caught:
+        await prepared(NEEDS, {}, keyring, 0.0)
+    assert caught.value.hint == "The keyring is locked. Unlock it"
+
+
+async def test_a_server_without_secrets_asks_for_none() -> None:
+    async def keyring(names: Sequence[str]) -> Secrets:
+        raise AssertionError(names)
+
+    await prepared(ServerConfig("x", command=sys.executable), {}, keyring, 0.0)
+
+
+def test_a_server_gets_neither_our_home_nor_our_passphrase() -> None:
+    environ = {"MULTI_MCP_HOME": "/h", "MULTI_MCP_PASSPHRASE": "p", "A": "1"}
+    assert child_environment(ServerConfig("x", command="y"), environ) == {"A": "1"}
+    named = ServerConfig("x", command="y", env={"MULTI_MCP_HOME": "/other"})
+    assert child_environment(named, environ) == {"A": "1", "MULTI_MCP_HOME": "/other"}

@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from trayapp.backends.launch import StdioLaunch, prepared
+from trayapp.backends.launch import StdioLaunch, no_secrets, prepared
 from trayapp.backends.shellenv import (
     RESOLVING,
     Environment,
@@ -260,7 +260,7 @@ async def test_a_server_is_prepared_with_the_path_that_is_found_while_it_waits(t
     found: list[object] = []
 
     async def start() -> None:
-        found.append(await prepared(ServerConfig("x", command="only-there"), environment, lambda name: None, 0.0))
+        found.append(await prepared(ServerConfig("x", command="only-there"), environment, no_secrets, 0.0))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(start)

@@ -15,6 +15,7 @@ from tests.fixtures.clock import FakeClock, settle
 from tests.fixtures.fake_transport import FakeNet
 from trayapp.backends.clock import SystemClock
 from trayapp.backends.connection import Connection
+from trayapp.backends.launch import no_secrets
 from trayapp.backends.pool import Pool
 from trayapp.backends.transports import open_transport
 from trayapp.backends.world import World
@@ -75,7 +76,7 @@ class Bench:
             clock=self.clock,
             settings=lambda: self.config.settings,
             environ={"PATH": "/nowhere"},
-            keyring=lambda name: None,
+            keyring=no_secrets,
             open=self.net.open,
             stderr=lambda name: lambda data: None,
             observer=self.ear,
@@ -137,7 +138,7 @@ async def real_connection(
             clock=SystemClock(),
             settings=lambda: Settings(**more),
             environ=dict(os.environ),
-            keyring=lambda name: None,
+            keyring=no_secrets,
             open=open_transport,
             stderr=lambda name: kept.extend,
             observer=ear,

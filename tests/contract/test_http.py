@@ -17,6 +17,7 @@ from tests.contract.http_servers import HttpServer, Seen
 from tests.fixtures.behaviour import MODERN
 from tests.fixtures.clock import FakeClock
 from trayapp.backends.connection import Connection
+from trayapp.backends.launch import no_secrets
 from trayapp.backends.transports import open_transport
 from trayapp.backends.world import World
 from trayapp.model.errors import ConnectFailedError, ServerBackoffError, ServerError, SignInWantedError
@@ -50,7 +51,7 @@ async def connecting(url: str, hint: str = "", **more: Any) -> AsyncIterator[Cas
             clock=clock,
             settings=Settings,
             environ={"TOKEN": "t0ken"},
-            keyring=lambda name: None,
+            keyring=no_secrets,
             open=open_transport,
             stderr=lambda name: lambda data: None,
             observer=ear,

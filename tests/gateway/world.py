@@ -16,10 +16,12 @@ from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import FakeClock, settle
 from tests.fixtures.fake_transport import FakeNet, FakeServer
 from trayapp.backends.clock import Clock
+from trayapp.backends.launch import no_secrets
 from trayapp.catalog.cache import CacheEntry, save
 from trayapp.gateway.admin import Control
 from trayapp.gateway.core import TELL_DELAY_S, Gateway, Parts
 from trayapp.gateway.frontend import Session
+from trayapp.gateway.peer import FramePeer
 from trayapp.gateway.projects import Look, no_projects
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
@@ -203,7 +205,7 @@ class House:
         self.parts = Parts(
             clock=clock(self.clock),
             environ={"PATH": "/nowhere"},
-            keyring=lambda name: None,
+            keyring=no_secrets,
             open=self.net.open,
             stderr=lambda name: lambda data: None,
             cache_dir=self.folder,
@@ -248,9 +250,10 @@ class House:
     def client(self, **options: str) -> Client:
         """A client that has come in; no handshake yet. `options` of its first line."""
         client = Client()
-        client.session = session = Session(self.gateway, client.write, dict(options), "stdio")
-        client.dispatcher = client.session.dispatcher
-        client.end = client.session.dispatcher.close
+        peer = FramePeer(client.write)
+        client.session = session = Session(self.gateway, peer, dict(options), "stdio")
+        client.dispatcher = peer.dispatcher
+        client.end = peer.dispatcher.close
         self.tasks.start_soon(self.gateway.serve, session)
         return client
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
+from trayapp.auth.sealed import PASSPHRASE
+from trayapp.auth.vault import Secrets
 from trayapp.backends.npx import may_be_npx, resolve_npx
 from trayapp.backends.shellenv import Environment
-from trayapp.config.interpolate import resolve
-from trayapp.config.paths import find_paths
-from trayapp.model.errors import ConfigError, ConnectFailedError
+from trayapp.config.interpolate import keyring_names, resolve
+from trayapp.config.paths import HOME_VARIABLE, find_paths
+from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, MissingVariableError
 from trayapp.model.servers import ServerConfig
 
 # What a child gets of our environment with `inherit_env: false`: enough for a program to find itself and its user.
@@ -37,7 +39,17 @@ _LIBRARY_PATHS = ("LD_LIBRARY_PATH", "LIBPATH", "DYLD_")
 _FROZEN_PREFIXES = ("_MEIPASS", "_PYI_", "PYINSTALLER_")
 _PYTHON_FOLDERS = ("PYTHONHOME", "VIRTUAL_ENV")
 
-Keyring = Callable[[str], str | None]
+OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that are no business of a server's
+
+Keyring = Callable[[Sequence[str]], Awaitable[Secrets]]  # names of secrets -> what the vault knows of them
+
+
+NO_SECRETS = Secrets()
+
+
+async def no_secrets(names: Sequence[str]) -> Secrets:
+    """Where no vault is, there are none."""
+    return NO_SECRETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +82,39 @@ async def prepared(server: ServerConfig, environ: Mapping[str, str], keyring: Ke
     """
     if isinstance(environ, Environment):
         await environ.settled()
-    launch = _checked(server, environ, keyring)
+    names = keyring_names(server)
+    secrets = await keyring(names) if names else NO_SECRETS
+    try:
+        launch = _checked(server, environ, secrets)
+    except MissingVariableError as error:
+        raise _explained(error, secrets) from None
     if not isinstance(launch, StdioLaunch):
         return launch
     argv = await _without_npm(launch, environ, now) if may_be_npx(launch.argv[0]) else None
     return replace(launch, argv=argv) if argv else _found(launch)
 
 
-def prepare(server: ServerConfig, environ: Mapping[str, str], keyring: Keyring) -> Launch:
+def _explained(error: MissingVariableError, secrets: Secrets) -> MissingVariableError:
+    """A secret that is missing because the vault could not look for it says so."""
+    if secrets.refused is not None and any(name.startswith(KEYRING) for name in error.names):
+        error.hint = str(secrets.refused)
+    return error
+
+
+def prepare(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets = NO_SECRETS) -> Launch:
     """What to start or reach for `server`, as written, with every check that needs no start.
 
     Raises ConnectFailedError (program or folder missing) or ConfigError (a variable without value), before anything
     is started or sent.
     """
-    launch = _checked(server, environ, keyring)
+    launch = _checked(server, environ, secrets)
     return _found(launch) if isinstance(launch, StdioLaunch) else launch
 
 
-def _checked(server: ServerConfig, environ: Mapping[str, str], keyring: Keyring) -> Launch:
+def _checked(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets) -> Launch:
     """The same with the program's name as written, not searched yet."""
     home = environ.get("HOME") or str(Path.home())
-    ready = resolve(server, environ, keyring, home)
+    ready = resolve(server, environ, secrets.values.get, home)
     if ready.url is not None:
         return HttpLaunch(server.name, ready.url, _headers(ready, environ), ready.type)
     if ready.command is None:
@@ -153,8 +177,7 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def child_environment(server: ServerConfig, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of the server's process: ours, or the platform's defaults, then the entry's own `env`."""
     base = dict(environ) if server.inherit_env else {k: environ[k] for k in DEFAULT_VARIABLES if k in environ}
-    base.pop("MULTI_MCP_HOME", None) if "MULTI_MCP_HOME" not in server.env else None
-    return {**base, **server.env}
+    return {name: value for name, value in base.items() if name not in OURS} | server.env
 
 
 def find_program(command: str, env: Mapping[str, str], cwd: str | None) -> str | None:

@@ -14,13 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from trayapp.config.urls import url_fault
-from trayapp.model.errors import ConfigError, MissingVariableError
+from trayapp.model.errors import KEYRING, ConfigError, MissingVariableError
 from trayapp.model.servers import ServerConfig
 
 Lookup = Callable[[str], str | None]  # a name -> its value, None when there is none
 
 DEFAULT_LEVELS = 1  # ${A:-${B}} is read, what stands inside B's default is text
-KEYRING = "keyring:"
 
 _TOKEN = re.compile(r"\$\{|\{env:([A-Za-z_]\w*)\}|\$env:([A-Za-z_]\w*)|[{}]", re.ASCII)
 _BODY = re.compile(
@@ -126,6 +125,22 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
         raise MissingVariableError(list(resolver.missing))
     _check(resolved)
     return resolved
+
+
+def keyring_names(server: ServerConfig) -> tuple[str, ...]:
+    """The names of the secrets that the server's entry asks for, in order, once."""
+    asked: dict[str, None] = {}
+
+    def note(name: str) -> str:
+        asked[name] = None
+        return "x"
+
+    resolver = _Resolver({}, note)
+    lists = (server.args, server.env.values(), server.headers.values())
+    texts = [server.command, server.cwd, server.url, server.client_id, server.client_secret]
+    for text in (*texts, *(text for texts in lists for text in texts)):
+        resolver.optional(text)
+    return tuple(asked)
 
 
 class _Resolver:

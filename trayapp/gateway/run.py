@@ -21,7 +21,7 @@ import anyio.lowlevel
 from trayapp import __version__
 from trayapp.backends.clock import SystemClock
 from trayapp.backends.keeper import make_keeper, reap_leftovers
-from trayapp.backends.launch import own_environment
+from trayapp.backends.launch import no_secrets, own_environment
 from trayapp.backends.shellenv import Environment
 from trayapp.backends.transports import Open, first_cause, open_transport
 from trayapp.backends.wake import watch_wake
@@ -32,6 +32,7 @@ from trayapp.gateway.boundary import fenced, kept_up
 from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
 from trayapp.gateway.logs import StderrFiles, start_logging
+from trayapp.gateway.peer import FramePeer
 from trayapp.gateway.projects import look_with
 from trayapp.gateway.servers_file import Outcome, ServersFile
 from trayapp.model.plan import Config
@@ -125,7 +126,7 @@ class Process:
         return Parts(
             clock=SystemClock(),
             environ=self._environ,
-            keyring=lambda name: None,
+            keyring=no_secrets,
             open=self._open,
             stderr=StderrFiles(self._paths.log_dir / "servers").sink,
             cache_dir=self._paths.cache_dir,
@@ -158,9 +159,10 @@ class Process:
             control = Control(self._gateway, link, self._reload)
             self._tasks.start_soon(self._hold, link, control.run)
             return control.dispatcher
-        session = Session(self._gateway, link.write, hello.options, "stdio")
+        peer = FramePeer(link.write)
+        session = Session(self._gateway, peer, hello.options, "stdio")
         self._tasks.start_soon(self._hold, link, partial(self._gateway.serve, session))
-        return session.dispatcher
+        return peer.dispatcher
 
     async def _hold(self, link: Link, work: Callable[[], Any]) -> None:
         """One connection from start to end: the boundary at which one session's failure stops."""
