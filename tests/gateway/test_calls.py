@@ -501,7 +501,9 @@ async def test_servers_hear_of_the_lowest_level_that_any_session_wants_now_and_w
         one, two = await made.ready(), await made.ready()
         await one.result("logging/setLevel", {"level": "warning"})
         await two.result("logging/setLevel", {"level": "error"})
-        assert await made.net["a"].heard_of("logging/setLevel", 2) == {"level": "warning"}
+        await two.result("logging/setLevel", {"level": "debug"})
+        assert await made.net["a"].heard_of("logging/setLevel", 2) == {"level": "debug"}  # what stays is not said again
+        await two.result("logging/setLevel", {"level": "warning"})
         await one.call("b_echo")
         assert await made.net["b"].heard_of("logging/setLevel") == {"level": "warning"}
         assert "logging/setLevel" not in made.net["no-logging"].methods()

@@ -77,7 +77,7 @@ async def test_requests_before_initialize_are_answered_and_break_nothing(tmp_pat
         assert (await client.shake_hands())["protocolVersion"] == "2025-11-25"
 
 
-@pytest.mark.parametrize("method", ["nope", "sampling/createMessage", "resources/subscribe", "", "tools/List"])
+@pytest.mark.parametrize("method", ["nope", "sampling/createMessage", "server/discover", "", "tools/List"])
 async def test_an_unknown_method_is_no_method(tmp_path: Path, method: str) -> None:
     async with house(tmp_path) as made:
         made.start()

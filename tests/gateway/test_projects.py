@@ -279,9 +279,9 @@ async def test_what_a_projects_server_says_by_itself_stays_in_the_project(tmp_pa
         await inside.call("db_echo")
         channel = made.made.net[made.key("db")].channel
         assert channel is not None
-        channel.tell(0, None, "notifications/resources/updated", {"uri": "db://x"})
-        assert inside.told("notifications/resources/updated")
-        assert not outside.told("notifications/resources/updated")
+        channel.tell(0, None, "notifications/acme/news", {"uri": "db://x"})
+        assert inside.told("notifications/acme/news")
+        assert not outside.told("notifications/acme/news")
 
 
 async def test_changes_of_a_projects_lists_are_told_to_its_sessions_alone(tmp_path: Path) -> None:

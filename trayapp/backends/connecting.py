@@ -61,8 +61,9 @@ async def _opened(way: Launch, server: ServerConfig, world: World, inbound: Inbo
 
 async def _greeted(transport: Transport, server: ServerConfig, world: World, hint: str, *, last: bool) -> Live | None:
     """Hands shaken; None when the next way should be tried. Raises ServerError."""
+    capabilities = world.capabilities(server.name)
     try:
-        return Live(transport, await shake_hands(transport.channel, world.capabilities, hint))
+        return Live(transport, await shake_hands(transport.channel, capabilities, hint), capabilities)
     except RpcError as error:
         if not last and _may_go_on(transport, error):
             return None

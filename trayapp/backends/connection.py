@@ -6,7 +6,7 @@ Every change of state goes through model/lifecycle. Never here: other servers, e
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
@@ -67,6 +67,7 @@ class Connection:
         self._serving: Serving | None = None  # of the last connection
         self._retired = False
         self.used = anyio.Event()  # set by the first call
+        self.used_since_connected = False
         self.dropped = anyio.Event()  # set once a connection has ended; replaced by the next one
         self.silent = False  # the last connection was dropped by a probe
         self.adjusted = anyio.Event()  # set when `server` becomes another; replaced at once
@@ -88,6 +89,7 @@ class Connection:
         self.in_flight += 1
         self.calls += 1
         self.last_used = self._world.clock.now()
+        self.used_since_connected = True
         self.used.set()
 
     def end(self) -> None:
@@ -95,10 +97,13 @@ class Connection:
         self.in_flight -= 1
         self.last_used = self._world.clock.now()
 
-    def relay(self, method: str, params: Params, call: Call) -> int:
-        """Send a request over the live connection; the caller has seen that there is one."""
+    def relay(self, method: str, params: Params, call: Call, capabilities: Mapping[str, Any]) -> int:
+        """Send a request over the live connection; the caller has seen that there is one.
+
+        `capabilities` are those of the client that asks, which a 2026-07-28 server hears with each request.
+        """
         assert self.live is not None
-        return self.live.channel.relay(method, self.live.peer.stamped(params, self._world.capabilities), call)
+        return self.live.channel.relay(method, self.live.peer.stamped(params, capabilities), call)
 
     async def request(self, method: str, params: Params) -> dict[str, Any]:
         """Connect if needed, ask, and await the result. Raises ServerError or RpcError."""
@@ -113,7 +118,7 @@ class Connection:
         live = await self.ensure()
         self.begin()
         try:
-            return await live.channel.send_raw_request(method, live.peer.stamped(params, self._world.capabilities))
+            return await live.channel.send_raw_request(method, live.peer.stamped(params, {}))
         finally:
             self.end()
 
@@ -220,6 +225,13 @@ class Connection:
         elif not self.server.disabled and self.state is State.DISABLED:
             self._apply(Event.ENABLE)
 
+    def follow_subscriptions(self) -> None:
+        """Somebody began or ceased to want updates of a resource."""
+        if self._serving is not None and self.live is not None:
+            self._serving.subscriptions_changed()
+        self.adjusted.set()  # a subscription keeps it from being idle
+        self.adjusted = anyio.Event()
+
     def _apply(self, event: Event) -> None:
         self.state = next_state(self.state, event)
         self.tell(self._world.observer.state_changed)
@@ -304,7 +316,7 @@ class Connection:
         self.live, self.failed_at, self.error = live, None, None
         self.dropped = anyio.Event()
         self.last_used = self._world.clock.now()
-        self.silent = False
+        self.silent, self.used_since_connected = False, False
         attempt.done.set()
         self._apply(Event.READY)
         async with serving.duties():

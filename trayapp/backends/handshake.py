@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trayapp import __version__
+from trayapp.wire.envelope import SERVER_INFO, enveloped, without_envelope
 from trayapp.wire.messages import INTERNAL_ERROR, UNSUPPORTED_PROTOCOL_VERSION, Channel, Params, RpcError
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -20,7 +21,6 @@ MODERN_VERSIONS = ("2026-07-28",)
 PROBE_PATIENCE_S = 2.0
 
 CLIENT_INFO = {"name": "multi-mcp", "title": "multi-mcp", "version": __version__}
-_META = "io.modelcontextprotocol/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +38,10 @@ class Peer:
         return self.protocol in MODERN_VERSIONS
 
     def stamped(self, params: Params, capabilities: Mapping[str, Any]) -> Params:
-        """`params` as this server's era wants them: with the envelope in `_meta`, or untouched."""
-        return envelope(params, self.protocol, capabilities) if self.modern else params
-
-
-def envelope(params: Params, protocol: str, capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """`params` with the per-request `_meta` of 2026-07-28."""
-    known = params or {}
-    meta = known.get("_meta")
-    stamps = {
-        _META + "protocolVersion": protocol,
-        _META + "clientInfo": CLIENT_INFO,
-        _META + "clientCapabilities": dict(capabilities),
-    }
-    return {**known, "_meta": {**(meta if isinstance(meta, dict) else {}), **stamps}}
+        """`params` as this server's era wants them: with our envelope in `_meta`, or without any."""
+        if not self.modern:
+            return without_envelope(params)
+        return enveloped(params, self.protocol, CLIENT_INFO, capabilities)
 
 
 async def shake_hands(channel: Channel, capabilities: Mapping[str, Any], hint: str = "") -> Peer:
@@ -118,7 +108,7 @@ async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer |
         channel.adopt(protocol)
         try:
             result = await channel.send_raw_request(
-                "server/discover", envelope(None, protocol, capabilities), {"cancel_on_abandon": False}
+                "server/discover", enveloped(None, protocol, CLIENT_INFO, capabilities), {"cancel_on_abandon": False}
             )
         except RpcError as error:
             offered = _offered_modern(error)
@@ -136,7 +126,7 @@ def _discovered(result: dict[str, Any]) -> Peer | None:
     if not common:
         return None
     meta = result.get("_meta")
-    info = meta.get(_META + "serverInfo") if isinstance(meta, dict) else None
+    info = meta.get(SERVER_INFO) if isinstance(meta, dict) else None
     return Peer(common[-1], _object(result.get("capabilities")), info, _text(result.get("instructions")))
 
 

@@ -41,6 +41,7 @@ class Serving:
         self._live = live
         self._world = world
         self._dirty = anyio.Event()
+        self._resubscribed = anyio.Event()
         self._fetching = anyio.Lock()
         self._probing = False
         self._sick: ServerError | None = None
@@ -76,6 +77,8 @@ class Serving:
         connection = self._connection
         while True:
             limit = idle_limit_s(connection.server, self._world.settings())
+            if self._world.subscribed(connection.name):
+                limit = None  # somebody waits for what it tells by itself
             idle_for = self._world.clock.now() - (connection.last_used or 0.0)
             if is_idle(connection.in_flight, idle_for, limit):
                 log.info("Closing %s: idle for %.0f s", connection.name, idle_for)
@@ -127,7 +130,7 @@ class Serving:
         await self._connection.reachable()
         method = "server/discover" if self._live.peer.modern else "ping"
         try:
-            params = self._live.peer.stamped(None, self._world.capabilities)
+            params = self._live.peer.stamped(None, {})
             await self._live.channel.send_raw_request(method, params, {"timeout": HEALTH_TIMEOUT_S})
         except RpcError as error:
             return None if error.code == METHOD_NOT_FOUND else error.message  # an answer is an answer
@@ -170,14 +173,31 @@ class Serving:
         except RpcError as error:
             log.warning("%s did not list what it offers: %s", self._connection.name, error.message)
 
+    def subscriptions_changed(self) -> None:
+        """Other resources are of interest now."""
+        self._resubscribed.set()
+
     async def _listen(self) -> None:
-        """Subscribe to list changes, which a 2026-07-28 server sends only when asked to."""
+        """Subscribe to list changes and to resources, of which a 2026-07-28 server tells only when asked to.
+
+        The request stays open; for other resources it is made anew.
+        """
+        while True:
+            self._resubscribed = anyio.Event()
+            async with anyio.create_task_group() as tasks:
+                if wanted := self._wanted():
+                    tasks.start_soon(self._listen_to, wanted)
+                await self._resubscribed.wait()
+                tasks.cancel_scope.cancel()
+
+    def _wanted(self) -> dict[str, object]:
         announced = self._live.peer.capabilities
-        changing = [k for k in ("tools", "prompts", "resources") if (announced.get(k) or {}).get("listChanged")]
-        wanted = {f"{kind}ListChanged": True for kind in changing}
-        if not wanted:
-            return
-        params = self._live.peer.stamped({"notifications": wanted}, self._world.capabilities)
+        kinds = [k for k in ("tools", "prompts", "resources") if (announced.get(k) or {}).get("listChanged")]
+        uris = sorted(self._world.subscribed(self._connection.name))
+        return {**{f"{kind}ListChanged": True for kind in kinds}, **({"resourceSubscriptions": uris} if uris else {})}
+
+    async def _listen_to(self, wanted: dict[str, object]) -> None:
+        params = self._live.peer.stamped({"notifications": wanted}, {})
         try:
             await self._live.channel.send_raw_request("subscriptions/listen", params)
         except RpcError as error:

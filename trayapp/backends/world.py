@@ -5,8 +5,8 @@ Never here: doing anything with them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Set
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trayapp.backends.clock import Clock
@@ -37,6 +37,16 @@ class Observer(Protocol):
         """A request of the server's, except ping. Raises RpcError."""
 
 
+def _nothing(name: str) -> Mapping[str, Any]:
+    """Where nobody says what clients can do, they can do nothing."""
+    return {}
+
+
+def _no_uris(name: str) -> Set[str]:
+    """Where nobody says so, nobody wants updates."""
+    return frozenset()
+
+
 async def _no_wait() -> None:
     """Where nobody says what a route is, there is one."""
 
@@ -54,7 +64,8 @@ class World:
     observer: Observer
     hint: Callable[[str], str]  # server name -> protocol revision of last time, "" when never met
     wants_offer: Callable[[str], bool]  # server name -> whether its lists should be read once it is connected
-    capabilities: Mapping[str, Any] = field(default_factory=dict)  # what we can do for servers
+    capabilities: Callable[[str], Mapping[str, Any]] = _nothing  # server name -> what its clients can do for it
+    subscribed: Callable[[str], Set[str]] = _no_uris  # server name -> the resources whose updates somebody wants
     route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a way into the network, or after a while
 
 
@@ -64,6 +75,7 @@ class Live:
 
     transport: Transport
     peer: Peer
+    told: Mapping[str, Any]  # the client capabilities that the handshake named
 
     @property
     def channel(self) -> Channel:

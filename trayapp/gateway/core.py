@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,13 +25,17 @@ from trayapp.backends.route import await_route
 from trayapp.backends.transports import Open
 from trayapp.backends.world import World
 from trayapp.gateway.boundary import FencedTasks, fenced, kept_up
+from trayapp.gateway.bridge import Bridge
+from trayapp.gateway.capabilities import lacks, united
 from trayapp.gateway.errors import shown
 from trayapp.gateway.expose import Exposure
-from trayapp.gateway.frontend import LEVELS, LIST_KINDS, Session
+from trayapp.gateway.frontend import LIST_KINDS, Session
+from trayapp.gateway.news import News
 from trayapp.gateway.offers import Offers, WriteSwitches
 from trayapp.gateway.prepared import Prepared
 from trayapp.gateway.projects import Look, Projects, no_projects
 from trayapp.gateway.router import Router
+from trayapp.gateway.subscriptions import Subscriptions
 from trayapp.gateway.view import View
 from trayapp.model.errors import ServerError
 from trayapp.model.lifecycle import State
@@ -39,7 +43,7 @@ from trayapp.model.offer import Offer
 from trayapp.model.plan import Config, plan
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import GatewayState, GatewayStatus, Problem, ServerStatus, Snapshot
-from trayapp.wire.messages import CANCELLED, METHOD_NOT_FOUND, PROGRESS, Params, Reply, RpcError
+from trayapp.wire.messages import Params
 
 log = logging.getLogger(__name__)
 
@@ -47,9 +51,6 @@ log = logging.getLogger(__name__)
 # the start for servers that are being discovered, no longer, whatever hangs.
 FIRST_LIST_GRACE_S = 0.7
 TELL_DELAY_S = 0.02  # changes within this are told together: one list_changed, one snapshot
-# About one request, which ends at the connection: what comes too late for it means nothing to any session, whose own
-# tokens and ids may be the same numbers.
-OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ class Gateway:
             observer=self,
             hint=self.offers.protocol_hint,
             wants_offer=self.offers.worth_asking,
+            capabilities=self.client_capabilities,
+            subscribed=lambda name: self.subscriptions.wanted(name),
             route=partial(await_route, parts.clock),
         )
         self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
@@ -97,6 +100,9 @@ class Gateway:
         self.view = View(self)  # of sessions that belong to no project
         self._views: dict[Path, View] = {}  # of those that do
         self.projects = Projects(parts.look, lambda: self.config, self._take_projects, parts.clock)
+        self.bridge = Bridge(self)
+        self.subscriptions = Subscriptions(self)
+        self.news = News(self)
         self.stop_wanted = anyio.Event()
         self._expired_asked = False
         self._file_problems: tuple[Problem, ...] = ()
@@ -197,7 +203,8 @@ class Gateway:
     def state_changed(self, connection: Connection) -> None:
         """See Observer."""
         if connection.state is State.CONNECTED:
-            self._send_log_level(connection)
+            self.news.set_level(connection)
+            self.subscriptions.renew(connection)
         self.changed()
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
@@ -210,17 +217,39 @@ class Gateway:
         self.changed()
 
     def notified(self, connection: Connection, method: str, params: Params) -> None:
-        """See Observer. Goes to the sessions whose calls are under way there; to all when there is none."""
-        if method in OF_ONE_REQUEST:
-            return
-        busy = {s for s in self.sessions for c in s.open_calls.values() if c.connection is connection}
-        for session in busy or [s for s in self.sessions if s.view.name_of(connection.name) is not None]:
-            if method != "notifications/message" or session.wants_log((params or {}).get("level")):
-                session.notify(method, params)
+        """See Observer."""
+        self.news.notified(connection, method, params)
 
     async def asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
-        """See Observer. We announce no client capability to servers yet, so none should ask."""
-        raise RpcError(METHOD_NOT_FOUND, f"{method} is not supported by this client")
+        """See Observer."""
+        return await self.bridge.asked(connection, method, params)
+
+    # -- what clients can do -------------------------------------------------------------------------------------
+
+    def client_capabilities(self, key: str) -> dict[str, Any]:
+        """What the sessions of that server can do together."""
+        return united(session.capabilities for session in self.sessions if session.may_be_asked_by(key))
+
+    def should_restart(self, connection: Connection) -> bool:
+        """Whether an older server was connected before a client came that can do more for it, and unused since.
+
+        One that has worked for somebody keeps its connection: it may hold what that client made there.
+        """
+        live = connection.live
+        if live is None or live.peer.modern or connection.in_flight or connection.used_since_connected:
+            return False
+        return lacks(live.told, self.client_capabilities(connection.name))
+
+    def tell_servers(self, session: Session, method: str, params: Params) -> None:
+        """A notification of a client's, for the older servers of its own that run."""
+        for connection in self.pool:
+            live = connection.live
+            if live is not None and not live.peer.modern and session.may_be_asked_by(connection.name):
+                self.spawn(live.channel.notify, method, params)
+
+    def spawn(self, work: Callable[..., Awaitable[None]], *args: Any) -> None:
+        """Start something that ends by itself; its failure is logged."""
+        self._tasks.start_soon(fenced, work, *args)
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -237,15 +266,8 @@ class Gateway:
             self.changed()
 
     def set_log_levels(self) -> None:
-        """Tell every connected server the lowest level that a session asked for."""
-        for connection in self.pool:
-            self._send_log_level(connection)
-
-    def _send_log_level(self, connection: Connection) -> None:
-        wanted = [LEVELS.index(s.log_level) for s in self.sessions if s.log_level]
-        live = connection.live
-        if wanted and live is not None and "logging" in live.peer.capabilities and not live.peer.modern:
-            live.channel.relay("logging/setLevel", {"level": LEVELS[min(wanted)]}, _Unheard())
+        """A session chose a level."""
+        self.news.set_levels()
 
     # -- telling -------------------------------------------------------------------------------------------------
 
@@ -318,16 +340,6 @@ class Gateway:
             calls=connection.calls,
             project=str(view.folder) if view.folder else None,
         )
-
-
-class _Unheard:
-    """A Call whose answer nobody waits for."""
-
-    def answered(self, reply: Reply) -> None:
-        pass
-
-    def progress(self, params: dict[str, Any]) -> None:
-        pass
 
 
 def _error_of(error: ServerError | None) -> dict[str, str] | None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from trayapp.catalog.filters import passes
 from trayapp.catalog.lookup import Lookup
 from trayapp.catalog.names import Key
 from trayapp.catalog.resources import SCHEME
+from trayapp.catalog.suggest import nearest
+from trayapp.gateway.capabilities import united
 from trayapp.gateway.known import ONE_TOOL, Known
 from trayapp.gateway.options import Choice
 from trayapp.gateway.prepared import PreparedTool
@@ -33,6 +35,7 @@ INDEX: Item = {
     "mimeType": "text/markdown",
 }
 OUTSIDE = "It is not among what this session was started for"  # its --servers, or its --profile
+BEYOND = ("extensions", "experimental")  # capabilities that we pass on as they are
 
 
 class Exposure:
@@ -52,7 +55,7 @@ class Exposure:
 
     @cached_property
     def _hidden(self) -> dict[Key, str]:
-        if self.choice == Choice(self.choice.expose, self.choice.defer_above):
+        if self.is_whole:
             return self.known.hidden
         return self.known.hidden | {key: OUTSIDE for key in self.known.tools if not self._passes(*key)}
 
@@ -77,6 +80,17 @@ class Exposure:
         for key, item in self.reads.items():
             found[key[0]][key] = item
         return found
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of the catalog is left out."""
+        choice = self.choice
+        return not choice.wrong and choice.servers is None and not choice.include and not choice.exclude
+
+    @cached_property
+    def callable_keys(self) -> frozenset[Key]:
+        """The keys of all that may be called."""
+        return frozenset((*self.tools, *self.reads))
 
     def name_of(self, key: Key) -> str:
         """The name under which clients see a tool, or a resource as a tool."""
@@ -128,15 +142,22 @@ class Exposure:
         key = self.known.read_tools.find(asked) or self.known.read_tools.find(f"{server}_{asked}")
         return key if key is not None and self.choice.has(key[0]) and server in (None, key[0]) else None
 
-    def callable_name(self, asked: str, server: str | None = None) -> Key:
+    def find_callable(self, asked: str, server: str | None = None) -> Key:
         """The key of a tool, or of a resource as one. Raises ToolNotFoundError, AmbiguousToolError."""
         try:
             return self.find(asked, server)
-        except ToolNotFoundError:
+        except ToolNotFoundError as error:
             key = self.find_read(asked, server)
             if key is None:
-                raise
+                raise self._nearest(error, asked, server) from None
             return key
+
+    def _nearest(self, error: ToolNotFoundError, asked: str, server: str | None) -> ToolNotFoundError:
+        """With resources among the suggestions, unless the error knows better: the tool is there, but hidden."""
+        if error.hint != ToolNotFoundError(asked, error.suggestions).hint or not self.reads:
+            return error
+        names = [self.name_of(key) for key in self.callable_keys if server in (None, key[0])]
+        return ToolNotFoundError(asked, nearest(asked, names))
 
     # -- prompts, resources, templates ---------------------------------------------------------------------------
 
@@ -198,6 +219,13 @@ class Exposure:
         parts = [f"# {name}\n{text}" for name in self.servers if (text := self.instructions_of(name))]
         return "\n\n".join(parts)[:INSTRUCTIONS_ALL] or None
 
+    @cached_property
+    def extensions(self) -> dict[str, Any]:
+        """What the servers announce beyond the core protocol (`extensions`, `experimental`), all together."""
+        offers = self.known.offers
+        announced = [offers[name].offer.capabilities or {} for name in self.servers if name in offers]
+        return united({key: caps[key] for key in BEYOND if key in caps} for caps in announced)
+
     def instructions_of(self, server: str) -> str:
         """One server's own, shortened."""
         prepared = self.known.offers.get(server)
@@ -225,6 +253,15 @@ def read_tool(resource: Item, uri: str, name: str) -> Item:
 def joined(tools: list[bytes]) -> bytes:
     """The result of tools/list from the JSON of each tool."""
     return b'{"tools":[%b]}' % b",".join(tools)
+
+
+LINE_LONGEST = 160  # characters of a description in a list: enough to tell tools apart
+
+
+def first_line(text: object) -> str:
+    """The first line of a description that says something."""
+    lines = text.splitlines() if isinstance(text, str) else []
+    return shortened(next((line.strip() for line in lines if line.strip()), ""), LINE_LONGEST)
 
 
 def shortened(text: str, longest: int) -> str:

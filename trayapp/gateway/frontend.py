@@ -1,6 +1,6 @@
-"""One client session: its handshake, its lists, its calls. The same behind the shim and, later, behind HTTP.
+"""One client session: its handshake, its lists, its calls. The same behind the shim and behind HTTP.
 
-The exception boundary of a session is its dispatcher. Never here: sockets, other sessions, starting servers.
+The exception boundary of a session is its peer. Never here: sockets, other sessions, starting servers.
 """
 
 from __future__ import annotations
@@ -15,16 +15,21 @@ import anyio.abc
 
 from trayapp import __version__
 from trayapp.backends.connection import Connection
-from trayapp.backends.handshake import HANDSHAKE_VERSIONS
+from trayapp.backends.handshake import HANDSHAKE_VERSIONS, MODERN_VERSIONS
+from trayapp.gateway.bridge import MAX_ROUNDS, Bridge
 from trayapp.gateway.calls import RoutedCall
+from trayapp.gateway.eras import hinted, mixed, read_envelope, unsupported
 from trayapp.gateway.errors import to_rpc
 from trayapp.gateway.options import session_options
-from trayapp.gateway.router import ROUTED, is_up
+from trayapp.gateway.peer import ClientPeer
+from trayapp.gateway.router import ROUTED, is_up, text_of
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.model.status import SessionStatus
-from trayapp.wire.frames import CANCELLED, INTERNAL, FrameDispatcher, RequestContext
+from trayapp.wire.envelope import LOG_LEVEL, has_envelope
+from trayapp.wire.frames import CANCELLED, INTERNAL
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -43,48 +48,63 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SERVER_INFO = {"name": "multi-mcp", "title": "multi-mcp", "version": __version__}
-CAPABILITIES = {
+CAPABILITIES: dict[str, Any] = {
     "tools": {"listChanged": True},
     "prompts": {"listChanged": True},
-    "resources": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
     "completions": {},
     "logging": {},
 }
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")  # RFC 5424, as MCP logging
+STATE_ONLY_PAUSE_S = 0.1  # a server that wants to be asked again, and has no question, gets this long
 
 
 class Session:
-    """One client. `options` are those of its first line: cwd, expose, servers, profile."""
+    """One client. `options` are those of its first line: cwd, expose, servers, profile.
+
+    `lasting`: it is one connection, whose end ends the session's calls; over HTTP a 2026-07-28 request is all there is.
+    """
 
     def __init__(
-        self, gateway: Gateway, sink: Callable[[bytes], None], options: dict[str, Any], transport: str
+        self, gateway: Gateway, peer: ClientPeer, options: dict[str, Any], transport: str, *, lasting: bool = True
     ) -> None:
         self._gateway = gateway
+        self.peer = peer
         self.view: View = gateway.view  # another one once its project is known
         self.options = session_options(options)
         self.cwd = options.get("cwd")
         self._window: Window | None = None
         self.transport = transport
+        self.lasting = lasting
         self.client = "unknown"
         self.protocol = ""
+        self.modern = False  # speaks 2026-07-28: each request carries its own envelope
+        self.capabilities: dict[str, Any] = {}  # what the client can do for servers
         self.log_level: str | None = None
         self.ready = False  # has sent notifications/initialized
         self.open_calls: dict[RequestId, RoutedCall] = {}
         self._waiting: dict[RequestId, anyio.CancelScope] = {}  # requests with a task: their server is being started
+        self._awaited: dict[RequestId, str] = {}  # which server those wait for
         self._known: dict[str, bytes] = {}  # the lists as the client had them, or was told that they changed
         self._tasks: anyio.abc.TaskGroup | None = None
-        self.dispatcher = FrameDispatcher(sink)
-        self.dispatcher.request_intercept = self._on_request_now
 
     async def run(self) -> None:
         """Serve until the client is gone; then its calls are given up."""
         try:
             async with anyio.create_task_group() as self._tasks:
-                await self.dispatcher.run(self._on_request, self._on_notification, self._on_notification_now)
+                await self.peer.run(self._on_request, self._on_notification)
                 self._tasks.cancel_scope.cancel()
         finally:
             for call in list(self.open_calls.values()):
                 call.cancel("the client is gone")
+            self._gateway.subscriptions.drop(self)
+            if self.lasting:
+                self.bridge.drop(self)
+
+    @property
+    def bridge(self) -> Bridge:
+        """Where servers' questions go."""
+        return self._gateway.bridge
 
     @property
     def window(self) -> Window:
@@ -98,10 +118,10 @@ class Session:
         """For the snapshot."""
         return SessionStatus(self.client, self.transport, self.protocol, self.window.exposure.mode)
 
-    def notify(self, method: str, params: Params = None) -> None:
+    def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
         """Tell the client something, once it said that it is ready to hear (MCP lifecycle)."""
         if self.ready:
-            self.dispatcher.send_notification(method, params)
+            self.peer.send_notification(method, params, about)
 
     def tell_changes(self, listings: Mapping[str, bytes]) -> None:
         """Say `list_changed` of the lists (by LIST_KINDS) that are others now; to a client that is not ready, later."""
@@ -110,40 +130,59 @@ class Session:
         changed = [TOLD_AS[kind] for kind, listing in listings.items() if self._known.get(kind, listing) != listing]
         self._known.update(listings)
         for kind in dict.fromkeys(changed):
-            self.notify(f"notifications/{kind}/list_changed")
+            if self.modern:
+                self._gateway.subscriptions.tell_list_changed(self, kind)
+            else:
+                self.notify(f"notifications/{kind}/list_changed")
 
     def wants_log(self, level: Any) -> bool:
-        """Whether a log message of that level is to be passed on."""
-        if self.log_level is None or level not in LEVELS:
-            return True
-        return LEVELS.index(level) >= LEVELS.index(self.log_level)
+        """Whether a log message of that level is to be passed on, to a client that chose its level once."""
+        return at_least(level, self.log_level)
+
+    def awaited_servers(self) -> set[str]:
+        """The servers that are being started for requests of this client."""
+        return {self.view.key(name) for name in self._awaited.values()}
+
+    def may_be_asked_by(self, key: str) -> bool:
+        """Whether that server is one of this session's."""
+        return self.view.name_of(key) is not None
 
     # -- requests that need no task ------------------------------------------------------------------------------
 
-    def _on_request_now(self, request_id: RequestId, method: str, params: Any) -> bool:
+    def _on_request(self, request_id: RequestId, method: str, params: Any) -> None:
         """Answer, or pass on, what can be done at once: calls of connected servers above all."""
-        if method in ROUTED:
-            self._route(request_id, method, params)
-            return True
-        if method == "ping":
-            self._send_result(request_id, b"{}")
-            return True
-        if method in LISTS:
-            self._list(request_id, LISTS[method])
-            return True
-        if method in SETTLED:
-            self._answer_now(request_id, SETTLED[method], params)
-            return True
-        return False
-
-    def _answer_now(self, request_id: RequestId, answer: Callable[..., dict[str, Any]], params: Any) -> None:
-        """Answers that need no waiting come in the order of their requests: clients pipeline their handshake."""
         try:
-            result = answer(self, params if isinstance(params, dict) else {})
-        except RpcError as error:
+            if self.modern or has_envelope(params):
+                self._take_envelope(method, params)
+            if method in ROUTED:
+                self._route(request_id, method, params)
+            elif method in LISTS:
+                self._list(request_id, LISTS[method])
+            elif (answer := (MODERN if self.modern else OLDER).get(method)) is not None:
+                # Answers that need no waiting come in the order of their requests: clients pipeline their handshake.
+                result = dumps(answer(self, params if isinstance(params, dict) else {}))
+                self._send_result(request_id, hinted(result, SERVER_INFO) if self.modern else result)
+            elif (work := (MODERN_WORK if self.modern else OLDER_WORK).get(method)) is not None:
+                work(self, request_id, params if isinstance(params, dict) else {})
+            else:
+                self._route_unknown(request_id, method, params)
+        except (MultiMcpError, RpcError) as error:
             self._send_error(request_id, error)
-        else:
-            self.dispatcher.respond(request_id, Reply.of_result(result))
+
+    def _take_envelope(self, method: str, params: Any) -> None:
+        """Which era the session is of is settled by its first request. Raises RpcError for one of the other."""
+        if method == "initialize":
+            if not self.modern:
+                return  # which does not exist in 2026-07-28, whatever envelope it carries
+            raise unsupported(params.get("protocolVersion") if isinstance(params, dict) else None)
+        if self.protocol and not self.modern:
+            raise mixed()
+        envelope = read_envelope(params)
+        self.capabilities = envelope.capabilities
+        if not self.modern:
+            self.modern = self.ready = True
+            self.protocol, self.client = envelope.protocol, envelope.client[:80]
+            self._gateway.changed()
 
     def _list(self, request_id: RequestId, kind: str) -> None:
         if self.view.lists_may_grow:
@@ -153,29 +192,43 @@ class Session:
 
     def _send_list(self, request_id: RequestId, kind: str) -> None:
         self._known[kind] = listing = self.window.listing(kind)
-        self._send_result(request_id, listing)
+        self._send_result(request_id, hinted(listing, SERVER_INFO) if self.modern else listing)
         self._gateway.list_served()
 
     def _route(self, request_id: RequestId, method: str, params: Any) -> None:
         if request_id in self.open_calls or request_id in self._waiting:
-            self._refuse_twice(request_id)
+            raise _twice(request_id)
+        if self.modern and self.bridge.resume(self, request_id, params):
             return
         try:
             server, own_params = self.window.router.target(method, params)
+        except ToolNotFoundError:
+            if not self.window.missing():
+                raise
+        else:
             connection = self.window.router.connection(server)
-            if is_up(connection):
+            if is_up(connection) and not self._gateway.should_restart(connection):
                 self._send_on(request_id, connection, method, own_params)
                 return
-        except ToolNotFoundError as error:
-            if not self.window.missing():
-                self._send_error(request_id, error)
-                return
-        except (MultiMcpError, RpcError) as error:
-            self._send_error(request_id, error)
-            return
         self._start(request_id, partial(self._route_later, request_id, method, params))
 
+    def _route_unknown(self, request_id: RequestId, method: str, params: Any) -> None:
+        """A method of an extension: for the one server there is, or the one that the params name."""
+        if method in SETTLED_METHODS or request_id in self._waiting or not isinstance(params, dict | None):
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
+        server = self.window.router.target_of_unknown(params)
+        if server is None:
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
+
+        async def work() -> None:
+            self._send_on(request_id, await self._connected(request_id, server), method, params or {})
+
+        self._start(request_id, work)
+
     def _send_on(self, request_id: RequestId, connection: Connection, method: str, params: dict[str, Any]) -> None:
+        if self.log_level is not None and connection.live is not None and connection.live.peer.modern:
+            meta = params.get("_meta")
+            params = {**params, "_meta": {**(meta if isinstance(meta, dict) else {}), LOG_LEVEL: self.log_level}}
         RoutedCall(self, request_id, connection).send(method, params, self.window.router.timeout_s(connection))
 
     def send_again(
@@ -184,27 +237,52 @@ class Session:
         """Send a request that was not executed once more, on a new connection."""
 
         async def work() -> None:
-            await connection.ensure()
+            await self.window.router.up(connection)
             RoutedCall(self, request_id, connection).send(method, params, timeout_s, last=True)
 
         self._start(request_id, work)
 
+    def ask_and_carry_on(
+        self, call: RoutedCall, method: str, params: Params, timeout_s: float, question: dict[str, Any], rounds: int
+    ) -> None:
+        """A 2026-07-28 server answered with questions: ask the client, then send the request with what it said."""
+        request_id, connection = call.request_id, call.connection
+
+        async def work() -> None:
+            if rounds > MAX_ROUNDS:
+                raise RpcError(INTERNAL_ERROR, f"{connection.name} asked more than {MAX_ROUNDS} times in one call")
+            connection.in_flight += 1  # nobody may close it as idle while a person thinks
+            try:
+                again = await self._answers(request_id, question)
+                await self.window.router.up(connection)
+            finally:
+                connection.in_flight -= 1
+            RoutedCall(self, request_id, connection, rounds).send(method, {**(params or {}), **again}, timeout_s)
+
+        self._start(request_id, work)
+
+    async def _answers(self, request_id: RequestId, question: dict[str, Any]) -> dict[str, Any]:
+        """The members by which a retried request carries on (MCP 2026-07-28, multi round-trip requests)."""
+        asked, state = question.get("inputRequests"), question.get("requestState")
+        again: dict[str, Any] = {} if state is None else {"requestState": state}
+        if isinstance(asked, dict) and asked:
+            again["inputResponses"] = await self.bridge.ask_all(self, asked, request_id)
+        else:
+            await anyio.sleep(STATE_ONLY_PAUSE_S)
+        return again
+
     def _send_result(self, request_id: RequestId, result: bytes) -> None:
-        self.dispatcher.respond_frame(b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (dumps(request_id), result))
+        self.peer.respond(request_id, Reply.of_result_json(result))
 
     def _send_error(self, request_id: RequestId, error: MultiMcpError | RpcError) -> None:
         rpc = to_rpc(error) if isinstance(error, MultiMcpError) else error
-        self.dispatcher.respond(request_id, Reply.of_error(rpc))
-
-    def _refuse_twice(self, request_id: RequestId) -> None:
-        error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
-        self._send_error(request_id, error)
+        self.peer.respond(request_id, Reply.of_error(rpc))
 
     # -- requests with a task of their own -----------------------------------------------------------------------
 
     def _start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
         if request_id in self._waiting:
-            self._refuse_twice(request_id)
+            self._send_error(request_id, _twice(request_id))
             return
         assert self._tasks is not None
         self._waiting[request_id] = scope = anyio.CancelScope()
@@ -225,6 +303,7 @@ class Session:
             error = INTERNAL
         finally:
             del self._waiting[request_id]
+            self._awaited.pop(request_id, None)
         if error is not None:
             self._send_error(request_id, error)
 
@@ -234,54 +313,80 @@ class Session:
 
     async def _route_later(self, request_id: RequestId, method: str, params: Any) -> None:
         """A call whose server must be started, or even be found, first."""
-        connection, own_params = await self._connected_target(method, params)
-        self._send_on(request_id, connection, method, own_params)
-
-    async def _connected_target(self, method: str, params: Any) -> tuple[Connection, dict[str, Any]]:
         if method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
             await self.window.router.find_tool(params["name"])
         server, own_params = self.window.router.target(method, params)
-        return await self.window.router.connected(server), own_params
+        self._send_on(request_id, await self._connected(request_id, server), method, own_params)
 
-    async def _on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
-        """What the intercept leaves: methods that we do not know."""
-        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200])
+    async def _connected(self, request_id: RequestId, server: str) -> Connection:
+        self._awaited[request_id] = server
+        connection = self.window.router.connection(server)
+        if self._gateway.should_restart(connection):
+            log.info("%s is started anew: a client can do more for it than those before", connection.name)
+            await connection.close()
+        return await self.window.router.connected(server)
+
+    async def _subscribe_later(self, request_id: RequestId, params: dict[str, Any]) -> None:
+        await self._gateway.subscriptions.subscribe(self, text_of(params, "uri", "resources/subscribe"))
+        self._send_result(request_id, b"{}")
+
+    async def _unsubscribe_later(self, request_id: RequestId, params: dict[str, Any]) -> None:
+        await self._gateway.subscriptions.unsubscribe(self, text_of(params, "uri", "resources/unsubscribe"))
+        self._send_result(request_id, b"{}")
+
+    def _subscribe(self, request_id: RequestId, params: dict[str, Any]) -> None:
+        self._start(request_id, partial(self._subscribe_later, request_id, params))
+
+    def _unsubscribe(self, request_id: RequestId, params: dict[str, Any]) -> None:
+        self._start(request_id, partial(self._unsubscribe_later, request_id, params))
+
+    def _listen(self, request_id: RequestId, params: dict[str, Any]) -> None:
+        if request_id in self.open_calls or request_id in self._waiting:
+            raise _twice(request_id)
+        self._known = {**{kind: self.window.listing(kind) for kind in LIST_KINDS}, **self._known}
+        self._start(request_id, partial(self._gateway.subscriptions.listen, self, request_id, params))
 
     # -- the session's own state ---------------------------------------------------------------------------------
 
-    def _initialize(self, params: Params) -> dict[str, Any]:
-        wanted = (params or {}).get("protocolVersion")
+    def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
+        wanted = params.get("protocolVersion")
         self.protocol = wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
-        info = (params or {}).get("clientInfo")
+        info, able = params.get("clientInfo"), params.get("capabilities")
         if isinstance(info, dict) and isinstance(info.get("name"), str):
             self.client = info["name"][:80]
+        self.capabilities = able if isinstance(able, dict) else {}
         self._gateway.changed()
-        result: dict[str, Any] = {
-            "protocolVersion": self.protocol,
-            "capabilities": CAPABILITIES,
-            "serverInfo": SERVER_INFO,
-        }
+        return self._introduced({"protocolVersion": self.protocol, "serverInfo": SERVER_INFO})
+
+    def _discover(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._introduced({"supportedVersions": list(MODERN_VERSIONS)})
+
+    def _introduced(self, result: dict[str, Any]) -> dict[str, Any]:
+        """`result` with what we can do, extensions of servers included, and how to use it."""
+        result = {**result, "capabilities": {**CAPABILITIES, **self.window.exposure.extensions}}
         instructions = self.window.exposure.instructions
         return {**result, "instructions": instructions} if instructions else result
 
-    def _set_level(self, params: Params) -> dict[str, Any]:
-        level = (params or {}).get("level")
+    def _ping(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def _set_level(self, params: dict[str, Any]) -> dict[str, Any]:
+        level = params.get("level")
         if level not in LEVELS:
             raise RpcError(INVALID_PARAMS, f"Unknown log level: {level!r}"[:200])
         self.log_level = level
         self._gateway.set_log_levels()
         return {}
 
-    def _on_notification_now(self, method: str, params: Params) -> bool:
-        if method == CANCELLED and params is not None:
-            self._cancel(params.get("requestId"), str(params.get("reason") or "cancelled by the client"))
+    def _on_notification(self, method: str, params: Params) -> None:
+        if method == CANCELLED:
+            if params is not None:
+                self._cancel(params.get("requestId"), str(params.get("reason") or "cancelled by the client"))
         elif method == "notifications/initialized":
             self.ready = True
             self.tell_changes({kind: self.window.listing(kind) for kind in LIST_KINDS})
-        return True
-
-    async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
-        """Never reached: the intercept takes every notification."""
+        elif method != "notifications/progress":  # which the dispatcher brings to whom it concerns
+            self._gateway.tell_servers(self, method, params)
 
     def _cancel(self, request_id: Any, reason: str) -> None:
         if not is_request_id(request_id):
@@ -292,6 +397,17 @@ class Session:
             scope.cancel()
 
 
+def at_least(level: Any, wanted: str | None) -> bool:
+    """Whether a log message of that level is one that somebody who chose `wanted` (None: nothing) wants to see."""
+    if wanted not in LEVELS or level not in LEVELS:
+        return True
+    return LEVELS.index(level) >= LEVELS.index(wanted)
+
+
+def _twice(request_id: RequestId) -> RpcError:
+    return RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
+
+
 LISTS = {
     "tools/list": "tools",
     "prompts/list": "prompts",
@@ -300,7 +416,20 @@ LISTS = {
 }
 LIST_KINDS = tuple(LISTS.values())
 TOLD_AS = {**{kind: kind for kind in LIST_KINDS}, "templates": "resources"}  # there is no notification for them alone
-SETTLED: dict[str, Callable[..., dict[str, Any]]] = {
+
+# What each era has besides lists and calls. Answered at once ...
+Answer = Callable[[Session, dict[str, Any]], dict[str, Any]]
+OLDER: dict[str, Answer] = {
     "initialize": Session._initialize,
+    "ping": Session._ping,
     "logging/setLevel": Session._set_level,
 }
+MODERN: dict[str, Answer] = {"server/discover": Session._discover}
+# ... or in a task.
+Work = Callable[[Session, RequestId, dict[str, Any]], None]
+OLDER_WORK: dict[str, Work] = {
+    "resources/subscribe": Session._subscribe,
+    "resources/unsubscribe": Session._unsubscribe,
+}
+MODERN_WORK: dict[str, Work] = {"subscriptions/listen": Session._listen}
+SETTLED_METHODS = frozenset({*OLDER, *MODERN, *OLDER_WORK, *MODERN_WORK})  # no server's, whatever the era

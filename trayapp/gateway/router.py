@@ -48,9 +48,27 @@ class Router:
             server, name = self._prompt(text_of(params, "name", method))
             return server, {**params, "name": name}
         if method == "resources/read":
-            server, uri = self._resource(text_of(params, "uri", method))
+            server, uri = self.resource(text_of(params, "uri", method))
             return server, {**params, "uri": uri}
         return self._completion(params)
+
+    def target_of_unknown(self, params: Any) -> str | None:
+        """Which server a request of a method that we do not know is for; None when that cannot be told.
+
+        The only one there is; else the one whose tool or resource the params name.
+        """
+        enabled = [name for name, server in self._window.config.servers.items() if not server.disabled]
+        if len(enabled) == 1:
+            return enabled[0]
+        known = params if isinstance(params, dict) else {}
+        try:
+            if isinstance(known.get("uri"), str):
+                return self.resource(known["uri"])[0]
+            if isinstance(known.get("name"), str):
+                return self._exposure.find(known["name"])[0]
+        except (MultiMcpError, RpcError):
+            return None
+        return None
 
     def connection(self, server: str) -> Connection:
         """The connection of a server; raises ServerNotFoundError."""
@@ -59,11 +77,15 @@ class Router:
     async def connected(self, server: str) -> Connection:
         """The connection of a server, up. Raises ServerError."""
         connection = self.connection(server)
+        await self.up(connection)
+        return connection
+
+    async def up(self, connection: Connection) -> None:
+        """Wait until a call can be sent, starting the server if need be. Raises ServerError."""
         while not is_up(connection):
             if connection.live is not None:
                 await connection.dropped.wait()
             await connection.ensure()
-        return connection
 
     def timeout_s(self, connection: Connection) -> float:
         """How long a request of a client may take at that server; 0 = as long as the client waits."""
@@ -107,7 +129,8 @@ class Router:
             raise RpcError(INVALID_PARAMS, f"No prompt is named {asked}")
         return key
 
-    def _resource(self, uri: str) -> tuple[str, str]:
+    def resource(self, uri: str) -> tuple[str, str]:
+        """The (server, original URI) of a URI that a client names. Raises MultiMcpError, RpcError."""
         key = self._exposure.find_resource(uri)
         if key is not None:
             return key
@@ -126,7 +149,7 @@ class Router:
             server, name = self._prompt(text_of(ref, "name", "ref/prompt"))
             return server, {**params, "ref": {**ref, "name": name}}
         uri = text_of(ref, "uri", "ref/resource")
-        server, original = self._exposure.find_template(uri) or self._resource(uri)
+        server, original = self._exposure.find_template(uri) or self.resource(uri)
         return server, {**params, "ref": {**ref, "uri": original}}
 
 

@@ -24,6 +24,7 @@ CANCELLED = "notifications/cancelled"
 
 Params = Mapping[str, Any] | None
 RequestId = int | str
+_HEAD = b'{"jsonrpc":"2.0","id":'
 OWN_ID_DIGITS = 15  # a longer number is none that we gave
 
 
@@ -99,9 +100,20 @@ class Reply:
         return cls(b"", message={"jsonrpc": "2.0", "id": None, "result": result})
 
     @classmethod
+    def of_result_json(cls, result: bytes) -> Reply:
+        """An answer made here whose result is JSON text already."""
+        start = len(_HEAD)
+        return cls(b'%b0,"result":%b}' % (_HEAD, result), start, start + 1)
+
+    @classmethod
     def of_error(cls, error: RpcError) -> Reply:
         """An error answer made here, or one that came by a channel without frames."""
         return cls(b"", message={"jsonrpc": "2.0", "id": None, "error": error.body()})
+
+    @property
+    def is_large(self) -> bool:
+        """Whether reading `message` would cost a parse."""
+        return self._message is None
 
     def with_id(self, id_json: bytes) -> bytes:
         """The whole frame, newline included, under another id. Nothing but the id differs from what came."""

@@ -1,0 +1,62 @@
+"""What clients can do for servers: all of them together, and whether one can answer a question.
+
+Never here: sessions, connections, the questions themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+SAMPLING, ELICITATION, ROOTS = "sampling/createMessage", "elicitation/create", "roots/list"
+QUESTIONS = {SAMPLING: "sampling", ELICITATION: "elicitation", ROOTS: "roots"}
+
+Capabilities = Mapping[str, Any]
+
+
+def united(all_of_them: Iterable[Capabilities]) -> dict[str, Any]:
+    """Every capability that any of them has, members of objects included."""
+    union: dict[str, Any] = {}
+    for capabilities in all_of_them:
+        union = _merged(union, capabilities)
+    return union
+
+
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(one)
+    for key, value in other.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            # An empty elicitation object means forms (MCP 2025-11-25, elicitation): a union keeps that meaning.
+            if key == "elicitation":
+                old, value = spelled_out(old), spelled_out(value)
+            merged[key] = _merged(old, value)
+        elif not old:
+            merged[key] = value
+    return merged
+
+
+def spelled_out(elicitation: dict[str, Any]) -> dict[str, Any]:
+    """`{}` as `{"form": {}}`."""
+    return elicitation or {"form": {}}
+
+
+def can_answer(capabilities: Capabilities, method: str, params: Any) -> bool:
+    """Whether a client with these capabilities may be asked that. Of a method that we do not know: yes."""
+    name = QUESTIONS.get(method)
+    if name is None:
+        return True
+    able = capabilities.get(name)
+    if not isinstance(able, dict):
+        return False
+    asked = params if isinstance(params, dict) else {}
+    if method == ELICITATION:
+        return ("url" if asked.get("mode") == "url" else "form") in spelled_out(able)
+    if method == SAMPLING and ("tools" in asked or "toolChoice" in asked):
+        return "tools" in able
+    return True
+
+
+def lacks(told: Capabilities, wanted: Capabilities) -> bool:
+    """Whether `wanted` holds more than a server was told."""
+    return united([told, wanted]) != united([told])
