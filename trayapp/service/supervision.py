@@ -74,12 +74,13 @@ class Place(Protocol):
 class Seen:
     """What there is to see of the gateway's process. `snapshot`: its newest, as it came.
 
-    `error`: why there is none, or that the one that is there hangs; one line.
+    `error`: why there is none, one line. `hangs`: it is there and does not answer.
     """
 
     state: ChildState
     snapshot: dict[str, Any] | None = None
     error: str | None = None
+    hangs: bool = False
 
 
 class WishKind(StrEnum):

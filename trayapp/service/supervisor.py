@@ -126,7 +126,7 @@ class Supervisor:
         self._tell()
 
     def _tell(self) -> None:
-        self._on_change(Seen(self._state, self._snapshot, self._error))
+        self._on_change(Seen(self._state, self._snapshot, self._error, self._hung))
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -196,13 +196,13 @@ class Supervisor:
         if self._hung:
             log.info("The gateway answers again")
         self._snapshot = newest or self._snapshot
-        self._error, self._hung = None, False
+        self._hung = False
         self._tell()
 
     def _silent(self, seconds: float) -> None:
         """No sign of life for so long."""
         if not self._hung:
-            self._hung, self._error = True, HANGS
+            self._hung = True
             log.warning("The gateway has given no sign of life for %.1f s", seconds)
             self._tell()
         elif self._process is not None and seconds >= self._timing.silent + self._timing.hung_grace:

@@ -40,7 +40,7 @@ class Facts:
 
 def facts(state: TrayState) -> Facts:
     """The facts of a state; nothing but `live=None` where no gateway serves."""
-    snapshot = state.snapshot if state.child in ANSWERS else None
+    snapshot = state.snapshot if state.child in ANSWERS and not state.hangs else None
     if snapshot is None or snapshot.gateway.state != "running":
         return Facts()
     servers = tuple(sorted(snapshot.servers, key=_rank))

@@ -117,8 +117,9 @@ class TrayState:
     """All that the tray knows.
 
     `snapshot`: the gateway's newest; it counts in the states running and attached only. `error`: why the gateway is
-    not up, one line. `autostart`: None = not possible here. `approvals`: servers whose changed tool definitions wait
-    for the user. `keyring_error`: why sign-ins are not kept; None = they are.
+    not up, one line. `hangs`: its process is there and does not answer. `autostart`: None = not possible here.
+    `approvals`: servers whose changed tool definitions wait for the user. `keyring_error`: why sign-ins are not kept;
+    None = they are.
     """
 
     child: ChildState
@@ -128,3 +129,4 @@ class TrayState:
     autostart: bool | None = None
     approvals: tuple[str, ...] = ()
     keyring_error: str | None = None
+    hangs: bool = False

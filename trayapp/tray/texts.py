@@ -18,6 +18,9 @@ from trayapp.model.text import ELLIPSIS, count, one_line, shortened
 LINE = 60  # characters: menus and notifications get unwieldy beyond
 NAME = 28  # characters of a server's name where more has to stand beside it
 TOOLTIP = 127  # UTF-16 units: Windows has room for 128 with the end
+TITLE = 63  # UTF-16 units of a notification's title, and of its text: Windows again
+BODY = 255
+BUTTONS = 3  # on a notification; more are not shown
 NAMES_LISTED = 3
 APP = "multi-mcp"
 
@@ -102,6 +105,8 @@ def sentence(text: str) -> str:
 
 STARTING = "The gateway is starting"
 STOPPING = "The gateway is stopping"
+HANGS = "The gateway does not answer"
+HANGS_HINT = "Choose Restart gateway in the menu, or wait"
 UNREADABLE = "The gateway's state cannot be read"
 RESTARTING = "The gateway stopped and is started again"
 CRASH_LOOP = "The gateway keeps crashing"
@@ -111,6 +116,7 @@ PAUSED_HINT = "Choose Resume in the menu to go on"
 NO_SERVERS = "No servers yet"
 NO_SERVERS_HINT = "Add one in servers.yaml"
 ALL_WELL = "All is well"
+NO_WORDS = "It failed"
 
 
 def ready(ready_count: int, wanted: int, tools: int) -> str:
@@ -148,7 +154,7 @@ def clients(names: Sequence[str]) -> str:
 
 def failed_why(server: ServerStatus) -> str:
     """`github: It ended at once`; the name only once where the reason holds it."""
-    why = (server.error or {}).get("title") or "It failed"
+    why = (server.error or {}).get("title") or NO_WORDS
     return fit(why if _names(why, server.name) else f"{server_name(server)}: {why}")
 
 
@@ -208,14 +214,19 @@ def only_in(project: str) -> str:
     return fit(f"Only in the project {base_name(project)}")
 
 
-def sign_in_to(server: ServerStatus) -> str:
+def wanted(words: str) -> str:
     """An entry that asks for a click."""
-    return fit(f"! Sign in to {server_name(server, 40)} ...")
+    return f"! {words} ..."
+
+
+def sign_in_to(server: ServerStatus) -> str:
+    """`Sign in to linear`."""
+    return f"Sign in to {server_name(server, 40)}"
 
 
 def approve(server: str) -> str:
-    """An entry that asks for a click."""
-    return fit(f"! Approve changed tools of {name(server)} ...")
+    """`Approve changed tools of github`."""
+    return f"Approve changed tools of {name(server)}"
 
 
 def problem_entry(problem: Problem) -> str:
@@ -254,13 +265,32 @@ FILE_MENDED = "servers.yaml is fine again"
 FILE_MENDED_TEXT = "Its changes are applied."
 FILE_BROKEN_TEXT = "Until it is mended, the servers run as before."
 ENTRY_BROKEN_TEXT = "All other servers run."
-CRASHED_TEXT = "It is started again. A call that was under way got an error."
+CRASHED = "The gateway stopped unexpectedly"
+CRASHED_TEXT = "It is started again.\nA call that was under way got an error."
 CRASH_LOOP_TEXT = "It is not started again until you choose Retry.\nIts log says why it ends."
+RETRY_NOW = "Retry"
 NO_KEYRING = "Sign-ins are not kept"
 NO_KEYRING_TEXT = "No keyring answers: after a restart, sign in again."
+SIGN_IN_NOW = "Sign in"
 SIGN_IN_TEXT = "Its tools answer once you have signed in."
 SIGN_IN_TEXT_MANY = "Their tools answer once you have signed in."
 APPROVE_TEXT = "What changed is held back until you have looked at it."
+
+
+def servers_failed(number: int) -> str:
+    """For a title, when the names are in the text."""
+    return f"{count(number, 'server')} failed"
+
+
+def file_broken(problem: Problem) -> str:
+    """`servers.yaml cannot be used`; `db in servers.yaml cannot be used`."""
+    file = fit(base_name(problem.file), NAME) or "servers.yaml"
+    return f"{name(problem.server, 18)} in {file} cannot be used" if problem.server else f"{file} cannot be used"
+
+
+def open_file(problem: Problem) -> str:
+    """`Open servers.yaml`."""
+    return f"Open {fit(base_name(problem.file), NAME) or 'servers.yaml'}"
 
 
 def tool_change(added: int, gone: int) -> str:

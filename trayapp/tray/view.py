@@ -40,12 +40,14 @@ def view(state: TrayState) -> View:
 def icon_kind(state: TrayState, known: Facts) -> IconKind:
     """The icon of a state. What is listed first wins:
 
-    down (restarting, crash loop), paused, starting (and stopping): no gateway serves; attention: a sign-in or an
-    approval is wanted; degraded: a server failed, a file or an entry of it cannot be used, or the gateway cannot be
+    down (restarting, crash loop, hanging), paused, starting (and stopping): no gateway serves; attention: a sign-in or
+    an approval is wanted; degraded: a server failed, a file or an entry of it cannot be used, or the gateway cannot be
     understood; else healthy. A server that connects, and problems that are not fatal, change nothing.
     """
     if state.child not in ANSWERS:
         return WITHOUT_GATEWAY[state.child][0]
+    if state.hangs:
+        return IconKind.DOWN
     if known.live is None:
         return IconKind.DEGRADED if state.error else IconKind.STARTING
     if known.sign_in or known.approvals:
@@ -57,6 +59,8 @@ def _headline(state: TrayState, known: Facts) -> str:
     """One line: what there is, or why there is nothing."""
     if state.child not in ANSWERS:
         return WITHOUT_GATEWAY[state.child][1]
+    if state.hangs:
+        return texts.HANGS
     if known.live is not None:
         return texts.ready(known.ready, known.wanted, known.tools)
     if state.error:
@@ -68,7 +72,8 @@ def _troubles(state: TrayState, known: Facts) -> list[str]:
     """What is wrong or wanted, a line each, what wants the user first."""
     if known.live is None:
         why = texts.wrapped(state.error, 1) if state.error else []
-        hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else ""
+        hint = texts.HANGS_HINT if state.hangs else ""
+        hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hint
         return [*why, *([hint] if hint else [])]
     lines = [texts.sign_in_wanted([texts.server_name(server) for server in known.sign_in])] if known.sign_in else []
     lines += [texts.approval_wanted(known.approvals)] if known.approvals else []
