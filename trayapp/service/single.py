@@ -1,0 +1,138 @@
+"""One tray a user and home: the first holds a lock, a second one hands over its wish and ends.
+
+The lock frees itself however the process ends: nothing is ever left to clean up. Never here: icons, what a wish does.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from trayapp.wire.greeting import USES_TCP
+from trayapp.wire.lock import FileLock, private_folder
+from trayapp.wire.rundir import socket_folder
+
+log = logging.getLogger(__name__)
+
+TRAY_LOCK = "tray.lock"
+SOCKET = "tray.sock"
+ADDRESS = "tray.addr"  # Windows, where there are no Unix sockets for us: port and token
+LINE_LIMIT = 4096  # bytes of a wish or an answer
+ANSWER_S = 3.0  # the first one has only to look at what it shows
+LISTENS_WITHIN_S = 2.0  # from the lock to the socket; 20 starts at once hit this gap
+
+Answer = Callable[[str], str]
+
+
+class SingleTray:
+    """The tray of a runtime folder, as far as there may be only one. `tcp`: as on Windows."""
+
+    def __init__(self, run: str, tcp: bool = USES_TCP) -> None:
+        self._run = run
+        self._tcp = tcp
+        self._lock = FileLock(run, TRAY_LOCK)
+        self._listener: socket.socket | None = None
+
+    def take(self) -> int | None:
+        """Be the one; None, or the process id of the one who is (0: unknown). Raises StorageError."""
+        return self._lock.take()
+
+    def serve(self, answer: Answer) -> None:
+        """Answer wishes, in a thread, until `close`. `answer` must not raise. The lock is held. Raises StorageError."""
+        token = secrets.token_urlsafe(32) if self._tcp else ""
+        self._listener = self._listen(token)
+        threading.Thread(
+            target=self._serve, args=(self._listener, token, answer), name="second starts", daemon=True
+        ).start()
+
+    def send(self, wish: str) -> str | None:
+        """Tell the one who runs; its answer, None when it gives none in time."""
+        end = time.monotonic() + LISTENS_WITHIN_S
+        while True:
+            try:
+                return self._asked(wish)
+            except (ConnectionError, FileNotFoundError, ValueError):
+                if time.monotonic() > end:
+                    return None
+                time.sleep(0.05)
+            except OSError:
+                return None
+
+    def close(self) -> None:
+        """Let another one be it."""
+        if self._listener is not None:
+            with suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+        self._lock.release()
+
+    # -- the first one -------------------------------------------------------------------------------------------
+
+    def _listen(self, token: str) -> socket.socket:
+        listener = socket.socket(socket.AF_INET if self._tcp else socket.AF_UNIX)
+        if self._tcp:
+            listener.bind(("127.0.0.1", 0))
+            _write_private(Path(self._run) / ADDRESS, f"{listener.getsockname()[1]} {token}")
+        else:
+            place = self._socket()
+            private_folder(place.parent)
+            place.unlink(missing_ok=True)  # left behind by one that was killed: we hold the lock
+            listener.bind(str(place))
+            place.chmod(0o600)
+        listener.listen()
+        return listener
+
+    def _serve(self, listener: socket.socket, token: str, answer: Answer) -> None:
+        while True:
+            try:
+                peer, _ = listener.accept()
+            except OSError:
+                return
+            with peer, suppress(OSError):  # whoever asked went away: its business
+                peer.settimeout(ANSWER_S)
+                given, _, wish = _line(peer).partition(" ")
+                if hmac.compare_digest(given.encode(), (token or "-").encode()):
+                    peer.sendall(answer(wish).replace("\n", "\v").encode()[: LINE_LIMIT - 1] + b"\n")
+
+    # -- the second one ------------------------------------------------------------------------------------------
+
+    def _asked(self, wish: str) -> str | None:
+        token = "-"
+        with socket.socket(socket.AF_INET if self._tcp else socket.AF_UNIX) as sock:
+            sock.settimeout(ANSWER_S)
+            if self._tcp:
+                port, token = (Path(self._run) / ADDRESS).read_text(encoding="utf-8").split()
+                sock.connect(("127.0.0.1", int(port)))
+            else:
+                sock.connect(str(self._socket()))
+            sock.sendall(f"{token} {wish}\n".encode())
+            return _line(sock).replace("\v", "\n") or None
+
+    def _socket(self) -> Path:
+        return Path(socket_folder(self._run)) / SOCKET
+
+
+def _line(sock: socket.socket) -> str:
+    data = b""
+    while not data.endswith(b"\n") and len(data) < LINE_LIMIT:
+        piece = sock.recv(LINE_LIMIT)
+        if not piece:
+            break
+        data += piece
+    return data.decode(errors="replace").rstrip("\n")
+
+
+def _write_private(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | (getattr(os, "O_BINARY", 0) if sys.platform == "win32" else 0)
+    with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
