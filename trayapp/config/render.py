@@ -56,9 +56,18 @@ def block(pairs: Mapping[str, Any], *, column: int = 0, step: int = 2, depth: in
         head = " " * column + scalar(key, flow=False) + ":"
         if isinstance(value, Mapping) and value and (depth > 0 or _is_long(value)):
             lines += [head, *block(value, column=column + step, step=step, depth=depth - 1)]
+        elif depth > 0 and isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            lines += [head, *(line for item in value for line in list_item(item, column=column + step, step=step))]
         else:
             lines.append(f"{head} {scalar(value, flow=False) if isinstance(value, str) else flow(value)}")
     return lines
+
+
+def list_item(pairs: Mapping[str, Any], *, column: int, content: int | None = None, step: int = 2) -> list[str]:
+    """The lines of a mapping in a list, its dash at `column`, its keys at `content` (two further when not given)."""
+    content = column + 2 if content is None else content
+    first, *rest = block(pairs, column=content, step=step)
+    return [" " * column + "-" + " " * (content - column - 1) + first[content:], *rest]
 
 
 def _is_long(value: Mapping[str, Any]) -> bool:

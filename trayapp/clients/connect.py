@@ -1,0 +1,241 @@
+"""Connecting and disconnecting clients: what would change, the change itself, and how each client stands.
+
+For the command line, doctor and the tray. Never here: printing, formats (the families), where files lie (the table).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from trayapp.clients import entry as ours
+from trayapp.clients import files
+from trayapp.clients.family import lookup
+from trayapp.clients.files import Located, locate
+from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, NAME, Client
+from trayapp.clients.world import Noted, World, note, noted, this_world
+from trayapp.config.problems import Unparsable, nearest
+from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError, UsageError
+
+ATTEMPTS = 3  # against a client that saves at the same moment
+
+State = Literal["connected", "not connected", "drifted", "not found", "unreadable"]
+
+
+class ClientNotFoundError(MultiMcpError):
+    """The client is not installed here."""
+
+    code = "client_not_found"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientState:
+    """How one client stands. `reason`: what is wrong, for drifted and unreadable."""
+
+    name: str
+    title: str
+    state: State
+    file: Path
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What connecting or disconnecting does to one file. None: there is, or will be, no file."""
+
+    client: Client
+    file: Path
+    before: str | None
+    after: str | None
+    wanted: Literal["connected", "disconnected"]
+    keep: bool = False  # `before` is kept as a backup
+    restores: bool = False  # the backup is what the file becomes again
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to do."""
+        return self.before != self.after
+
+    def diff(self) -> list[str]:
+        """The change as lines of a unified diff, without line ends."""
+        old, new = ((text or "").splitlines() for text in (self.before, self.after))
+        return list(difflib.unified_diff(old, new, str(self.file), str(self.file), lineterm="", n=2))
+
+
+def find_client(name: str) -> Client:
+    """The client of that name. Raises UsageError with the nearest name."""
+    known = BY_NAME.get(ALIASES.get(name, name))
+    if known is None:
+        near = nearest(name, BY_NAME)
+        hint = f"Did you mean {near}?" if near else f"Clients: {', '.join(BY_NAME)}"
+        raise UsageError(f"No client is named {name}", hint)
+    return known
+
+
+# --- how they stand
+
+
+def found_clients(world: World | None = None) -> list[ClientState]:
+    """Every client that is installed here, in the order of the table. Blocks: reads their files."""
+    world = world or this_world()
+    states = [client_state(client.name, world) for client in CLIENTS]
+    return [state for state in states if state.state != "not found"]
+
+
+def client_state(name: str, world: World | None = None) -> ClientState:
+    """How that client stands; never raises for what its file holds. Blocks."""
+    world = world or this_world()
+    client = find_client(name)
+    place = locate(client, world.machine)
+    if not place.found:
+        return ClientState(client.name, client.title, "not found", place.path)
+    try:
+        state, reason = _state(client, place, world)
+    except Unparsable as error:
+        state, reason = "unreadable", error.title.removeprefix(str(place.path)).lstrip(",: ")
+    except StorageError as error:
+        state, reason = "unreadable", error.title
+    return ClientState(client.name, client.title, state, place.path, reason)
+
+
+def _state(client: Client, place: Located, world: World) -> tuple[State, str]:
+    entry = _entry(client, files.read_text(place.path) or "", place.path)
+    if entry is not None:
+        wrong = ours.fault(client, entry, world.command)
+        return ("drifted", wrong) if wrong else ("connected", "")
+    known = noted(world, client.name)
+    if known is not None and known.file == place.path:
+        return "drifted", "the entry that was there has vanished"
+    return "not connected", ""
+
+
+def _entry(client: Client, text: str, file: Path) -> Any:
+    return lookup(client.family.read(text, str(file)), (*client.holder, NAME))
+
+
+# --- what would change
+
+
+def plan_connect(name: str, world: World | None = None) -> Change:
+    """What connecting that client changes. Blocks.
+
+    Raises UsageError, ClientNotFoundError, StorageError, Unparsable (the file cannot be read: it is left alone) and
+    EditRefusedError.
+    """
+    world = world or this_world()
+    client = find_client(name)
+    place = _placed(client, world)
+    text = files.read_text(place.path)
+    entry = _entry(client, text or "", place.path)
+    after = text
+    if entry is None:
+        after = _inserted(client, text or "", ours.wanted_entry(client, world.command), place.path)
+    elif ours.fault(client, entry, world.command):
+        after = _repaired(client, text or "", entry, world, place.path)
+    keep = entry is None or not files.backup_of(place.path).exists()
+    return Change(client, place.path, text, after, "connected", keep=keep)
+
+
+def plan_disconnect(name: str, world: World | None = None) -> Change:
+    """What disconnecting that client changes. Blocks. Raises as plan_connect."""
+    world = world or this_world()
+    client = find_client(name)
+    place = _placed(client, world)
+    text = files.read_text(place.path)
+    entry = _entry(client, text or "", place.path)
+    if text is None or entry is None:
+        return Change(client, place.path, text, text, "disconnected")
+    known = noted(world, client.name)
+    made = known is not None and known.made and known.file == place.path and not place.path.is_symlink()
+    if made and _inserted(client, "", entry, place.path) == text:
+        return Change(client, place.path, text, None, "disconnected")
+    original = _original(client, text, entry, place.path)
+    if original is not None:
+        return Change(client, place.path, text, original, "disconnected", restores=True)
+    after = client.family.drop(text, (*client.holder, NAME), str(place.path))
+    return Change(client, place.path, text, after, "disconnected")
+
+
+def _placed(client: Client, world: World) -> Located:
+    place = locate(client, world.machine)
+    if not place.found:
+        hint = f"Its configuration would be {place.path}. Start {client.title} once, then try again"
+        raise ClientNotFoundError(f"{client.title} was not found here", hint)
+    return place
+
+
+def _inserted(client: Client, text: str, entry: Any, file: Path) -> str:
+    """The text with our entry in it; what a file of that client must hold besides is added to one without content."""
+    if client.fresh and not client.family.read(text, str(file)):
+        text = text + ("" if not text or text.endswith("\n") else "\n") + client.fresh
+    return client.family.put(text, (*client.holder, NAME), entry, str(file))
+
+
+def _repaired(client: Client, text: str, entry: Any, world: World, file: Path) -> str:
+    path = (*client.holder, NAME)
+    if not isinstance(entry, Mapping):
+        return client.family.put(text, path, ours.wanted_entry(client, world.command), str(file))
+    for key, value in ours.repairs(client, entry, world.command).items():
+        if value is None:
+            text = client.family.drop(text, (*path, key), str(file))
+        else:
+            text = client.family.put(text, (*path, key), value, str(file))
+    return text
+
+
+def _original(client: Client, text: str, entry: Any, file: Path) -> str | None:
+    """What the backup holds, if nothing but our entry was added to it since."""
+    try:
+        backup = files.read_text(files.backup_of(file))
+        if backup is not None and _inserted(client, backup, entry, file) == text:
+            return backup
+    except MultiMcpError:
+        return None  # a backup that cannot be read is no original
+    return None
+
+
+# --- the change
+
+
+def apply(change: Change, world: World | None = None) -> None:
+    """Carry a change out, if the file is still as it was seen. Blocks. Raises FileChangedError, StorageError."""
+    world = world or this_world()
+    backup = files.backup_of(change.file)
+    if change.changes and change.after is None:
+        files.remove(change.file, change.before or "")
+    elif change.changes and change.after is not None:
+        files.replace_text(change.file, change.before, change.after, backup if change.keep else None)
+    if change.wanted == "connected":
+        known = noted(world, change.client.name)
+        made = change.before is None or (known is not None and known.made and known.file == change.file)
+        note(world, change.client.name, Noted(change.file, made))
+        return
+    note(world, change.client.name, None)
+    if change.restores:
+        files.forget(backup)
+
+
+def connect(name: str, world: World | None = None) -> Change:
+    """Write our entry into that client's file, or set it right; what was done. Raises as plan_connect and apply."""
+    return _settled(lambda: plan_connect(name, world), world)
+
+
+def disconnect(name: str, world: World | None = None) -> Change:
+    """Take our entry out of that client's file; what was done. Raises as plan_disconnect and apply."""
+    return _settled(lambda: plan_disconnect(name, world), world)
+
+
+def _settled(plan: Any, world: World | None) -> Change:
+    for left in range(ATTEMPTS - 1, -1, -1):
+        change: Change = plan()
+        try:
+            apply(change, world)
+        except FileChangedError:
+            if not left:
+                raise
+        else:
+            return change
+    raise AssertionError("unreachable")

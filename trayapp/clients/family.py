@@ -1,0 +1,100 @@
+"""What every family of formats can do: read a text, set the value at a path, drop one. All pure, text to text.
+
+Never here: a format, files, which path belongs to which client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+from trayapp.config.problems import shown
+from trayapp.config.splice import EditRefusedError
+
+Keys = tuple[str, ...]
+Document = dict[str, Any]
+
+
+class Family(Protocol):
+    """One format. `file` names the file in errors.
+
+    A path is keys from the top; in a format where a client keeps a list of servers, the last key but the value's own is
+    the item's name (see yaml_file). All raise Unparsable for a text that cannot be read, and EditRefusedError for one
+    that is written in a way that the change could damage.
+    """
+
+    def read(self, text: str, file: str) -> Document:
+        """All that the text says; an empty one says nothing."""
+        ...
+
+    def put(self, text: str, path: Keys, value: Any, file: str) -> str:
+        """The text with `value` at `path`, mappings on the way made where they are missing."""
+        ...
+
+    def drop(self, text: str, path: Keys, file: str) -> str:
+        """The text without what is at `path`; unchanged when nothing is there."""
+        ...
+
+    def line(self, text: str, path: Keys) -> int:
+        """In which line (1-based) the key at `path` stands; 0 when it cannot be told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """text[start:end] becomes `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+def spliced(text: str, splices: Sequence[Splice]) -> str:
+    """The text with all of them made; they must not overlap."""
+    parts: list[str] = []
+    done = 0
+    for splice in sorted(splices, key=lambda splice: (splice.start, splice.end)):
+        assert splice.start >= done
+        parts += [text[done : splice.start], splice.new]
+        done = splice.end
+    return "".join(parts) + text[done:]
+
+
+def lookup(document: Any, path: Keys) -> Any:
+    """What is at `path`, None when nothing is."""
+    for key in path:
+        document = document.get(key) if isinstance(document, Mapping) else None
+    return document
+
+
+def with_value(document: Any, path: Keys, value: Any) -> Any:
+    """A copy with `value` at `path`."""
+    if not path:
+        return value
+    inside = dict(document) if isinstance(document, Mapping) else {}
+    inside[path[0]] = with_value(inside.get(path[0]), path[1:], value)
+    return inside
+
+
+def without(document: Any, path: Keys) -> Any:
+    """A copy with nothing at `path`."""
+    if not isinstance(document, Mapping) or path[0] not in document:
+        return document
+    inside = dict(document)
+    if len(path) == 1:
+        del inside[path[0]]
+    else:
+        inside[path[0]] = without(inside[path[0]], path[1:])
+    return inside
+
+
+def refuse(file: str, line: int, why: str) -> NoReturn:
+    """Give up: nothing is changed."""
+    where = f"{file}, line {line}" if line else file
+    raise EditRefusedError(f"{where}: {why}", "Make this change by hand")
+
+
+def no_mapping(path: Keys) -> str:
+    """Why nothing can be put below something."""
+    return f"{shown(path[-1]) if path else 'the file'} is no mapping"

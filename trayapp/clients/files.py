@@ -1,0 +1,126 @@
+"""A client's file on the disk: found, read as text, replaced with a backup beside it, or taken away again.
+
+Never here: what is in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from trayapp.clients.places import Machine
+from trayapp.clients.table import Client
+from trayapp.config.files import read_bytes, storage_error, write_atomic
+from trayapp.config.problems import Unparsable
+from trayapp.config.text import too_large
+from trayapp.model.errors import FileChangedError, StorageError
+from trayapp.model.status import Problem
+
+LARGEST = 64_000_000  # bytes; Claude Code keeps its history of prompts beside its servers
+BACKUP = ".multi-mcp.bak"  # what a file's name ends in before we were first in it
+BACKUP_MOVED = ".before-import.bak"  # and before servers were moved out of it
+_GLOBAL_STORAGE = "globalStorage"
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where a client's file lies, or would. `found`: the client is there at all."""
+
+    path: Path
+    found: bool
+
+
+def locate(client: Client, machine: Machine) -> Located:
+    """The first of its files that exists, else the first whose client is installed. Blocks: some stats."""
+    templates = [template for template in client.templates(machine.platform) if machine.has(template)]
+    moved = [template for template in templates if template[1].isupper()]  # a variable says where, and nowhere else
+    paths = [(template, machine.path(template)) for template in moved or templates]
+    for _, path in paths:
+        if _exists(path):
+            return Located(path, True)
+    for template, path in paths:
+        if any(map(_exists, _signs(client, template, path, machine))):
+            return Located(path, True)
+    return Located(paths[0][1], False)
+
+
+def _signs(client: Client, template: str, path: Path, machine: Machine) -> list[Path]:
+    """What shows that the client of that file is installed."""
+    if client.installed and template.startswith("{home}"):
+        return [machine.path(sign) for sign in client.installed]
+    extension = path.parent.parent
+    return [path.parent, *([extension] if extension.parent.name == _GLOBAL_STORAGE else [])]
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists() or path.is_symlink()
+    except (OSError, ValueError):
+        return False
+
+
+def read_text(path: Path) -> str | None:
+    """The file's text, a byte order mark kept; None when there is none. Raises StorageError, Unparsable."""
+    data = read_bytes(path, LARGEST)
+    return None if data is None else decoded(data, path)
+
+
+def decoded(data: bytes, path: Path) -> str:
+    """Bytes as text. Raises Unparsable for what is no UTF-8 or too large."""
+    if len(data) > LARGEST:
+        raise too_large(str(path))
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Unparsable(Problem(str(path), line, "The file is not UTF-8 text", "Save it as UTF-8")) from None
+
+
+def backup_of(path: Path, ending: str = BACKUP) -> Path:
+    """Where the backup of a file lies."""
+    return path.with_name(path.name + ending)
+
+
+def replace_text(path: Path, before: str | None, after: str, backup: Path | None) -> None:
+    """Replace the file's text, if it is still `before` (None: missing); first keep `before` at `backup`.
+
+    Atomic; the mode is kept, a link followed. Raises FileChangedError and StorageError, nothing written then.
+    """
+    _refuse_read_only(path)
+
+    def still_as_seen() -> None:
+        data = read_bytes(path, LARGEST)
+        if (None if data is None else data.decode("utf-8", "surrogateescape")) != before:
+            raise FileChangedError(f"{path} was changed in the meantime", "Try again")
+
+    if backup is not None and before is not None:
+        write_atomic(backup, before.encode("utf-8"), still_as_seen)
+    write_atomic(path, after.encode("utf-8"), still_as_seen)
+
+
+def remove(path: Path, before: str) -> None:
+    """Take a file away that is still as `before`. Raises FileChangedError, StorageError."""
+    if read_text(path) != before:
+        raise FileChangedError(f"{path} was changed in the meantime", "Try again")
+    try:
+        path.unlink()
+    except OSError as error:
+        raise storage_error(error, path, "removed") from error
+
+
+def forget(path: Path) -> None:
+    """Take a backup away that is of no more use."""
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def _refuse_read_only(path: Path) -> None:
+    """An administrator may write anything; a file that its owner closed stays closed all the same."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise StorageError(f"{path} is read-only", "Make it writable, or make the change by hand")

@@ -1,0 +1,328 @@
+"""JSON, with comments and trailing commas where people write them, edited by splices at scanned positions.
+
+Never here: which keys mean what, files. A splice is believed only after the new text was read again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trayapp.clients.family import (
+    Document,
+    Keys,
+    Splice,
+    lookup,
+    no_mapping,
+    refuse,
+    spliced,
+    with_value,
+    without,
+)
+from trayapp.config.problems import Unparsable
+from trayapp.config.text import BOM, without_comments
+from trayapp.model.status import Problem
+
+DEFAULT_STEP = "  "
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s"{}\[\],:/]+', re.DOTALL)
+_REST_OF_LINE = re.compile(r"(?:[ \t]*/\*[^\n]*?\*/)*[ \t]*(?://[^\n]*)?")
+
+
+@dataclass(slots=True)
+class _Member:
+    """`"key": value` from `start` to `end`; `comma` after it, if there is one."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+    comma: int | None = None
+
+
+@dataclass(slots=True)
+class _Object:
+    """An object: text[start] is its opening brace, text[end] its closing one."""
+
+    start: int
+    end: int = -1
+    members: list[_Member] = field(default_factory=list)
+
+    def find(self, key: str) -> int | None:
+        """The index of a key; of a key written twice the last one, which is what readers take."""
+        found = [index for index, member in enumerate(self.members) if member.key == key]
+        return found[-1] if found else None
+
+
+def read(text: str, file: str) -> Document:
+    """See Family.read. The whole must be an object."""
+    try:
+        value = _loads(text.removeprefix(BOM))
+    except json.JSONDecodeError as error:
+        raise Unparsable(Problem(file, error.lineno, f"Not JSON: {error.msg}", "", error.colno)) from None
+    except (RecursionError, ValueError):
+        raise Unparsable(Problem(file, 0, "Nested too deeply, or a number too long")) from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Unparsable(Problem(file, 1, "It holds no JSON object"))
+    return value
+
+
+def _loads(text: str) -> Any:
+    """The value; None for a text of blanks and comments. Most files are plain JSON, and those are quick to read."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        plain = without_comments(text)
+        return json.loads(plain) if plain.strip() else None
+
+
+def put(text: str, path: Keys, value: Any, file: str) -> str:
+    """See Family.put."""
+    document = read(text, file)
+    new = _put(_Text(text, file), path, value)
+    if read(new, file) != with_value(document, path, value):
+        refuse(file, 0, "it is written in a way that this change could damage")
+    return new
+
+
+def drop(text: str, path: Keys, file: str) -> str:
+    """See Family.drop."""
+    document = read(text, file)
+    holder = lookup(document, path[:-1])
+    if not isinstance(holder, Mapping) or path[-1] not in holder:
+        return text
+    scanned = _Text(text, file)
+    inside = scanned.objects(path[:-1])[-1]
+    index = inside.find(path[-1])
+    assert index is not None  # the reader found it
+    new = spliced(text, scanned.removal(inside, index))
+    if read(new, file) != without(document, path):
+        refuse(file, 0, "it is written in a way that this change could damage")
+    return new
+
+
+def line(text: str, path: Keys) -> int:
+    """See Family.line."""
+    scanned = _Text(text, "")
+    objects = scanned.objects(path[:-1])
+    index = objects[-1].find(path[-1]) if len(objects) == len(path) else None
+    return 0 if index is None else text.count("\n", 0, objects[-1].members[index].start) + 1
+
+
+def _put(scanned: _Text, path: Keys, value: Any) -> str:
+    objects = scanned.objects(path[:-1])
+    if not objects:
+        return scanned.with_root(_nested(path, value))
+    holder, rest = objects[-1], path[len(objects) - 1 :]
+    index = holder.find(rest[0])
+    if index is None:
+        return spliced(scanned.text, scanned.insertion(holder, rest[0], _nested(rest[1:], value)))
+    member = holder.members[index]
+    if len(rest) > 1 and scanned.text[member.value : member.end] != "null":
+        refuse(scanned.file, scanned.line_of(member.start), no_mapping(path[: len(objects)]))
+    return spliced(scanned.text, scanned.replacement(member, _nested(rest[1:], value)))
+
+
+def _nested(path: Keys, value: Any) -> Any:
+    return {path[0]: _nested(path[1:], value)} if path else value
+
+
+class _Text:
+    """One text, its manners (line ends, indentation), and where the parts of it stand. The text must be readable."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text = text
+        self.file = file
+        self.newline = "\r\n" if "\r\n" in text[: text.find("\n") + 1] else "\n"
+        first = next((t for t in _TOKEN.finditer(text, len(BOM) * text.startswith(BOM)) if not _is_comment(t[0])), None)
+        self.root = self._scan(first.start()) if first and first[0] == "{" else None
+        self.step = self._find_step()
+
+    def line_of(self, at: int) -> int:
+        """The line of that place, 1-based."""
+        return self.text.count("\n", 0, at) + 1
+
+    def objects(self, path: Keys) -> list[_Object]:
+        """The objects from the top along `path`, as far as there are objects."""
+        found = [self.root] if self.root else []
+        for key in path:
+            index = found[-1].find(key) if found else None
+            if index is None or self.text[at := found[-1].members[index].value] != "{":
+                break
+            found.append(self._scan(at))
+        return found
+
+    def _scan(self, start: int) -> _Object:
+        scanned, depth, key, value = _Object(start), 0, None, -1
+        for token in _TOKEN.finditer(self.text, start + 1):
+            word = token[0]
+            if _is_comment(word):
+                continue
+            if depth == 0:
+                if word == "}":
+                    scanned.end = token.start()
+                    return scanned
+                if word == ",":
+                    key = None
+                    if scanned.members:
+                        scanned.members[-1].comma = token.start()
+                if word in ",:":
+                    continue
+                if key is None:
+                    key = token
+                    continue
+                value = token.start()
+            depth += (word in "{[") - (word in "}]")
+            if depth == 0 and key is not None:
+                scanned.members.append(_Member(json.loads(key[0], strict=False), key.start(), value, token.end()))
+        refuse(self.file, self.line_of(start), "its braces cannot be followed")
+
+    def _find_step(self) -> str | None:
+        """How the file indents; None for one that is written in one line."""
+        if self.root is None or not self.root.members:
+            return DEFAULT_STEP
+        member = self.root.members[0]
+        return self._indent(member.start) or DEFAULT_STEP if self._begins_line(member.start) else None
+
+    # --- lines
+
+    def _line_start(self, at: int) -> int:
+        return max(self.text.rfind("\n", 0, at) + 1, len(BOM) * self.text.startswith(BOM))
+
+    def _before_line(self, at: int) -> int:
+        """Where the line before that of `at` ends, before its line end."""
+        end = self._line_start(at) - 1
+        return end - 1 if self.text[end - 1 : end] == "\r" else end
+
+    def _begins_line(self, at: int) -> bool:
+        start = self._line_start(at)
+        return start > 0 and not self.text[start:at].strip(" \t")
+
+    def _indent(self, at: int) -> str:
+        found = re.compile(r"[ \t]*").match(self.text, self._line_start(at))
+        return found[0] if found else ""
+
+    def _rest_of_line(self, at: int) -> int | None:
+        """The end of the line of `at` when only comments follow there; None when something else does."""
+        found = _REST_OF_LINE.match(self.text, at)
+        end = found.end() if found else at
+        end -= self.text[end - 1 : end] == "\r" and end > at
+        return end if self.text[end : end + 1] in ("", "\n") or self.text[end : end + 2] == "\r\n" else None
+
+    # --- words
+
+    def _value(self, value: Any, indent: str) -> str:
+        if self.step is None:
+            return self._compact(value)
+        return _rendered(value, self.step).replace("\n", self.newline + indent)
+
+    def _compact(self, value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if self._spaced() else (",", ":"))
+
+    def _spaced(self) -> bool:
+        """Whether a blank follows the colons."""
+        member = self.root.members[0] if self.root and self.root.members else None
+        return member is None or self.text[member.value - 1].isspace()
+
+    # --- changes
+
+    def with_root(self, value: Any) -> str:
+        """The text, which holds nothing but blanks and comments, with a value behind them."""
+        gap = self.newline if self.text.removeprefix(BOM).strip() and not self.text.endswith("\n") else ""
+        return self.text + gap + self._value(value, "") + self.newline
+
+    def replacement(self, member: _Member, value: Any) -> list[Splice]:
+        """Another value for a member."""
+        old = self.text[member.value : member.end]
+        inline = old[0] in "{[" and "\n" not in old and len(old) > 2
+        new = self._compact(value) if inline else self._value(value, self._indent(member.start))
+        return [Splice(member.value, member.end, new)]
+
+    def insertion(self, holder: _Object, key: str, value: Any) -> list[Splice]:
+        """A new member behind the others."""
+        name = json.dumps(key, ensure_ascii=False)
+        if not holder.members:
+            return self._first(holder, name, value)
+        last = holder.members[-1]
+        if not self._begins_line(last.start) or "\n" not in self.text[last.end : holder.end]:
+            return self._inline(holder, last, f"{name}:{' ' * self._spaced()}{self._compact(value)}")
+        indent = self._indent(last.start)
+        member = f"{self.newline}{indent}{name}: {self._value(value, indent)}"
+        after = last.end if last.comma is None else last.comma + 1
+        end = self._rest_of_line(after)
+        end = after if end is None else end
+        if last.comma is not None:
+            return [Splice(end, end, member + ",")]
+        if end == last.end:
+            return [Splice(end, end, "," + member)]
+        return [Splice(last.end, last.end, ","), Splice(end, end, member)]
+
+    def _inline(self, holder: _Object, last: _Member, member: str) -> list[Splice]:
+        gap = " " if self._spaced() else ""
+        if last.comma is not None:
+            return [Splice(last.comma + 1, last.comma + 1, f"{gap}{member},")]
+        return [Splice(last.end, last.end, f",{gap}{member}")]
+
+    def _first(self, holder: _Object, name: str, value: Any) -> list[Splice]:
+        """The first member of an object without any."""
+        inside = self.text[holder.start + 1 : holder.end]
+        if self.step is None:
+            at = holder.end if inside.strip() else holder.start + 1
+            return [Splice(at, at, f"{name}:{' ' * self._spaced()}{self._compact(value)}")]
+        outer = self._indent(holder.start)
+        indent = outer + self.step
+        member = f"{self.newline}{indent}{name}: {self._value(value, indent)}"
+        if not inside.strip() and "\n" not in inside:
+            return [Splice(holder.start + 1, holder.end, member + self.newline + outer)]
+        if not inside.strip():
+            return [Splice(holder.start + 1, holder.start + 1, member)]
+        if self._begins_line(holder.end):
+            at = self._before_line(holder.end)
+            return [Splice(at, at, member)]
+        return [Splice(holder.end, holder.end, member + self.newline + outer)]
+
+    def removal(self, holder: _Object, index: int) -> list[Splice]:
+        """One member away, with the comma that it needed."""
+        member = holder.members[index]
+        end = member.end if member.comma is None else member.comma + 1
+        around = self.text[holder.start + 1 : member.start] + self.text[end : holder.end]
+        if len(holder.members) == 1 and not around.strip():
+            return [Splice(holder.start + 1, holder.end, "")]
+        line_end = self._rest_of_line(end)
+        whole_lines = self._begins_line(member.start) and line_end is not None
+        is_last = index == len(holder.members) - 1
+        comma = holder.members[index - 1].comma if index and is_last and member.comma is None else None
+        if whole_lines and line_end is not None:
+            cut = Splice(self._before_line(member.start), line_end, "")
+        else:
+            cut = self._cut_words(holder, index, end)
+        if comma is None or cut.start <= comma:
+            return [cut]
+        return [Splice(comma, comma + 1, ""), cut]
+
+    def _cut_words(self, holder: _Object, index: int, end: int) -> Splice:
+        """A member in the middle of a line, with the blanks after it, or before the last one."""
+        members = holder.members
+        start = members[index].start
+        if index + 1 < len(members):
+            following = members[index + 1].start
+            return Splice(start, following if not self.text[end:following].strip() else end, "")
+        if index and not self.text[(before := members[index - 1].end) : start].strip(" \t\r\n,"):
+            return Splice(before if members[index].comma is None else before + 1, end, "")
+        return Splice(start, end, "")
+
+
+def _rendered(value: Any, step: str) -> str:
+    """A value in lines, lists of plain values in one."""
+    if not isinstance(value, Mapping) or not value:
+        return json.dumps(value, ensure_ascii=False)
+    members = (f"{json.dumps(key, ensure_ascii=False)}: {_rendered(item, step)}" for key, item in value.items())
+    return "{\n" + step + ",\n".join(members).replace("\n", "\n" + step) + "\n}"
+
+
+def _is_comment(word: str) -> bool:
+    return word.startswith(("//", "/*"))

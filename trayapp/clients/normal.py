@@ -1,0 +1,166 @@
+"""One server as a client writes it, in the keys of servers.yaml.
+
+Never here: files. What means nothing to us is left out and named, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trayapp.clients.table import Client
+from trayapp.clients.variables import Context, ours
+from trayapp.config.spelling import SERVER_KEYS, spelled
+
+Entry = dict[str, Any]
+
+_COMMANDS = ("command", "cmd")
+_URLS = ("url", "serverUrl", "httpUrl", "uri")
+_ENVS = ("env", "environment", "envs")
+_HEADERS = ("headers", "http_headers", "httpHeaders")
+_TYPES = {"http": "http", "streamable-http": "http", "streamable_http": "http", "streamablehttp": "http", "sse": "sse"}
+_NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions of Goose that are part of it
+# said already, or only of use in the program itself
+_QUIET = frozenset(
+    ("name", "description", "source", "gallery", "version", "bundled", "env_vars", "display_name", "icon")
+)
+_CONNECT_TIMEOUT = "connect_timeout"
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """`entry` in our keys; `left_out`: keys that we have nothing for."""
+
+    entry: Entry
+    left_out: tuple[str, ...] = ()
+
+
+def normal(client: Client, raw: Any, context: Context) -> Normal | None:
+    """A server in our keys; None for what is no MCP server of its own. Raises ValueError that says what is wrong."""
+    if not isinstance(raw, Mapping):
+        raise ValueError("it is no mapping")
+    if raw.get("type") in _NO_SERVER:
+        return None
+    reader = _Reader(client, raw, context)
+    entry = reader.read()
+    if "command" not in entry and "url" not in entry:
+        if set(raw) <= {"settings", "enabled", "source", "remote"}:
+            return None  # an extension of Zed's that starts its server itself
+        raise ValueError("it has neither command nor url")
+    return Normal(entry, tuple(sorted(reader.left)))
+
+
+class _Reader:
+    """One raw entry while it is read; `left` are the keys nobody asked for."""
+
+    def __init__(self, client: Client, raw: Mapping[str, Any], context: Context) -> None:
+        self._client = client
+        self._raw = raw
+        self._context = context
+        self.left = {str(key) for key in raw} - _QUIET
+
+    def read(self) -> Entry:
+        entry: Entry = {}
+        self._launch(entry)
+        self._address(entry)
+        self._switches(entry)
+        self._times(entry)
+        for key in sorted(self.left):
+            if self._raw[key] is not None and (known := spelled(key, SERVER_KEYS)) is not None:
+                entry.setdefault(key if known.unit else known.name, self._raw[key])
+                self.left.discard(key)
+        return entry
+
+    def _take(self, *keys: str) -> Any:
+        """The first of these keys that says something; all of them count as read."""
+        self.left -= set(keys)
+        return next((self._raw[key] for key in keys if self._raw.get(key) is not None), None)
+
+    def _text(self, value: Any) -> Any:
+        return ours(value, self._context) if isinstance(value, str) else value
+
+    def _texts(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {str(key): self._text(item) for key, item in value.items()}
+        return [self._text(item) for item in value] if isinstance(value, list) else self._text(value)
+
+    def _launch(self, entry: Entry) -> None:
+        command, args = self._take(*_COMMANDS), self._take("args")
+        if isinstance(command, Mapping):  # an older form of Zed's
+            args, env = command.get("args"), command.get("env")
+            entry |= {"env": self._texts(env)} if env else {}
+            command = command.get("path")
+        if isinstance(command, list) and command:
+            command, args = command[0], [*command[1:], *(args or [])]
+        if command:
+            entry["command"] = self._text(command)
+        if args is not None and command:
+            entry["args"] = self._texts(args)
+        env = {**(self._take(*_ENVS) or {}), **{key: f"${{{key}}}" for key in self._take("env_keys") or []}}
+        if env:
+            entry["env"] = self._texts(env)
+        cwd = self._take("cwd", "workingDirectory", "working_directory")
+        if cwd:
+            entry["cwd"] = self._text(cwd)
+
+    def _address(self, entry: Entry) -> None:
+        kind = self._take("type", "transport", "transportType")
+        has_http_url = isinstance(self._raw.get("httpUrl"), str)
+        url = self._take("httpUrl") or self._take(*_URLS)
+        if not url:
+            return
+        entry["url"] = self._text(url)
+        named = _TYPES.get(str(kind).lower(), "http" if has_http_url else "")
+        if named:
+            entry["type"] = named
+        options = self._take("requestOptions")
+        headers = dict(self._take(*_HEADERS) or (options or {}).get("headers") or {})
+        headers |= {name: f"$env:{variable}" for name, variable in (self._take("env_http_headers") or {}).items()}
+        if headers:
+            entry["headers"] = self._texts(headers)
+        token = self._take("bearer_token_env_var", "bearerTokenEnvVar", "bearerTokenEnv", "bearer_token_env")
+        if token:
+            entry |= {"auth": "bearer", "bearer_token_env": token}
+        self._oauth(entry)
+
+    def _oauth(self, entry: Entry) -> None:
+        oauth = self._take("oauth")
+        if oauth is False:
+            entry["auth"] = "none"
+        said = oauth if isinstance(oauth, Mapping) else {}
+        for key, names in _OAUTH.items():
+            value = next((said[name] for name in names if said.get(name)), None)
+            if value:
+                entry[key] = self._texts(value)
+
+    def _switches(self, entry: Entry) -> None:
+        disabled, enabled = self._take("disabled"), self._take("enabled")
+        if disabled is True or enabled is False:
+            entry["disabled"] = True
+        tools = self._raw.get("tools")
+        if isinstance(tools, list):
+            self._take("tools")
+        listed = tools if isinstance(tools, list) and "*" not in tools else None
+        include = self._take(*_INCLUDE) or listed
+        exclude = self._take(*_EXCLUDE)
+        entry |= {"include_tools": include} if include else {}
+        entry |= {"exclude_tools": exclude} if exclude else {}
+
+    def _times(self, entry: Entry) -> None:
+        """`timeout`, in the client's own unit, as seconds. OpenCode's is about the list of tools alone."""
+        said, connecting = self._take("timeout"), self._take("connectionTimeout")
+        key = _CONNECT_TIMEOUT if self._client.name == "opencode" else "request_timeout"
+        for name, value, unit in ((key, said, self._client.timeout_unit), (_CONNECT_TIMEOUT, connecting, "ms")):
+            if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+                seconds = value / 1000 if unit == "ms" else value
+                entry[name] = int(seconds) if seconds == int(seconds) else seconds
+
+
+_OAUTH = {
+    "client_id": ("clientId", "client_id"),
+    "client_secret": ("clientSecret", "client_secret"),
+    "scopes": ("scopes", "scope"),
+}
+_INCLUDE = ("includeTools", "enabled_tools", "enabledTools", "allowedTools", "available_tools")
+_EXCLUDE = ("excludeTools", "disabled_tools", "disabledTools")

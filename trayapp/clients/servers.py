@@ -1,0 +1,184 @@
+"""The servers that clients have in their own files, in our keys: what import and `settings.imports` start from.
+
+Never here: what is done with them, formats. Our own entry is never among them: it would start itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trayapp.clients import files
+from trayapp.clients.entry import is_ours
+from trayapp.clients.family import Document, Keys, lookup
+from trayapp.clients.files import locate
+from trayapp.clients.normal import Entry, normal
+from trayapp.clients.places import Machine
+from trayapp.clients.table import CLIENTS, Client
+from trayapp.clients.variables import Context, inputs_of
+from trayapp.config.problems import Unparsable
+from trayapp.model.errors import StorageError
+from trayapp.model.status import Problem
+
+_ALL_COUNT = frozenset(("opencode",))  # clients that lay all of their files over each other, later templates on top
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One server of a client's. `entry` in our keys; `keys` lead to it in `file`; `folder`: for sessions there alone.
+
+    `also`: further places where parts of it stand, in a client that lays its files over each other.
+    """
+
+    client: Client
+    file: Path
+    keys: Keys
+    name: str
+    entry: Entry
+    line: int = 0
+    folder: Path | None = None
+    left_out: tuple[str, ...] = ()
+    also: tuple[tuple[Path, Keys], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was found in the files of one or more clients, and what is wrong with them."""
+
+    servers: tuple[Found, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    files: tuple[Path, ...] = ()  # that were looked at
+
+
+def found_servers(machine: Machine | None = None, clients: Iterable[Client] = CLIENTS) -> Reading:
+    """The user's own servers of all clients (or of these), those that stand in no folder. Blocks; never raises."""
+    machine = machine or Machine()
+    return _joined(read_servers(client, machine) for client in clients)
+
+
+def read_servers(client: Client, machine: Machine, folder: Path | None = None) -> Reading:
+    """The servers of one client; with `folder` also those that it has for sessions in that folder. Blocks."""
+    sources = [_Source(path, client.holder) for path in _user_files(client, machine)]
+    if folder is not None:
+        sources += [_Source(folder / name, holder, folder) for name, holder in client.project]
+    reader = _Reader(client, machine)
+    for source in sources:
+        reader.look(source)
+    return reader.reading(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One file of a client's, and where its servers stand in it."""
+
+    path: Path
+    holder: Keys
+    folder: Path | None = None
+
+
+def _user_files(client: Client, machine: Machine) -> list[Path]:
+    if client.name not in _ALL_COUNT:
+        return [locate(client, machine).path]
+    templates = [template for template in client.templates(machine.platform) if machine.has(template)]
+    return [machine.path(template) for template in templates]
+
+
+def _joined(readings: Iterable[Reading]) -> Reading:
+    every = list(readings)
+    return Reading(
+        tuple(found for reading in every for found in reading.servers),
+        tuple(problem for reading in every for problem in reading.problems),
+        tuple(path for reading in every for path in reading.files),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    """One server as a client wrote it."""
+
+    name: str
+    value: Any
+    source: _Source
+    keys: Keys
+    line: int
+    inputs: Mapping[str, Mapping[str, Any]]
+    also: tuple[tuple[Path, Keys], ...] = ()
+
+    def over(self, lower: _Raw) -> _Raw:
+        """This one laid over another of its name, mappings in it too (OpenCode does so, config-28)."""
+        also = (*lower.also, (lower.source.path, lower.keys))
+        return replace(self, value=_deep(lower.value, self.value), also=also)
+
+
+def _deep(lower: Any, upper: Any) -> Any:
+    if not (isinstance(lower, Mapping) and isinstance(upper, Mapping)):
+        return upper
+    return {**lower, **{key: _deep(lower.get(key), value) for key, value in upper.items()}}
+
+
+class _Reader:
+    """The files of one client while its servers are gathered."""
+
+    def __init__(self, client: Client, machine: Machine) -> None:
+        self._client = client
+        self._machine = machine
+        self._raw: list[_Raw] = []
+        self._problems: list[Problem] = []
+        self._files: list[Path] = []
+
+    def look(self, source: _Source) -> None:
+        """Read one file. One that cannot be read is a problem; a missing one holds nothing."""
+        self._files.append(source.path)
+        try:
+            text = files.read_text(source.path)
+            document = self._client.family.read(text or "", str(source.path))
+        except Unparsable as error:
+            self._problems.append(replace(error.problem, fatal=False))
+            return
+        except StorageError as error:
+            self._problems.append(Problem(str(source.path), 0, error.title, error.hint, fatal=False))
+            return
+        sources = [source, *(_projects(document, source) if self._client.name == "claude-code" else ())]
+        self._raw += [raw for each in sources for raw in self._below(text or "", document, each)]
+
+    def _below(self, text: str, document: Document, source: _Source) -> Iterator[_Raw]:
+        servers = lookup(document, source.holder)
+        for name, value in servers.items() if isinstance(servers, Mapping) else ():
+            if not is_ours(name, value):
+                keys = (*source.holder, name)
+                yield _Raw(name, value, source, keys, self._client.family.line(text, keys), inputs_of(document))
+
+    def reading(self, folder: Path | None) -> Reading:
+        """What was found for every folder, and for this one."""
+        raw = [one for one in self._raw if one.source.folder in (None, folder)]
+        if self._client.name in _ALL_COUNT:
+            laid: dict[str, _Raw] = {}
+            for one in raw:
+                laid[one.name] = one.over(laid[one.name]) if one.name in laid else one
+            raw = list(laid.values())
+        servers = [found for one in raw if (found := self._found(one)) is not None]
+        return Reading(tuple(servers), tuple(self._problems), tuple(self._files))
+
+    def _found(self, raw: _Raw) -> Found | None:
+        windows, folder = self._machine.platform == "win32", raw.source.folder
+        context = Context(self._client.name, self._machine.home, folder, raw.inputs, windows)
+        try:
+            made = normal(self._client, raw.value, context)
+        except (ValueError, TypeError, AttributeError) as error:
+            why = str(error) if isinstance(error, ValueError) else "it is written in a way that we do not know"
+            message = f"{raw.name} of {self._client.title}: {why}"
+            self._problems.append(Problem(str(raw.source.path), raw.line, message, "", 0, raw.name, fatal=False))
+            return None
+        if made is None:
+            return None
+        place = (self._client, raw.source.path, raw.keys, raw.name)
+        return Found(*place, made.entry, raw.line, folder, made.left_out, raw.also)
+
+
+def _projects(document: Document, source: _Source) -> Iterator[_Source]:
+    """What Claude Code keeps in the user's file for sessions in one folder (config-25)."""
+    projects = document.get("projects")
+    for folder in projects if isinstance(projects, Mapping) and source.folder is None else ():
+        yield _Source(source.path, ("projects", folder, "mcpServers"), Path(folder))

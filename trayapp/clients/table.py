@@ -1,0 +1,226 @@
+"""The clients that multi-mcp knows, as data: where each keeps its servers, in which form, and what it can take.
+
+Never here: code that acts on it. The source of each row is the page named above it. Every client is edited by its file:
+that works without the program on the PATH, without an account, shows a difference first and can be undone byte for
+byte. `own_command` names the client's own way where it has one; none of them is the only way that is supported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trayapp.clients import jsonc, toml_file, yaml_file
+from trayapp.clients.family import Family, Keys
+
+Entry = dict[str, Any]
+Platforms = dict[str, tuple[str, ...]]  # "linux" | "darwin" | "win32" | "" for all others -> templates, best first
+Restart = Literal["no", "reload", "restart"]
+
+NAME = "multi-mcp"  # of our entry, everywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One program.
+
+    `files`: where it keeps the user's servers; the first that exists counts, else the first whose folder does.
+    `installed`: folders or files that show that it is there, when the folder of the file is not the sign.
+    `holder`: the keys that lead to its servers. `entry`: what it wants for a stdio server, from program and arguments.
+    `project`: files of one folder that it reads too. `fresh`: what a file that we make must hold besides.
+    """
+
+    name: str
+    title: str
+    files: Platforms
+    entry: Callable[[str, list[str]], Entry]
+    holder: Keys = ("mcpServers",)
+    family: Family = jsonc
+    format: Literal["JSON", "JSONC", "TOML", "YAML"] = "JSON"
+    installed: tuple[str, ...] = ()
+    project: tuple[tuple[str, Keys], ...] = ()
+    fresh: str = ""
+    http: bool = True
+    restart: Restart = "no"  # what it needs to see a new entry
+    max_tools: int = 0  # it takes, 0 = no limit known
+    max_name: int = 0  # characters of a tool's name with its server's, 0 = 64 as everywhere
+    own_command: str = ""
+    timeout_unit: Literal["ms", "s"] = "ms"  # of a `timeout` in its entries
+
+    def templates(self, platform: str) -> tuple[str, ...]:
+        """Where its file may lie on that platform."""
+        return self.files.get(platform, self.files.get("", ()))
+
+
+def _plain(command: str, args: list[str]) -> Entry:
+    return {"command": command, "args": args}
+
+
+def _stdio(command: str, args: list[str]) -> Entry:
+    return {"type": "stdio", "command": command, "args": args}
+
+
+def _with_env(command: str, args: list[str]) -> Entry:
+    return {"type": "stdio", "command": command, "args": args, "env": {}}
+
+
+def _copilot(command: str, args: list[str]) -> Entry:
+    return {"type": "local", "command": command, "args": args, "tools": ["*"]}
+
+
+def _opencode(command: str, args: list[str]) -> Entry:
+    return {"type": "local", "command": [command, *args], "enabled": True}
+
+
+def _zed(command: str, args: list[str]) -> Entry:
+    return {"command": command, "args": args, "env": {}}
+
+
+def _goose(command: str, args: list[str]) -> Entry:
+    return {
+        "type": "stdio", "name": NAME, "enabled": True, "cmd": command, "args": args, "envs": {}, "timeout": 300,
+    }  # fmt: skip
+
+
+def _all(*templates: str) -> Platforms:
+    return {"": templates}
+
+
+def _code(below: str) -> Platforms:
+    """Inside the user folder of Visual Studio Code, of the stable one first."""
+    editions = ("Code", "Code - Insiders", "VSCodium")
+    return {
+        "": tuple(f"{{config}}/{edition}/User/{below}" for edition in editions),
+        "darwin": tuple(f"{{library}}/{edition}/User/{below}" for edition in editions),
+        "win32": tuple(f"{{appdata}}/{edition}/User/{below}" for edition in editions),
+    }
+
+
+def _code_and(shared: str, below: str) -> Platforms:
+    return {platform: (shared, *paths) for platform, paths in _code(below).items()}
+
+
+CLIENTS: tuple[Client, ...] = (
+    # https://code.claude.com/docs/en/mcp (user scope: ~/.claude.json; local scope: below `projects` in it; .mcp.json)
+    # https://code.claude.com/docs/en/settings (CLAUDE_CONFIG_DIR)
+    Client(
+        "claude-code", "Claude Code",
+        _all("{CLAUDE_CONFIG_DIR}/.claude.json", "{home}/.claude.json"), _with_env,
+        installed=("{home}/.claude",),
+        project=((".mcp.json", ("mcpServers",)),),
+        restart="restart", own_command="claude mcp add --scope user",
+    ),
+    # https://modelcontextprotocol.io/docs/develop/connect-local-servers; the packaged app for Windows sees its own
+    # copy of %APPDATA%; Linux has the same layout under ~/.config
+    Client(
+        "claude-desktop", "Claude Desktop",
+        {
+            "": ("{config}/Claude/claude_desktop_config.json",),
+            "darwin": ("{library}/Claude/claude_desktop_config.json",),
+            "win32": (
+                "{localappdata}/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
+                "{appdata}/Claude/claude_desktop_config.json",
+            ),
+        }, _plain, http=False, restart="restart",
+    ),
+    # https://developers.openai.com/codex/mcp and /codex/config-reference (CODEX_HOME)
+    Client(
+        "codex", "Codex", _all("{CODEX_HOME}/config.toml", "{home}/.codex/config.toml"), _plain,
+        ("mcp_servers",), toml_file, "TOML",
+        project=((".codex/config.toml", ("mcp_servers",)),), restart="restart", own_command="codex mcp add",
+    ),
+    # https://cursor.com/docs/context/mcp (files, interpolation); the limit of a name is told in its own warning
+    Client(
+        "cursor", "Cursor", _all("{home}/.cursor/mcp.json"), _stdio,
+        project=((".cursor/mcp.json", ("mcpServers",)),), max_tools=40, max_name=60,
+    ),
+    # https://code.visualstudio.com/docs/copilot/reference/mcp-configuration (servers, inputs; 128 tools a request)
+    Client(
+        "vscode", "VS Code (Copilot)", _code("mcp.json"), _stdio, ("servers",), jsonc, "JSONC",
+        project=((".vscode/mcp.json", ("servers",)),), max_tools=128, own_command="code --add-mcp",
+    ),
+    # https://docs.github.com/copilot/how-tos/copilot-cli (mcp-config.json; COPILOT_HOME moves ~/.copilot)
+    Client(
+        "copilot-cli", "Copilot CLI",
+        _all("{COPILOT_HOME}/mcp-config.json", "{home}/.copilot/mcp-config.json"), _copilot,
+        restart="restart", own_command="copilot mcp add",
+    ),
+    # https://opencode.ai/docs/mcp-servers and /docs/config (all platforms: ~/.config/opencode; files are merged)
+    Client(
+        "opencode", "OpenCode",
+        _all(
+            "{OPENCODE_CONFIG}", "{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc",
+            "{config}/opencode/config.json",
+        ), _opencode, ("mcp",), jsonc, "JSONC",
+        project=(("opencode.jsonc", ("mcp",)), ("opencode.json", ("mcp",))),
+        restart="restart", own_command="opencode mcp add",
+    ),
+    # https://antigravity.google/docs/mcp (`serverUrl`; 2.0, the CLI and the IDE share ~/.gemini/config)
+    Client(
+        "antigravity", "Antigravity",
+        _all("{home}/.gemini/config/mcp_config.json", "{home}/.gemini/antigravity/mcp_config.json"), _plain,
+        restart="reload", max_tools=100,
+    ),
+    # https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms)
+    Client(
+        "gemini-cli", "Gemini CLI", _all("{home}/.gemini/settings.json"), _plain, ("mcpServers",), jsonc, "JSONC",
+        project=((".gemini/settings.json", ("mcpServers",)),),
+        restart="restart", max_name=63, own_command="gemini mcp add --scope user",
+    ),
+    # https://docs.windsurf.com/windsurf/cascade/mcp (~/.codeium/windsurf, `serverUrl`, 100 tools)
+    Client(
+        "windsurf", "Windsurf", _all("{home}/.codeium/windsurf/mcp_config.json"), _plain,
+        restart="reload", max_tools=100,
+    ),
+    # https://zed.dev/docs/ai/mcp and /docs/configuring-zed (settings.json with comments)
+    Client(
+        "zed", "Zed",
+        {
+            "": ("{config}/zed/settings.json", "{home}/.var/app/dev.zed.Zed/config/zed/settings.json"),
+            "darwin": ("{home}/.config/zed/settings.json",),
+            "win32": ("{appdata}/Zed/settings.json",),
+        }, _zed, ("context_servers",), jsonc, "JSONC",
+        project=((".zed/settings.json", ("context_servers",)),),
+    ),
+    # https://docs.cline.bot/getting-started/config (~/.cline/data/settings for all of it; before that in VS Code)
+    Client(
+        "cline", "Cline",
+        _code_and(
+            "{home}/.cline/data/settings/cline_mcp_settings.json",
+            "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+        ), _plain, installed=("{home}/.cline",), timeout_unit="s",
+    ),
+    # https://docs.roocode.com/features/mcp/using-mcp-in-roo (mcp_settings.json, .roo/mcp.json; `timeout` in s)
+    Client(
+        "roo", "Roo Code", _code("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"), _plain,
+        project=((".roo/mcp.json", ("mcpServers",)),), timeout_unit="s",
+    ),
+    # https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name)
+    Client(
+        "continue", "Continue", _all("{home}/.continue/config.yaml"), _stdio,
+        ("mcpServers",), yaml_file.LISTED, "YAML",
+        fresh="name: Local Assistant\nversion: 1.0.0\nschema: v1\n", restart="reload",
+    ),
+    # https://www.jetbrains.com/help/junie/model-context-protocol-mcp.html (Junie, in the IDEs and alone; stdio)
+    Client(
+        "jetbrains", "JetBrains (Junie)", _all("{home}/.junie/mcp/mcp.json"), _plain,
+        installed=("{home}/.junie",), project=((".junie/mcp/mcp.json", ("mcpServers",)),), http=False,
+    ),
+    # https://block.github.io/goose/docs/guides/config-files (`extensions`; `cmd`, `envs`; `timeout` in s)
+    Client(
+        "goose", "Goose",
+        {"": ("{config}/goose/config.yaml",), "darwin": ("{home}/.config/goose/config.yaml",),
+         "win32": ("{appdata}/Block/goose/config/config.yaml",)}, _goose,
+        ("extensions",), yaml_file.MAPPED, "YAML", restart="restart", own_command="goose configure", timeout_unit="s",
+    ),
+)  # fmt: skip
+
+BY_NAME = {client.name: client for client in CLIENTS}
+ALIASES = {
+    "claude": "claude-code",
+    "copilot": "copilot-cli",
+    "gemini": "gemini-cli",
+    "code": "vscode",
+    "junie": "jetbrains",
+}

@@ -1,0 +1,255 @@
+"""TOML edited by splices: tomllib reads, a scanner of statements finds where a table or a key stands.
+
+Never here: which keys mean what, files. A splice is believed only after tomllib read the new text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trayapp.clients.family import (
+    Document,
+    Keys,
+    Splice,
+    lookup,
+    no_mapping,
+    refuse,
+    spliced,
+    with_value,
+    without,
+)
+from trayapp.config.problems import Unparsable
+from trayapp.config.text import BOM
+from trayapp.model.status import Problem
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_AT = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
+_TOKEN = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}'
+    r"|'''.*?'{3,5}"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'"
+    r"|#[^\n]*|[\[\]{}=]|\n|[^\"'#\[\]{}=\n]+",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A table's head or one key with its value: text[start:end] without a comment behind it. `path` is absolute.
+
+    `value`: where the value begins, for a key; -1 for a head. `is_list`: a head of an array of tables.
+    """
+
+    path: Keys
+    start: int
+    end: int
+    value: int = -1
+    is_list: bool = False
+
+    @property
+    def is_head(self) -> bool:
+        """Whether a table begins here."""
+        return self.value < 0
+
+
+def read(text: str, file: str) -> Document:
+    """See Family.read."""
+    try:
+        return tomllib.loads(text.removeprefix(BOM))
+    except tomllib.TOMLDecodeError as error:
+        place = _AT.search(str(error))
+        line, column = (int(place[1] or 0), int(place[2] or 0)) if place else (0, 0)
+        raise Unparsable(Problem(file, line, f"Not TOML: {_AT.sub('', str(error)).strip()}", "", column)) from None
+    except (RecursionError, ValueError):
+        raise Unparsable(Problem(file, 0, "Nested too deeply, or a number too long")) from None
+
+
+def put(text: str, path: Keys, value: Any, file: str) -> str:
+    """See Family.put. A mapping becomes a table at the end of the file."""
+    document = read(text, file)
+    statements = _statements(text)
+    present = lookup(document, path)
+    if present is not None and not isinstance(present, Mapping):
+        new = _with_value(text, statements, path, value, file)
+    elif present is not None:
+        new = put(drop(text, path, file), path, value, file)
+    elif isinstance(value, Mapping):
+        new = _with_table(text, path, value)
+    else:
+        new = _with_key(text, statements, path, value, file)
+    _check(new, with_value(document, path, value), file, path)
+    return new
+
+
+def drop(text: str, path: Keys, file: str) -> str:
+    """See Family.drop."""
+    document = read(text, file)
+    if lookup(document, path) is None:
+        return text
+    statements = [s for s in _statements(text) if s.path[: len(path)] == path]
+    if not statements:
+        refuse(file, 0, f"{path[-1]} stands inside a value in braces")
+    new = spliced(text, _joined([_lines(text, statement) for statement in statements], text))
+    if new != text and not new.strip():
+        new = BOM if text.startswith(BOM) else ""
+    expected = without(document, path)
+    for length in range(len(path) - 1, 0, -1):  # the tables above went with their last key, where no head made them
+        if not lookup(expected, path[:length]) and lookup(read(new, file), path[:length]) is None:
+            expected = without(expected, path[:length])
+    _check(new, expected, file, path)
+    return new
+
+
+def line(text: str, path: Keys) -> int:
+    """See Family.line."""
+    found = next((s for s in _statements(text) if s.path[: len(path)] == path), None)
+    return 0 if found is None else text.count("\n", 0, found.start) + 1
+
+
+def _check(new: str, expected: Any, file: str, path: Keys) -> None:
+    try:
+        fits = read(new, file) == expected
+    except Unparsable:
+        fits = False
+    if not fits:
+        refuse(file, line(new, path[:1]), f"{path[0]} is written in a way that this change could damage")
+
+
+# --- where things stand
+
+
+def _statements(text: str) -> list[_Statement]:
+    """All statements of a text that tomllib reads."""
+    found: list[_Statement] = []
+    head: Keys = ()
+    start, equals, depth, end = -1, -1, 0, -1
+    for token in _TOKEN.finditer(text + "\n", len(BOM) * text.startswith(BOM)):
+        word = token[0]
+        if word.startswith("#") or (word.isspace() and word != "\n" and start < 0):
+            continue
+        if word == "\n" and depth == 0:
+            if start >= 0:
+                statement = _statement(text, head, start, equals, end)
+                head = statement.path if statement.is_head else head
+                found.append(statement)
+            start = equals = -1
+            continue
+        if start < 0:
+            start = token.start() + len(word) - len(word.lstrip())
+        if word == "=" and equals < 0 and depth == 0:
+            equals = token.start()
+        depth += (word in "[{") - (word in "]}") if len(word) == 1 else 0
+        if word.strip():
+            end = token.start() + len(word.rstrip())
+    return found
+
+
+def _statement(text: str, head: Keys, start: int, equals: int, end: int) -> _Statement:
+    if equals < 0:
+        return _Statement(_key_path(text[start:end]), start, end, is_list=text.startswith("[[", start))
+    value = equals + 1 + len(text[equals + 1 : end]) - len(text[equals + 1 : end].lstrip())
+    return _Statement((*head, *_key_path(f"{text[start:equals]}=0")), start, end, value)
+
+
+def _key_path(words: str) -> Keys:
+    """The keys of a head or of a pair's left side, as tomllib reads them."""
+    inside: Any = tomllib.loads(words)
+    path: list[str] = []
+    while isinstance(inside, dict) and inside:
+        ((key, inside),) = inside.items()
+        inside = inside[0] if isinstance(inside, list) else inside
+        path.append(key)
+    return tuple(path)
+
+
+# --- changes
+
+
+def _lines(text: str, statement: _Statement) -> Splice:
+    """The whole lines of a statement, with a comment behind it."""
+    start = max(text.rfind("\n", 0, statement.start) + 1, len(BOM) * text.startswith(BOM))
+    end = text.find("\n", statement.end)
+    return Splice(start, len(text) if end < 0 else end + 1, "")
+
+
+def _joined(cuts: list[Splice], text: str) -> list[Splice]:
+    """Cuts that only blank lines and comments part are one; the blank line before the first goes too."""
+    whole: list[Splice] = []
+    for cut in cuts:
+        if whole and not re.sub(r"#[^\n]*", "", text[whole[-1].end : cut.start]).strip():
+            whole[-1] = Splice(whole[-1].start, cut.end, "")
+        else:
+            whole.append(cut)
+    return [Splice(_without_gap(text, cut), cut.end, "") for cut in whole]
+
+
+def _without_gap(text: str, cut: Splice) -> int:
+    """The start of the blank line before a cut, where blank lines or nothing follow as well."""
+    follows = text[cut.end : cut.end + 2]
+    gap = re.search(r"(?:(?<=\n)|\A)[ \t]*\r?\n\Z", text[: cut.start])
+    alone = not follows or follows[0] == "\n" or follows == "\r\n"
+    return gap.start() if gap and alone else cut.start
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text[: text.find("\n") + 1] else "\n"
+
+
+def _with_table(text: str, path: Keys, value: Mapping[str, Any]) -> str:
+    newline = _newline(text)
+    gap = "" if not text.removeprefix(BOM) else newline if text.endswith("\n") else newline * 2
+    if re.search(r"\n[ \t]*\r?\n\Z", text):
+        gap = ""
+    lines = [f"[{'.'.join(map(_key, path))}]"]
+    lines += [f"{_key(key)} = {_literal(item)}" for key, item in value.items()]
+    return text + gap + "".join(line + newline for line in lines)
+
+
+def _with_key(text: str, statements: Sequence[_Statement], path: Keys, value: Any, file: str) -> str:
+    """A key more in a table that has a head: behind its last one."""
+    at = next((i for i, s in enumerate(statements) if s.is_head and not s.is_list and s.path == path[:-1]), None)
+    if at is None:
+        refuse(
+            file, line(text, path[:-1]), no_mapping(path[:-1]) if lookup(read(text, file), path[:-1]) else "no table"
+        )
+    last = statements[at]
+    for statement in statements[at + 1 :]:
+        if statement.is_head:
+            break
+        last = statement
+    end = _lines(text, last).end
+    newline = _newline(text)
+    gap = "" if text[end - 1 : end] == "\n" else newline
+    return spliced(text, [Splice(end, end, f"{gap}{_key(path[-1])} = {_literal(value)}{newline}")])
+
+
+def _with_value(text: str, statements: Sequence[_Statement], path: Keys, value: Any, file: str) -> str:
+    found = next((s for s in statements if s.path == path and not s.is_head), None)
+    if found is None:
+        refuse(file, line(text, path[:-1]), f"{path[-1]} stands inside a value in braces")
+    return spliced(text, [Splice(found.value, found.end, _literal(value))])
+
+
+def _key(word: str) -> str:
+    return word if _BARE.fullmatch(word) else _text(word)
+
+
+def _text(word: str) -> str:
+    r"""A basic string; JSON's escapes are TOML's, but for \x7f, which JSON lets stand."""
+    return json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)} = {_literal(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    return json.dumps(value)

@@ -1,0 +1,74 @@
+"""What connect and import need to know of where they run, and the note of what we connected.
+
+Never here: a client's format, deciding anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trayapp.clients.places import Machine
+from trayapp.config.files import read_bytes, write_atomic
+from trayapp.config.paths import find_paths
+from trayapp.model.errors import StorageError
+from trayapp.service.command import shim_command
+
+RECORD_NAME = "clients.json"  # beside servers.yaml
+VERSION = 1
+RECORD_LARGEST = 1_000_000  # bytes; an entry has some 100
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """`machine`: where clients keep their files. `record`: our note. `command`: the shim, program first."""
+
+    machine: Machine
+    record: Path
+    command: list[str] = field(default_factory=shim_command)
+
+
+def this_world(environ: Mapping[str, str] | None = None) -> World:
+    """The real one."""
+    environ = os.environ if environ is None else environ
+    return World(Machine(environ=dict(environ)), find_paths(environ).config_file.with_name(RECORD_NAME))
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What we did for one client: in which file our entry stands, and whether we made that file."""
+
+    file: Path
+    made: bool = False
+
+
+def noted(world: World, client: str) -> Noted | None:
+    """What is noted of a client; nothing when the note is not one that we wrote. Blocks."""
+    entry = _read(world.record).get(client)
+    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
+        return None
+    return Noted(Path(entry["file"]), entry.get("made") is True)
+
+
+def note(world: World, client: str, what: Noted | None) -> None:
+    """Note a connection, or with None its end. Blocks. Raises StorageError."""
+    known = _read(world.record)
+    changed = {name: entry for name, entry in known.items() if name != client}
+    if what is not None:
+        changed[client] = {"file": str(what.file), "made": what.made}
+    if changed != known:
+        text = json.dumps({"version": VERSION, "connected": changed}, indent=2, ensure_ascii=False)
+        write_atomic(world.record, text.encode("utf-8", "surrogatepass") + b"\n")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content: Any = json.loads(read_bytes(path, RECORD_LARGEST) or b"{}")
+    except (ValueError, RecursionError, StorageError):
+        return {}
+    connected = content.get("connected") if isinstance(content, dict) and content.get("version") == VERSION else None
+    return connected if isinstance(connected, dict) else {}
