@@ -135,7 +135,7 @@ async def test_a_resource_that_nobody_lists_is_asked_of_the_only_server_that_has
         await made.known(server("a"), server("b"))
         client = await made.ready()
         assert await client.result("resources/read", {"uri": "odd://1"}) == {"got": {"uri": "odd://1"}}
-        assert (await client.error("resources/read", {"uri": "multi-mcp://index"}))["code"] == -32002
+        assert (await client.error("resources/read", {"uri": "multi-mcp://nobody"}))["code"] == -32002
 
 
 @pytest.mark.requirement("call-features")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from trayapp.gateway.frontend import Session
 
 _SERIALS = itertools.count()
+Finishing = Callable[[Reply], Reply]  # raises JsonError
 
 
 class RoutedCall:
@@ -41,13 +43,21 @@ class RoutedCall:
     Meanwhile it may be parked: its client was asked something by an answer and is to come back (bridge).
     """
 
-    def __init__(self, session: Session, request_id: RequestId, connection: Connection, rounds: int = 0) -> None:
+    def __init__(
+        self,
+        session: Session,
+        request_id: RequestId,
+        connection: Connection,
+        finish: Finishing | None = None,
+        rounds: int = 0,
+    ) -> None:
         self.session = session
         self.request_id = request_id
         self.connection = connection
         self.serial = next(_SERIALS)  # the order in which calls began
         self.parked = False
         self.log_level: str | None = None  # that the client asked for with this request
+        self.finish = finish  # what becomes of the answer that the client gets
         self._rounds = rounds  # how often its server has asked before it answered
         self._method = ""
         self._params: Params = None
@@ -88,7 +98,7 @@ class RoutedCall:
         elif not self._close():
             return
         elif not self._last and was_not_executed(reply):
-            self.session.send_again(self.request_id, self.connection, self._method, self._params, self._timeout_s)
+            self.session.send_again(self, self._method, self._params, self._timeout_s)
         else:
             self._deliver(self._explained(reply))
 
@@ -134,6 +144,8 @@ class RoutedCall:
         """Answer the client in its own era's way."""
         try:
             own = self._translated(reply)
+            if own is not None and self.finish is not None:
+                own = self.finish(own)
         except JsonError:
             own = Reply.of_error(RpcError(INTERNAL_ERROR, f"The answer of {self.connection.name} is not valid JSON"))
         if own is not None:

@@ -37,6 +37,7 @@ from trayapp.gateway.projects import Look, Projects, no_projects
 from trayapp.gateway.router import Router
 from trayapp.gateway.subscriptions import Subscriptions
 from trayapp.gateway.view import View
+from trayapp.gateway.warm import WarmUp
 from trayapp.model.errors import ServerError
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
@@ -97,6 +98,7 @@ class Gateway:
         )
         self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
         self.prepared = Prepared()
+        self.warm_up = WarmUp(self.spawn)
         self.view = View(self)  # of sessions that belong to no project
         self._views: dict[Path, View] = {}  # of those that do
         self.projects = Projects(parts.look, lambda: self.config, self._take_projects, parts.clock)

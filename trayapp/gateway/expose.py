@@ -100,7 +100,7 @@ class Exposure:
     def mode(self) -> Literal["tools", "search"]:
         """How the tools are shown: each of them, or the one that finds them."""
         if self.choice.expose == "auto":
-            return "tools"  # until the one tool answers, in a moment
+            return "search" if len(self.tools) > self.choice.defer_above else "tools"
         return self.choice.expose
 
     @cached_property

@@ -17,9 +17,11 @@ from trayapp import __version__
 from trayapp.backends.connection import Connection
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from trayapp.gateway.bridge import MAX_ROUNDS, Bridge
-from trayapp.gateway.calls import RoutedCall
-from trayapp.gateway.eras import hinted, mixed, read_envelope, unsupported
+from trayapp.gateway.calls import Finishing, RoutedCall
+from trayapp.gateway.eras import as_modern, hinted, mixed, read_envelope, unsupported
 from trayapp.gateway.errors import to_rpc
+from trayapp.gateway.index import index_result, is_index
+from trayapp.gateway.onetool import OneTool, takes
 from trayapp.gateway.options import session_options
 from trayapp.gateway.peer import ClientPeer
 from trayapp.gateway.router import ROUTED, is_up, text_of
@@ -87,6 +89,7 @@ class Session:
         self._awaited: dict[RequestId, str] = {}  # which server those wait for
         self._known: dict[str, bytes] = {}  # the lists as the client had them, or was told that they changed
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._one_tool = OneTool(self, gateway, self._start)
 
     async def run(self) -> None:
         """Serve until the client is gone; then its calls are given up."""
@@ -200,6 +203,12 @@ class Session:
             raise _twice(request_id)
         if self.modern and self.bridge.resume(self, request_id, params):
             return
+        if takes(method, params):
+            self._one_tool.answer(request_id, params)
+            return
+        if method == "resources/read" and is_index(params):
+            self.send_answer(request_id, index_result(self.window.exposure), method)
+            return
         try:
             server, own_params = self.window.router.target(method, params)
         except ToolNotFoundError:
@@ -208,7 +217,7 @@ class Session:
         else:
             connection = self.window.router.connection(server)
             if is_up(connection) and not self._gateway.should_restart(connection):
-                self._send_on(request_id, connection, method, own_params)
+                self.send_on(request_id, connection, method, own_params)
                 return
         self._start(request_id, partial(self._route_later, request_id, method, params))
 
@@ -221,24 +230,31 @@ class Session:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
 
         async def work() -> None:
-            self._send_on(request_id, await self._connected(request_id, server), method, params or {})
+            self.send_on(request_id, await self.connected(request_id, server), method, params or {})
 
         self._start(request_id, work)
 
-    def _send_on(self, request_id: RequestId, connection: Connection, method: str, params: dict[str, Any]) -> None:
+    def send_on(
+        self,
+        request_id: RequestId,
+        connection: Connection,
+        method: str,
+        params: dict[str, Any],
+        finish: Finishing | None = None,
+    ) -> None:
+        """Pass a request on to a connected server; `finish` makes of its answer what the client gets."""
         if self.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
             params = {**params, "_meta": {**(meta if isinstance(meta, dict) else {}), LOG_LEVEL: self.log_level}}
-        RoutedCall(self, request_id, connection).send(method, params, self.window.router.timeout_s(connection))
+        RoutedCall(self, request_id, connection, finish).send(method, params, self.window.router.timeout_s(connection))
 
-    def send_again(
-        self, request_id: RequestId, connection: Connection, method: str, params: Params, timeout_s: float
-    ) -> None:
+    def send_again(self, call: RoutedCall, method: str, params: Params, timeout_s: float) -> None:
         """Send a request that was not executed once more, on a new connection."""
+        request_id, connection = call.request_id, call.connection
 
         async def work() -> None:
             await self.window.router.up(connection)
-            RoutedCall(self, request_id, connection).send(method, params, timeout_s, last=True)
+            RoutedCall(self, request_id, connection, call.finish).send(method, params, timeout_s, last=True)
 
         self._start(request_id, work)
 
@@ -257,7 +273,8 @@ class Session:
                 await self.window.router.up(connection)
             finally:
                 connection.in_flight -= 1
-            RoutedCall(self, request_id, connection, rounds).send(method, {**(params or {}), **again}, timeout_s)
+            next_call = RoutedCall(self, request_id, connection, call.finish, rounds)
+            next_call.send(method, {**(params or {}), **again}, timeout_s)
 
         self._start(request_id, work)
 
@@ -273,6 +290,11 @@ class Session:
 
     def _send_result(self, request_id: RequestId, result: bytes) -> None:
         self.peer.respond(request_id, Reply.of_result_json(result))
+
+    def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
+        """A result of our own for a request that servers answer, too."""
+        reply = Reply.of_result(result)
+        self.peer.respond(request_id, as_modern(reply, method) if self.modern else reply)
 
     def _send_error(self, request_id: RequestId, error: MultiMcpError | RpcError) -> None:
         rpc = to_rpc(error) if isinstance(error, MultiMcpError) else error
@@ -316,9 +338,10 @@ class Session:
         if method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
             await self.window.router.find_tool(params["name"])
         server, own_params = self.window.router.target(method, params)
-        self._send_on(request_id, await self._connected(request_id, server), method, own_params)
+        self.send_on(request_id, await self.connected(request_id, server), method, own_params)
 
-    async def _connected(self, request_id: RequestId, server: str) -> Connection:
+    async def connected(self, request_id: RequestId, server: str) -> Connection:
+        """The connection that a request waits for, up. Raises ServerError."""
         self._awaited[request_id] = server
         connection = self.window.router.connection(server)
         if self._gateway.should_restart(connection):
@@ -363,6 +386,8 @@ class Session:
 
     def _introduced(self, result: dict[str, Any]) -> dict[str, Any]:
         """`result` with what we can do, extensions of servers included, and how to use it."""
+        if self.window.wrong:
+            raise RpcError(INVALID_PARAMS, self.window.wrong)
         result = {**result, "capabilities": {**CAPABILITIES, **self.window.exposure.extensions}}
         instructions = self.window.exposure.instructions
         return {**result, "instructions": instructions} if instructions else result

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trayapp.catalog.suggest import nearest
+from trayapp.model.errors import MultiMcpError
 from trayapp.model.plan import Config
 from trayapp.model.settings import EXPOSE_MODES, Expose, Profile
 
@@ -43,6 +44,15 @@ class Choice:
     def has(self, server: str) -> bool:
         """Whether the session sees that server."""
         return not self.wrong and (self.servers is None or server in self.servers)
+
+
+class UnknownOptionsError(MultiMcpError):
+    """A session's options name something that does not exist; it sees nothing."""
+
+    code = "unknown_options"
+
+    def __init__(self, wrong: str) -> None:
+        super().__init__(wrong, "Change the options of multi-mcp stdio, or servers.yaml")
 
 
 def session_options(given: Mapping[str, Any]) -> SessionOptions:

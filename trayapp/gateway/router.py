@@ -101,7 +101,7 @@ class Router:
         for name in (None, *self._may_have(asked, server)):
             try:
                 if name is not None:
-                    await self._meet(name)
+                    await self.meet(name)
                 return self._exposure.find(asked, server)
             except ToolNotFoundError as error:
                 unfound = unfound if isinstance(unfound, ServerError) else error
@@ -116,7 +116,7 @@ class Router:
             return [server] if server in unknown else []
         return server_of(asked, unknown, self._window.config.settings.tool_prefix)
 
-    async def _meet(self, server: str) -> None:
+    async def meet(self, server: str) -> None:
         """Read the lists of a server that is not known, once however many calls want that."""
         async with self._meeting.setdefault(server, anyio.Lock()):
             connection = self._window.get(server)

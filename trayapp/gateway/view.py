@@ -16,6 +16,7 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.expose import Exposure
+from trayapp.gateway.finder import Finder
 from trayapp.gateway.known import Known
 from trayapp.gateway.options import SessionOptions
 from trayapp.gateway.prepared import PreparedOffer
@@ -43,6 +44,7 @@ class View:
         self._gateway = gateway
         self._keys: dict[str, str] = {}
         self._known: Known | None = None
+        self.finder = Finder()
         self._windows: WeakValueDictionary[SessionOptions, Window] = WeakValueDictionary()  # as long as sessions last
         self.whole = self.window(SessionOptions())  # what a session sees that asked for nothing
 

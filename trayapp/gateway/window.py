@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trayapp.backends.connection import Connection
+from trayapp.catalog.suggest import nearest
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.options import SessionOptions, choose
 from trayapp.gateway.router import Router
@@ -63,6 +64,16 @@ class Window:
         """Enabled servers of which nothing at all is known."""
         return [name for name in self.view.missing() if self.has(name)]
 
+    def named(self, asked: str) -> str:
+        """The name of the server that is meant, also where hyphens or case differ. Raises ServerNotFoundError."""
+        servers = self.exposure.servers
+        if asked in servers:
+            return asked
+        alike = [name for name in servers if _loose(name) == _loose(asked)]
+        if len(alike) == 1:
+            return alike[0]
+        raise ServerNotFoundError(asked, nearest(asked, servers) or list(servers))
+
     def find(self, name: str) -> Connection:
         """The connection of a server. Raises ServerNotFoundError."""
         if not self.has(name):
@@ -72,3 +83,7 @@ class Window:
     def get(self, name: str) -> Connection | None:
         """As `find`, None when there is none."""
         return self.view.get(name) if self.has(name) else None
+
+
+def _loose(name: str) -> str:
+    return name.replace("-", "_").casefold()

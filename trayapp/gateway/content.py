@@ -1,0 +1,89 @@
+"""The parts of a tool's result as a client of some protocol revision can take them: as they are, or as text.
+
+Never here: cutting long results (paging), the call itself. Only for calls through the one tool: a direct call is passed
+on unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trayapp.wire.jsonio import dumps
+
+# Which parts each revision of MCP knows (its schema, ContentBlock). A revision that is not listed is newer than we are.
+_FIRST = frozenset({"text", "image", "resource"})
+_AUDIO = _FIRST | {"audio"}
+_ALL = _AUDIO | {"resource_link"}
+KNOWN_PARTS: dict[str, frozenset[str]] = {
+    "2024-11-05": _FIRST,
+    "2025-03-26": _AUDIO,
+    "2025-06-18": _ALL,
+    "2025-11-25": _ALL,
+    "2026-07-28": _ALL,
+}
+NO_STRUCTURED = frozenset({"2024-11-05", "2025-03-26"})  # revisions without structuredContent
+
+Result = dict[str, Any]
+
+
+def fitted(result: Result, protocol: str) -> Result:
+    """`result` with a stand-in for each part that the revision does not know; itself when it knows them all."""
+    content = result.get("content")
+    if not isinstance(content, list):
+        content = []
+    parts = [fitted_part(part, protocol) for part in content]
+    structured = result.get("structuredContent")
+    if not parts and structured is not None and protocol in NO_STRUCTURED:
+        parts = [_text(_json(structured))]
+    changed = len(parts) != len(content) or any(new is not old for new, old in zip(parts, content, strict=True))
+    return {**result, "content": parts} if changed or "content" not in result else result
+
+
+def fitted_part(part: Any, protocol: str) -> Any:
+    """One part: itself, or text that stands for it."""
+    known = KNOWN_PARTS.get(protocol)
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind == "text":
+        return part if isinstance(part.get("text"), str) else {**part, "text": ""}
+    if known is None or kind in known:
+        return part
+    return _text(stand_in(part))
+
+
+def stand_in(part: Any) -> str:
+    """What a part comes to in words."""
+    writer = _WRITERS.get(str(part.get("type"))) if isinstance(part, dict) else None
+    return writer(part) if writer else _json(part)
+
+
+def _resource(part: Mapping[str, Any]) -> str:
+    resource = part.get("resource")
+    if not isinstance(resource, dict):
+        return "[Resource: (no URI)]\n(no content)"
+    text = resource.get("text")
+    return f"[Resource: {resource.get('uri') or '(no URI)'}]\n{text if isinstance(text, str) else _json(resource)}"
+
+
+def _link(part: Mapping[str, Any]) -> str:
+    uri = part.get("uri")
+    return f"[Resource Link: {part.get('name') or uri or 'unknown'}]\nURI: {uri or '(no URI)'}"
+
+
+def _audio(part: Mapping[str, Any]) -> str:
+    return f"[Audio content: {part.get('mimeType') or 'audio/*'}]"
+
+
+def _image(part: Mapping[str, Any]) -> str:
+    return f"[Image content: {part.get('mimeType') or 'image/*'}]"
+
+
+_WRITERS = {"resource": _resource, "resource_link": _link, "audio": _audio, "image": _image}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _json(value: Any) -> str:
+    return dumps(value).decode("utf-8", "surrogatepass")

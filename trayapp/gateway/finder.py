@@ -1,0 +1,71 @@
+"""Tool search for all sessions of a view: one index, brought up to date server by server when somebody searches.
+
+Never here: ranking (catalog/search), texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trayapp.catalog.names import Key
+from trayapp.catalog.search import Entry, Hit, SearchIndex
+from trayapp.gateway.expose import Exposure, read_tool
+from trayapp.gateway.known import Known
+from trayapp.model.offer import Item, Offer
+
+Signature = tuple[Offer, Mapping[Key, str]]  # what a server's entries were made from
+
+
+class Finder:
+    """The index of one view, whatever its sessions' options are: each search is narrowed to what its session sees."""
+
+    def __init__(self) -> None:
+        self._index = SearchIndex()
+        self._synonyms: Mapping[str, Any] = {}
+        self._known: Known | None = None
+        self._made: dict[str, Signature] = {}
+
+    def search(
+        self, exposure: Exposure, words: str, *, server: str | None, limit: int, regex: bool = False
+    ) -> list[Hit]:
+        """The best matches among what the exposure shows. Raises EmptyQueryError, InvalidPatternError."""
+        self._update(exposure.known)
+        allowed = None if exposure.is_whole else exposure.callable_keys
+        return self._index.search(words, server=server, limit=limit, regex=regex, allowed=allowed)
+
+    def _update(self, known: Known) -> None:
+        """Renew the entries of those servers whose tools, or names, are others now."""
+        if known is self._known:
+            return
+        self._known = known
+        if known.config.settings.synonyms != self._synonyms:
+            self._synonyms = known.config.settings.synonyms
+            self._index.set_synonyms(known.config.settings.synonyms)
+        names = self._names(known)
+        for server in self._made.keys() - names.keys():
+            self._index.remove(server)
+            del self._made[server]
+        for server, named in names.items():
+            offer, made = known.offers[server].offer, self._made.get(server)
+            if made is None or made[0] is not offer or made[1] != named:
+                self._index.update(server, [entry_of(known, key, name) for key, name in named.items()])
+                self._made[server] = offer, named
+
+    @staticmethod
+    def _names(known: Known) -> dict[str, dict[Key, str]]:
+        """The exposed names of all that may be called, by server."""
+        names: dict[str, dict[Key, str]] = {server: {} for server in known.offers}
+        for key in known.tools:
+            if key not in known.hidden:
+                names[key[0]][key] = known.names.by_key[key]
+        for key, name in known.read_tools.exposed.by_key.items():
+            names[key[0]][key] = name
+        return names
+
+
+def entry_of(known: Known, key: Key, name: str) -> Entry:
+    """What the index holds of a tool, or of a resource as one."""
+    tool = known.tools.get(key)
+    item: Item = tool.item if tool is not None else read_tool(known.resources[key], key[1], name)
+    return Entry(*key, name, item)

@@ -1,0 +1,293 @@
+"""The one tool, `mcp`, for one session: each mode carried out, from its request to its answer.
+
+Never here: reading the fields (request), the words of answers (texts), what becomes of a call's result (finish).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from trayapp.backends.connection import Connection
+from trayapp.catalog.arguments import InvalidArgumentsError, problems, read_arguments
+from trayapp.catalog.names import Key
+from trayapp.catalog.search import LIMIT
+from trayapp.gateway import texts
+from trayapp.gateway.errors import shown
+from trayapp.gateway.expose import Exposure
+from trayapp.gateway.finish import Finish, error_result, text_result
+from trayapp.gateway.known import ONE_TOOL
+from trayapp.gateway.options import UnknownOptionsError
+from trayapp.gateway.paging import CutResults
+from trayapp.gateway.request import Request, check_inside, read_request
+from trayapp.gateway.router import is_up
+from trayapp.gateway.standing import Standing, standing
+from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerError, ToolNotFoundError
+from trayapp.wire.messages import RequestId
+
+if TYPE_CHECKING:
+    from trayapp.gateway.core import Gateway
+    from trayapp.gateway.frontend import Session
+    from trayapp.gateway.window import Window
+
+SEARCH_MOST = 50  # hits
+WARMED_HITS = 2  # servers that one search connects: those of the best hits
+
+Start = Callable[[RequestId, Callable[[], Any]], None]
+
+
+class ToolGoneError(ToolNotFoundError):
+    """The tool was known, and its server, once connected, has it no more."""
+
+    code = "tool_not_found_after_reconnect"
+
+    def __init__(self, name: str, server: str, now: list[str]) -> None:
+        super().__init__(name)
+        self.title = f"{server} no longer has {name}"
+        self.hint = f"It has now: {', '.join(now)}" if now else "It has no tools now"
+
+
+class ArgumentsError(MultiMcpError):
+    """Arguments that the tool's schema does not allow; `text` is the whole answer, parameters included."""
+
+    code = "invalid_arguments"
+
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__(title)
+        self.text = text
+
+
+def takes(method: str, params: Any) -> bool:
+    """Whether a request is a call of the one tool, listed to its session or not."""
+    return method == "tools/call" and isinstance(params, dict) and params.get("name") == ONE_TOOL
+
+
+class OneTool:
+    """Of one session. `start` begins work that waits, under the id of the request that it answers."""
+
+    def __init__(self, session: Session, gateway: Gateway, start: Start) -> None:
+        self._session = session
+        self._gateway = gateway
+        self._start = start
+        self._results = CutResults()
+
+    @property
+    def _window(self) -> Window:
+        return self._session.window
+
+    @property
+    def _seen(self) -> Exposure:
+        return self._session.window.exposure
+
+    def answer(self, request_id: RequestId, params: dict[str, Any]) -> None:
+        """Answer at once what needs no waiting. Whatever is wrong is a result with isError, for a model to read."""
+        try:
+            if self._window.wrong:
+                raise UnknownOptionsError(self._window.wrong)
+            request = read_request(params.get("arguments"))
+            self._take(request_id, params, request)
+        except MultiMcpError as error:
+            self._refuse(request_id, error)
+
+    def _take(self, request_id: RequestId, params: dict[str, Any], request: Request) -> None:
+        if request.mode == "tool":
+            self._call(request_id, params, request)
+        elif request.mode == "connect":
+            self._later(request_id, partial(self._connect, request_id, request))
+        elif self._must_be_met(request):
+            self._later(request_id, partial(self._meet, request_id, request))
+        else:
+            self._say(request_id, self._text(request))
+
+    def _text(self, request: Request) -> str:
+        match request.mode:
+            case "server":
+                return self._list(request)
+            case "search":
+                return self._search(request)
+            case "describe":
+                return self._describe(request)
+            case "result":
+                limit = self._window.config.settings.result_limit
+                return self._results.get(request.text, request.offset, limit)
+            case _:
+                return texts.status_text(self._seen, self._standing)
+
+    # -- reading about tools -------------------------------------------------------------------------------------
+
+    def _list(self, request: Request) -> str:
+        server = self._server(request.text)
+        return texts.list_text(self._seen, server, self._standing(server), request.offset, request.limit)
+
+    def _search(self, request: Request) -> str:
+        server = self._server(request.server) if request.server is not None else None
+        limit = min(max(1, request.limit or LIMIT), SEARCH_MOST)
+        finder = self._window.view.finder
+        hits = finder.search(self._seen, request.text, server=server, limit=limit, regex=request.regex)
+        for name in list(dict.fromkeys(hit.server for hit in hits))[:WARMED_HITS]:
+            self._warm(name)
+        asking = [name for name in self._window.missing() if server in (None, name)]
+        return texts.search_text(self._seen, hits, request.text, self._standing, schemas=request.schemas, asking=asking)
+
+    def _describe(self, request: Request) -> str:
+        server = self._server(request.server) if request.server is not None else None
+        key = self._seen.find_callable(request.text, server)
+        self._warm(key[0])
+        return texts.describe_text(self._seen, key, self._standing(key[0]))
+
+    def _warm(self, server: str) -> None:
+        connection = self._window.get(server)
+        if connection is not None:
+            self._gateway.warm_up.warm(connection)
+
+    def _standing(self, server: str) -> Standing:
+        connection = self._window.find(server)
+        now, settings = self._gateway.clock.now(), self._window.config.settings
+        return standing(server, connection, now, settings, self._window.offer(server) is not None)
+
+    def _server(self, asked: str) -> str:
+        """A server by its name, or by one that differs in hyphens or case alone. Raises ServerError."""
+        name = self._window.named(asked)
+        if self._seen.servers[name].disabled:
+            raise ServerDisabledError(name)
+        return name
+
+    # -- servers of which nothing is known yet -------------------------------------------------------------------
+
+    def _must_be_met(self, request: Request) -> bool:
+        unknown = self._window.missing()
+        if not unknown:
+            return False
+        if request.mode == "describe":
+            try:
+                self._seen.find_callable(request.text)
+            except MultiMcpError:
+                return True
+        asked = request.text if request.mode == "server" else request.server
+        return request.mode in ("server", "search") and asked is not None and self._window.named(asked) in unknown
+
+    async def _meet(self, request_id: RequestId, request: Request) -> None:
+        """Ask the server first, then answer."""
+        if request.mode == "describe":
+            await self._window.router.find_tool(request.text, request.server)
+        else:
+            await self._window.router.meet(self._server(request.server or request.text))
+        self._say(request_id, self._text(request))
+
+    async def _connect(self, request_id: RequestId, request: Request) -> None:
+        """Connect, or connect anew; calls of others that are under way there are not torn down for it."""
+        server = self._server(request.text)
+        connection = self._window.find(server)
+        if connection.live is None or not connection.in_flight:
+            await self._gateway.pool.reconnect(connection)
+        await connection.fetch(explicit=True)
+        self._say(request_id, texts.list_text(self._seen, server, self._standing(server)))
+
+    # -- calling -------------------------------------------------------------------------------------------------
+
+    def _call(self, request_id: RequestId, params: dict[str, Any], request: Request) -> None:
+        if request.server is not None:
+            request_server: str | None = self._server(request.server)
+        else:
+            request_server = None
+        try:
+            key = self._seen.find_callable(request.text, request_server)
+        except ToolNotFoundError:
+            if not self._window.missing():
+                raise
+        else:
+            connection = self._window.find(key[0])
+            if is_up(connection) and not self._gateway.should_restart(connection):
+                self._send(request_id, connection, params, request, key)
+                return
+            self._prepared(params, request, key)  # nothing is started for a call that cannot be made
+        self._later(request_id, partial(self._call_later, request_id, params, request, request_server))
+
+    async def _call_later(
+        self, request_id: RequestId, params: dict[str, Any], request: Request, server: str | None
+    ) -> None:
+        """A call whose server must be started, or even be found, first."""
+        key = await self._find(request.text, server)
+        connection = await self._session.connected(request_id, key[0])
+        self._send(request_id, connection, params, request, key)
+
+    async def _find(self, asked: str, server: str | None) -> Key:
+        read = self._seen.find_read(asked, server)
+        if read is not None:
+            return self._seen.find_callable(asked, server)
+        return await self._window.router.find_tool(asked, server)
+
+    def _send(
+        self, request_id: RequestId, connection: Connection, params: dict[str, Any], request: Request, key: Key
+    ) -> None:
+        method, own = self._prepared(params, request, key)
+        limit = self._window.config.settings.result_limit
+        gone = partial(self._gone, self._window, key, request.text)
+        reads = method == "resources/read"
+        finish = Finish(self._session.protocol, limit, self._results, gone, reads=reads)
+        self._session.send_on(request_id, connection, method, own, finish)
+
+    def _prepared(self, params: dict[str, Any], request: Request, key: Key) -> tuple[str, dict[str, Any]]:
+        """The request as its server gets it: what the client said beside name and arguments goes with it.
+
+        Raises MultiMcpError for arguments that the schema does not allow.
+        """
+        beside = {name: value for name, value in params.items() if name not in ("name", "arguments")}
+        item = self._seen.entries[key[0]].get(key) or {}
+        args = self._arguments(self._seen.name_of(key), request.args, item.get("inputSchema"))
+        if key in self._seen.tools:
+            return "tools/call", {"name": key[1], "arguments": args, **beside}
+        return "resources/read", {"uri": key[1], **beside}
+
+    @staticmethod
+    def _arguments(name: str, given: Any, schema: Any) -> Mapping[str, Any]:
+        try:
+            args = read_arguments(given, schema)
+        except InvalidArgumentsError as error:
+            text = texts.arguments_error_text(name, error.title, [error.hint] if error.hint else [], schema)
+            raise ArgumentsError(error.title, text) from None
+        check_inside(args, schema)
+        wrong = problems(args, schema)
+        if wrong:
+            title = f"The args do not fit {name}"
+            raise ArgumentsError(title, texts.arguments_error_text(name, title, wrong, schema))
+        return args
+
+    @staticmethod
+    def _gone(window: Window, key: Key, asked: str) -> MultiMcpError | None:
+        """Asked when a server refused a call: whether it has, since it was connected, no such tool."""
+        seen = window.exposure
+        if key in seen.entries.get(key[0], {}):
+            return None
+        return ToolGoneError(asked, key[0], [seen.name_of(one) for one in seen.entries.get(key[0], {})])
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def _later(self, request_id: RequestId, work: Callable[[], Any]) -> None:
+        async def answered() -> None:
+            try:
+                await work()
+            except MultiMcpError as error:
+                self._refuse(request_id, error)
+
+        self._start(request_id, answered)
+
+    def _say(self, request_id: RequestId, text: str) -> None:
+        self._respond(request_id, text_result(text))
+
+    def _refuse(self, request_id: RequestId, error: MultiMcpError) -> None:
+        text = error.text if isinstance(error, ArgumentsError) else texts.error_text(_for_models(error))
+        self._respond(request_id, error_result(error, shown(text)))
+
+    def _respond(self, request_id: RequestId, result: dict[str, Any]) -> None:
+        self._session.send_answer(request_id, result, "tools/call")
+
+
+def _for_models(error: MultiMcpError) -> MultiMcpError:
+    """What a person would be told to type, in the one tool's own words."""
+    if isinstance(error, ToolNotFoundError) and not isinstance(error, ToolGoneError) and "multi-mcp list" in error.hint:
+        error.hint = 'Find one with {"search": "what it should do"}'
+    if isinstance(error, ServerError) and "multi-mcp reconnect" in error.hint:
+        error.hint = f'Try again with {{"connect": "{error.server}"}}'
+    return error

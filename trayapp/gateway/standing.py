@@ -1,0 +1,58 @@
+"""How one server stands, in the words of a status line: what it is, and why it cannot serve.
+
+Never here: deciding states (lifecycle does), several servers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trayapp.backends.connection import Connection
+from trayapp.gateway.errors import shown
+from trayapp.model.lifecycle import State, backoff_left_s
+from trayapp.model.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`word`: connected, cached, ...; `why`: the reason of one that cannot serve now, else empty."""
+
+    word: str
+    why: str = ""
+    connected: bool = False
+    enabled: bool = True
+
+    @property
+    def line(self) -> str:
+        """Both."""
+        return f"{self.word}: {self.why}" if self.why else self.word
+
+
+def standing(name: str, connection: Connection, now: float, settings: Settings, known: bool) -> Standing:
+    """The first that holds of: disabled, connected, wants a sign-in, failed within its backoff, connecting, cached (its
+    tools are `known`: it starts with the first call), not connected. `now` by the gateway's clock.
+    """
+    state = connection.state
+    if connection.server.disabled:
+        return Standing("disabled", f"enable it with: multi-mcp enable {name}", enabled=False)
+    if state is State.CONNECTED:
+        return Standing("connected", connected=True)
+    if state is State.NEEDS_AUTH:
+        return Standing("needs sign-in", f"sign in with: multi-mcp auth {name}")
+    why = shown(connection.error.title) if connection.error else "unknown"
+    if (left := backoff_left(connection, now, settings)) > 0 and connection.failed_at is not None:
+        ago = now - connection.failed_at
+        return Standing(f"failed {ago:.0f}s ago", f"{why}; next try in {left:.0f}s, at once with connect")
+    if state is State.CONNECTING:
+        return Standing("connecting")
+    if known:
+        return Standing("cached")
+    return Standing("not connected", why if connection.error else "")
+
+
+def backoff_left(connection: Connection, now: float, settings: Settings) -> float:
+    """Seconds for which calls fail at once; 0 when they may be tried."""
+    if connection.failed_at is None:
+        return 0.0
+    ago = now - connection.failed_at
+    return max(backoff_left_s(ago, settings), connection.wait_asked_s - ago, 0.0)

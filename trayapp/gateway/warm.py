@@ -1,0 +1,39 @@
+"""Lazy servers connected in the background because a call is likely to come: a model has just read about their tools.
+
+Never here: which servers those are, calls.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from trayapp.backends.connection import Connection
+from trayapp.model.errors import ServerError
+from trayapp.model.lifecycle import State
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 4  # a search must not start a whole catalog; what does not fit starts with its first call
+
+
+class WarmUp:
+    """Shared by all sessions. A server that nobody then calls is closed again as any idle one."""
+
+    def __init__(self, spawn: Callable[[Callable[[Connection], Awaitable[None]], Connection], object]) -> None:
+        self._spawn = spawn
+        self._under_way: set[Connection] = set()
+
+    def warm(self, connection: Connection) -> None:
+        """Connect it soon, if it is idle. One that failed is left to the next call, and to its backoff."""
+        if connection.state is State.IDLE and connection not in self._under_way and len(self._under_way) < AT_ONCE:
+            self._under_way.add(connection)
+            self._spawn(self._connect, connection)
+
+    async def _connect(self, connection: Connection) -> None:
+        try:
+            await connection.ensure()
+        except ServerError as error:
+            log.info("Warming up: %s", error)
+        finally:
+            self._under_way.discard(connection)
