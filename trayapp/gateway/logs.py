@@ -1,4 +1,4 @@
-"""Where the gateway's own words and its servers' stderr are kept: rotated files of bounded size.
+"""Where its servers' stderr is kept: rotated files of bounded size. The gateway's own words: config/own_log.
 
 Never here: what is worth a line.
 """
@@ -6,47 +6,15 @@ Never here: what is worth a line.
 from __future__ import annotations
 
 import codecs
-import logging
-import logging.handlers
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from trayapp.model.logs import GATEWAY_LOG, log_name
-from trayapp.model.redact import LineRedactor, redacted
-
-LOG_BYTES = 2 * 1024 * 1024  # of one file; one older file is kept beside it
-
-
-class RedactingFormatter(logging.Formatter):
-    """A line of gateway.log."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record))
-
-
-class _Rotating(logging.handlers.RotatingFileHandler):
-    """A line that cannot be written (disk full, folder gone) is dropped, not told of on stderr line by line."""
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        pass
-
-
-def start_logging(folder: Path, level: int = logging.INFO) -> None:
-    """Send this process's log to `folder`/gateway.log; a folder that cannot be written leaves only stderr."""
-    root = logging.getLogger()
-    root.setLevel(level)
-    formatter = RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    handler: logging.Handler
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handler = _Rotating(folder / GATEWAY_LOG, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
-    except OSError:
-        handler = logging.StreamHandler()
-    handler.setFormatter(formatter)
-    root.addHandler(handler)
-    for chatty in ("mcp", "httpx2", "httpcore2"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+from trayapp.config.own_log import LOG_BYTES as LOG_BYTES
+from trayapp.config.own_log import RedactingFormatter as RedactingFormatter
+from trayapp.config.own_log import start_logging as start_logging
+from trayapp.model.logs import log_name
+from trayapp.model.redact import LineRedactor
 
 
 class StderrFiles:

@@ -9,6 +9,7 @@ import hashlib
 import re
 
 GATEWAY_LOG = "gateway.log"
+TRAY_LOG = "tray.log"
 SERVER_LOGS = "servers"  # folder in the log folder: a file for the stderr of each server
 OLDER = ".1"  # behind the name of the one older file that is kept
 
