@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,6 +22,9 @@ from trayapp.service.pause import refuse_while_paused
 from trayapp.wire.control import SNAPSHOT, connect
 from trayapp.wire.greeting import Hello, read_endpoint
 from trayapp.wire.rundir import run_dir
+
+if TYPE_CHECKING:
+    from trayapp.clients.layers import ClientLayers
 
 GATEWAY_LOG = "gateway.log"
 SECOND_ENDS_S = 5.0  # for a gateway that finds another one to end
@@ -47,7 +51,16 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
     """Be the gateway until told to stop; the exit code. Raises AlreadyRunningError, StorageError."""
     from trayapp.gateway.run import run_gateway
 
-    return run_gateway(dict(os.environ), linger=linger, sample=sample_command(), on_ready=on_ready)
+    return run_gateway(
+        dict(os.environ), linger=linger, sample=sample_command(), layers=client_layers, on_ready=on_ready
+    )
+
+
+def client_layers() -> ClientLayers:
+    """The reader of `settings.imports`, loaded when there are any."""
+    from trayapp.clients.layers import ClientLayers
+
+    return ClientLayers()
 
 
 def run_detached(linger: bool) -> int:

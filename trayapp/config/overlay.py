@@ -8,15 +8,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from trayapp.config import fields
 from trayapp.config.command import Exists, path_exists
 from trayapp.config.entry import Surroundings, read_entry
-from trayapp.config.layers import merge_entry
-from trayapp.config.nodes import Mapping, Node, Pair, Scalar, is_null
+from trayapp.config.laid import merged_pair, user_pairs
 from trayapp.config.parse import read_top, server_pairs
-from trayapp.config.problems import Report, Unparsable, Wrong
+from trayapp.config.problems import Report, Unparsable
 from trayapp.config.project import ProjectFile
 from trayapp.config.spelling import is_servers_key
 from trayapp.config.trust import Trusted
@@ -60,10 +57,10 @@ def preview(
     for pair in top:
         if not is_servers_key(pair.name):
             report.add(pair.key, "Only servers count in a project's file", "The rest belongs into servers.yaml")
-    below = _user_pairs(user)
+    below = user_pairs(user)
     servers = dict(user.servers)
     for key, pair in above.items():
-        merged = _merged(below[key], pair) if key in below else pair
+        merged = merged_pair(below[key], pair) if key in below else pair
         entry = read_entry(merged, report, Surroundings(exists, windows))
         if entry is None:
             servers.pop(key, None)  # not the user's own: the project wants another one
@@ -73,38 +70,6 @@ def preview(
     own = frozenset(key for key in named if _is_own(user.servers.get(key), servers[key]))
     servers.update({key: _at_home(servers[key], file.folder) for key in own})
     return Overlay(file.folder, Config(user.settings, servers, report.sorted()), named, own)
-
-
-def _user_pairs(user: Config) -> dict[str, Pair]:
-    try:
-        return server_pairs(read_top(user.text, "servers.yaml"), "servers.yaml")
-    except Unparsable:
-        return {}
-
-
-def _merged(lower: Pair, upper: Pair) -> Pair:
-    """The upper entry over the lower; where one of them is no mapping the upper alone, for the parser to say so."""
-    try:
-        below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
-        above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}
-    except Wrong:
-        return upper
-    kept = merge_entry(_plain(below), _plain(above))
-    chosen = [above[name] if name in above else below[name] for name in kept]
-    at = upper.key
-    node = Mapping(at.start, at.end, at.line, at.column, None, 1, [(pair.key, pair.value) for pair in chosen], True)
-    return Pair(upper.key, upper.name, node)
-
-
-def _plain(pairs: dict[str, Pair]) -> dict[str, Any]:
-    """Values that can be told apart: text of scalars, None for null, nodes for all else."""
-    return {name: _value(pair.value) for name, pair in pairs.items()}
-
-
-def _value(node: Node) -> Any:
-    if is_null(node):
-        return None
-    return node.text if isinstance(node, Scalar) else node
 
 
 def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:

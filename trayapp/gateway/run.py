@@ -34,7 +34,7 @@ from trayapp.gateway.frontend import Session
 from trayapp.gateway.logs import StderrFiles, start_logging
 from trayapp.gateway.peer import FramePeer
 from trayapp.gateway.projects import look_with
-from trayapp.gateway.servers_file import Outcome, ServersFile
+from trayapp.gateway.servers_file import Layers, NoLayers, Outcome, ServersFile
 from trayapp.model.plan import Config
 from trayapp.wire.endpoint import GatewayLock, Link, listen
 from trayapp.wire.frames import FrameDispatcher
@@ -49,11 +49,17 @@ LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 
 
 def run_gateway(
-    environ: Mapping[str, str], *, linger: bool, sample: list[str], on_ready: Callable[[], None] | None = None
+    environ: Mapping[str, str],
+    *,
+    linger: bool,
+    sample: list[str],
+    layers: Callable[[], Layers] = NoLayers,
+    on_ready: Callable[[], None] | None = None,
 ) -> int:
     """Be the gateway until told to stop; the exit code. `sample` is the command of the bundled sample server.
 
-    `linger`: end by itself some minutes after the last session. Raises AlreadyRunningError, StorageError.
+    `linger`: end by itself some minutes after the last session. `layers`: makes the reader of `settings.imports`.
+    Raises AlreadyRunningError, StorageError.
     """
     run = run_dir(dict(environ))
     lock = GatewayLock(run)
@@ -62,7 +68,8 @@ def run_gateway(
     start_logging(paths.log_dir)
     try:
         _prefer_pidfd()
-        asyncio.run(Process(dict(environ), paths, run, sample).main(linger, on_ready or (lambda: None)))
+        process = Process(dict(environ), paths, run, sample, layers=layers)
+        asyncio.run(process.main(linger, on_ready or (lambda: None)))
     except BaseExceptionGroup as group:
         raise first_cause(group) from None
     finally:
@@ -77,12 +84,18 @@ class Process:
     """
 
     def __init__(
-        self, environ: dict[str, str], paths: Paths, run: str, sample: list[str], open: Open | None = None
+        self,
+        environ: dict[str, str],
+        paths: Paths,
+        run: str,
+        sample: list[str],
+        open: Open | None = None,
+        layers: Callable[[], Layers] = NoLayers,
     ) -> None:
         self._environ = Environment(own_environment(environ))
         self._paths = paths
         self._run = run
-        self._file = ServersFile(paths.config_file, sample, lambda: self._gateway.config, self._take)
+        self._file = ServersFile(paths.config_file, sample, lambda: self._gateway.config, self._take, layers)
         self._links: set[Link] = set()
         self._keeper = make_keeper(run)
         self._open = open or partial(open_transport, keeper=self._keeper)

@@ -6,19 +6,22 @@ Never here: what the text means (config), what a change does (core).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 import anyio.to_thread
 
+from trayapp.config.laid import lay_over
 from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
 from trayapp.config.sample import sample_text
 from trayapp.config.store import Store
 from trayapp.config.watch import FolderWatch, watch_folders_of
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.plan import Config
+from trayapp.model.plan import Config, Imported
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import Problem
 
@@ -31,19 +34,51 @@ SAVE_SETTLES_S = 0.05  # editors save in several steps
 Outcome = Config | Problem
 
 
+class Layers(Protocol):
+    """What reads the layers that `settings.imports` names (clients/layers)."""
+
+    def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
+        """The layers; what is wrong with the names is a problem of `file`. Blocks; never raises."""
+        ...
+
+    def signature(self, names: Sequence[str]) -> object:
+        """Changes with every save of one of their files. Blocks: some stats."""
+        ...
+
+
+class NoLayers:
+    """Other programs' files are none of a gateway's business that was not given a way to read them."""
+
+    def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
+        """None."""
+        return ()
+
+    def signature(self, names: Sequence[str]) -> object:
+        """Never changes."""
+        return None
+
+
 class ServersFile:
     """The one file at `path`. `take` gets what is read; `running` tells what was taken last.
 
-    `sample`: the command of the server that a first servers.yaml holds.
+    `sample`: the command of the server that a first servers.yaml holds. `layers`: makes what reads the imports, when
+    there are any: their code takes 30 ms to load, and most files have none.
     """
 
     def __init__(
-        self, path: Path, sample: list[str], running: Callable[[], Config], take: Callable[[Outcome], None]
+        self,
+        path: Path,
+        sample: list[str],
+        running: Callable[[], Config],
+        take: Callable[[Outcome], None],
+        layers: Callable[[], Layers] = NoLayers,
     ) -> None:
         self._path = path
         self._store = Store(path, first_text=lambda: sample_text(sample))
         self._running = running
         self._take = take
+        self._layers = cache(layers)
+        self._imports: tuple[str, ...] = ()  # of the settings that were read last
         self._seen: object = None  # the signature of what was read last
         self._look_again = False  # soon, whatever the signature
         self._emptied = False
@@ -60,7 +95,7 @@ class ServersFile:
     async def reload(self) -> None:
         """Read the file and hand it on, unless it was emptied this very moment."""
         async with self._reading:
-            self._seen = self._store.signature()
+            self._seen = self._signature()
             outcome, self._look_again = await anyio.to_thread.run_sync(self._read)
             if isinstance(outcome, Problem):
                 self._emptied = False
@@ -78,7 +113,7 @@ class ServersFile:
         watch = await anyio.to_thread.run_sync(watch_folders_of, self._path)
         try:
             while True:  # look first: the file may have been saved before there was a watch
-                if self._look_again or self._store.signature() != self._seen:
+                if self._look_again or self._signature() != self._seen:
                     await self.reload()
                 await self._may_have_changed(watch)
         finally:
@@ -86,8 +121,11 @@ class ServersFile:
                 watch.close()
 
     def note_tools(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
-        """Write what servers were found to offer. Blocks. Raises MultiMcpError."""
-        for server, why in self._store.merge_tools(found).items():
+        """Write what servers were found to offer; not of those that other programs' files alone have, whose tools are
+        noted once the user switches one of them. Blocks. Raises MultiMcpError."""
+        foreign = self._running().foreign
+        own = {name: tools for name, tools in found.items() if name not in foreign}
+        for server, why in self._store.merge_tools(own).items() if own else ():
             log.warning("Could not note the tools of %s in servers.yaml: %s", server, why)
 
     def _just_emptied(self, config: Config) -> bool:
@@ -96,6 +134,10 @@ class ServersFile:
         self._emptied, before = emptied, self._emptied
         return emptied and not before
 
+    def _signature(self) -> object:
+        """Of the file and of all that the layers below it are read from."""
+        return self._store.signature(), self._layers().signature(self._imports) if self._imports else None
+
     def _read(self) -> tuple[Outcome, bool]:
         """The file's content, or why it cannot be used; and whether it may become usable without being saved."""
         file = str(self._path)
@@ -103,11 +145,17 @@ class ServersFile:
             loaded = self._store.read()
             if not loaded.exists:
                 return Problem(file, 0, "servers.yaml is missing", "Write one with: multi-mcp edit"), False
-            return parse(loaded.text, file), False
+            return self._laid(parse(loaded.text, file), file), False
         except Unparsable as error:
             return error.problem, False
         except MultiMcpError as error:
             return Problem(file, 0, error.title, error.hint), True  # rights change without a save
+
+    def _laid(self, config: Config, file: str) -> Config:
+        if config.settings.imports != self._imports:
+            self._imports = config.settings.imports
+            self._seen = self._signature()
+        return lay_over(config, self._layers().read(self._imports, file), file) if self._imports else config
 
     async def _may_have_changed(self, watch: FolderWatch | None) -> None:
         """Wait for news of the folder; look anyway from time to time, since network folders bring no news."""

@@ -5,7 +5,9 @@ Never here: doing it (backends/pool applies a plan).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from trayapp.model.servers import ServerConfig, launch_settings
 from trayapp.model.settings import Settings
@@ -13,13 +15,32 @@ from trayapp.model.status import Problem
 
 
 @dataclass(frozen=True, slots=True)
+class Imported:
+    """A read-only layer below servers.yaml: the servers of one client, entries in our keys, by name.
+
+    `files` and `lines`: where each of them stands. `problems`: what is wrong with the client's files.
+    """
+
+    client: str
+    entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
-    """One whole configuration, as parsed. `servers` keeps the file's order."""
+    """One whole configuration, as parsed. `servers` keeps the file's order.
+
+    `imported`: the layers below, first listed first. `foreign`: servers that only they have, by the file of each.
+    """
 
     settings: Settings = Settings()
     servers: dict[str, ServerConfig] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     text: str = field(default="", repr=False, compare=False)  # as written, for a project's file to be laid over it
+    imported: tuple[Imported, ...] = field(default=(), repr=False, compare=False)
+    foreign: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,143 @@
+"""Servers' entries, as nodes, laid over each other: imports below servers.yaml, a project's file above (PRODUCT 4).
+
+Never here: the rule of one entry over another (layers), reading files of other programs, trust.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping as MappingType
+from dataclasses import replace
+from typing import Any
+
+from trayapp.config import fields
+from trayapp.config.command import Exists, path_exists
+from trayapp.config.entry import Surroundings, read_entry
+from trayapp.config.layers import merge_entry
+from trayapp.config.nodes import Mapping, Node, Pair, Scalar, Sequence, is_null
+from trayapp.config.parse import read_top, server_pairs
+from trayapp.config.problems import Report, Unparsable, Wrong
+from trayapp.model.plan import Config, Imported
+from trayapp.model.servers import ServerConfig
+from trayapp.model.status import Problem
+
+OWN = "servers.yaml"
+
+
+def lay_over(
+    config: Config,
+    imported: tuple[Imported, ...],
+    file: str = OWN,
+    *,
+    exists: Exists = path_exists,
+    windows: bool = os.name == "nt",
+) -> Config:
+    """`config`, as parsed from `file`, over the layers: per field; of two layers with one name the first counts.
+
+    A layer's server that cannot be used is its file's problem and counts as absent; nothing of ours is lost by it.
+    """
+    surroundings = Surroundings(exists, windows)
+    below, problems = _usable(imported, surroundings)
+    own = _own_pairs(config)
+    report = Report(file)
+    servers: dict[str, ServerConfig | None] = {}
+    for name, pair in own.items():
+        over = name in below
+        servers[name] = read_entry(merged_pair(below[name], pair), report, surroundings) if over else None
+        servers[name] = servers[name] if over else config.servers.get(name)
+    foreign = {name: pair for name, pair in below.items() if name not in own}
+    quiet = Report(file)  # said already, with the right file
+    servers |= {name: read_entry(pair, quiet, surroundings) for name, pair in foreign.items()}
+    merged = {name for name in own if name in below}
+    kept = tuple(problem for problem in config.problems if problem.server not in merged)
+    return replace(
+        config,
+        servers={name: server for name, server in servers.items() if server is not None},
+        problems=(*sorted((*kept, *report.sorted()), key=lambda problem: problem.line), *problems),
+        imported=imported,
+        foreign={name: _file_of(name, imported) for name in foreign},
+    )
+
+
+def user_pairs(user: Config) -> dict[str, Pair]:
+    """What a project's file lies over: the entries of servers.yaml, laid over the imports."""
+    own, below = _own_pairs(user), _pairs(user.imported)
+    merged = {name: merged_pair(below[name], pair) if name in below else pair for name, pair in own.items()}
+    return {**below, **merged}
+
+
+def merged_pair(lower: Pair, upper: Pair) -> Pair:
+    """The upper entry over the lower; where one of them is no mapping the upper alone, for the parser to say so."""
+    try:
+        below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
+        above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}
+    except Wrong:
+        return upper
+    kept = merge_entry(_plain(below), _plain(above))
+    chosen = [above[name] if name in above else below[name] for name in kept]
+    at = upper.key
+    node = Mapping(at.start, at.end, at.line, at.column, None, 1, [(pair.key, pair.value) for pair in chosen], True)
+    return Pair(upper.key, upper.name, node)
+
+
+def _plain(pairs: dict[str, Pair]) -> dict[str, Any]:
+    """Values that can be told apart: text of scalars, None for null, nodes for all else."""
+    return {name: _value(pair.value) for name, pair in pairs.items()}
+
+
+def _value(node: Node) -> Any:
+    if is_null(node):
+        return None
+    return node.text if isinstance(node, Scalar) else node
+
+
+def _own_pairs(config: Config) -> dict[str, Pair]:
+    try:
+        return server_pairs(read_top(config.text, OWN), OWN)
+    except Unparsable:
+        return {}
+
+
+# --- layers as nodes
+
+
+def _usable(imported: tuple[Imported, ...], surroundings: Surroundings) -> tuple[dict[str, Pair], list[Problem]]:
+    """The layers' servers that can be used, and all that is wrong with the layers."""
+    problems = [problem for layer in imported for problem in layer.problems]
+    usable: dict[str, Pair] = {}
+    for name, pair in _pairs(imported).items():
+        report = Report(_file_of(name, imported))
+        if read_entry(pair, report, surroundings) is not None:
+            usable[name] = pair
+        problems += [replace(problem, fatal=False) for problem in report.sorted()]
+    return usable, problems
+
+
+def _pairs(imported: tuple[Imported, ...]) -> dict[str, Pair]:
+    found: dict[str, Pair] = {}
+    for layer in imported:
+        for name, entry in layer.entries.items():
+            line = layer.lines.get(name, 0)
+            found.setdefault(name, Pair(_scalar(name, line), name, _node(entry, line)))
+    return found
+
+
+def _file_of(name: str, imported: tuple[Imported, ...]) -> str:
+    return next((layer.files.get(name, layer.client) for layer in imported if name in layer.entries), "")
+
+
+def _node(value: Any, line: int) -> Node:
+    """A plain value as a node of that line."""
+    if isinstance(value, MappingType):
+        pairs = [(_scalar(str(key), line), _node(item, line)) for key, item in value.items()]
+        return Mapping(0, 0, line, 0, None, 1, [*pairs], True)
+    if isinstance(value, list | tuple):
+        return Sequence(0, 0, line, 0, None, 1, [_node(item, line) for item in value], True)
+    if isinstance(value, str):
+        return _scalar(value, line)
+    return Scalar(0, 0, line, 0, None, 1, json.dumps(value), "", None)
+
+
+def _scalar(text: str, line: int) -> Scalar:
+    return Scalar(0, 0, line, 0, None, 1, text, '"', None)
