@@ -5,15 +5,21 @@ Never here: which tools a session may see (only those are handed in, or named as
 
 from __future__ import annotations
 
-import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trayapp.catalog.documents import document, keywords_of, raw_words, text
 from trayapp.catalog.names import Key
+from trayapp.catalog.patterns import Pattern
+from trayapp.catalog.query import UserSynonyms, read_query
+from trayapp.catalog.ranking import only_own, score
+from trayapp.catalog.store import Store
 from trayapp.model.errors import MultiMcpError
 
 LIMIT = 8  # hits when nobody says how many
+RELEVANT = 0.04  # of the best one's score: what is much weaker only costs tokens
+PATTERN_CHARS = 200  # of a description's first line that a pattern is held against
 
 
 class EmptyQueryError(MultiMcpError):
@@ -25,15 +31,6 @@ class EmptyQueryError(MultiMcpError):
         super().__init__("The search is empty", "Say in a few words what the tool should do")
 
 
-class InvalidPatternError(MultiMcpError):
-    """A regular expression that cannot be read, or that could take for ever."""
-
-    code = "invalid_pattern"
-
-    def __init__(self, pattern: str, why: str) -> None:
-        super().__init__(f"The pattern {pattern} cannot be used: {why}", "Search with plain words, without regex")
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One tool (or a resource as a callable entry): `tool` as its server sent it."""
@@ -42,6 +39,7 @@ class Entry:
     name: str
     exposed_name: str
     tool: Mapping[str, Any]
+    server_title: str = ""  # what the server calls itself
 
     @property
     def key(self) -> Key:
@@ -60,21 +58,44 @@ class Hit:
 
 
 class SearchIndex:
-    """Finds tools. `synonyms`: a word to words that mean the same; or `SERVER/TOOL-GLOB` to words for those tools."""
+    """Finds tools. `synonyms` (as in settings): a word to words that mean the same; a tool's name or a pattern like
+    `search_*` or `SERVER/GLOB` to words for those tools."""
 
     def __init__(self, synonyms: Mapping[str, Sequence[str]] | None = None) -> None:
-        self._entries: dict[str, dict[Key, Entry]] = {}
+        self._synonyms = dict(synonyms or {})
+        self._users = UserSynonyms(self._synonyms)
+        self._store = Store()
+        self._numbers: dict[str, range] = {}
+        self._entries: dict[int, Entry] = {}
+        self._next = 1
 
     def set_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> None:
-        """Use other synonyms from now on."""
+        """Use other synonyms from now on; servers whose tools get other words by them are indexed anew."""
+        before, self._synonyms = self._synonyms, dict(synonyms)
+        self._users = UserSynonyms(self._synonyms)
+        for server, numbers in list(self._numbers.items()):
+            entries = [self._entries[number] for number in numbers]
+            if any(keywords_of(*e.key, before) != keywords_of(*e.key, self._synonyms) for e in entries):
+                self.update(server, entries)
 
     def update(self, server: str, entries: Sequence[Entry]) -> None:
-        """Replace all that is known of `server` by `entries`."""
-        self._entries[server] = {entry.key: entry for entry in entries}
+        """Replace all that is known of `server` by `entries`; no other server is touched."""
+        self.remove(server)
+        if not entries:
+            return
+        numbers = range(self._next, self._next + len(entries))
+        self._next = numbers.stop
+        documents = [document(e.server, e.server_title, e.tool, keywords_of(*e.key, self._synonyms)) for e in entries]
+        self._store.add(numbers.start, documents, [raw_words(entry.server, entry.tool) for entry in entries])
+        self._entries.update(zip(numbers, entries, strict=True))
+        self._numbers[server] = numbers
 
     def remove(self, server: str) -> None:
         """Forget `server`; one that is not known is no error."""
-        self._entries.pop(server, None)
+        numbers = self._numbers.pop(server, range(0))
+        self._store.remove(numbers)
+        for number in numbers:
+            del self._entries[number]
 
     def search(
         self,
@@ -89,21 +110,44 @@ class SearchIndex:
 
         No words, but a server: all of its tools by exposed name. Raises EmptyQueryError, InvalidPatternError.
         """
-        if not words.strip() and server is None:
-            raise EmptyQueryError
-        entries = [e for s, found in self._entries.items() if server in (None, s) for e in found.values()]
-        entries = [entry for entry in entries if allowed is None or entry.key in allowed]
+        among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
+        if not words.strip():
+            return self._all(server, among, allowed)[:limit]
         if regex:
-            try:
-                pattern = re.compile(words, re.IGNORECASE)
-            except re.error as error:
-                raise InvalidPatternError(words, str(error)) from None
-            entries = [e for e in entries if pattern.search(e.exposed_name)]
-            found = [(1.0, e) for e in entries]
-        else:
-            asked = words.lower().split()
-            found = [(float(sum(w in f"{e.exposed_name} {e.tool}".lower() for w in asked)), e) for e in entries]
-        found = sorted(
-            (pair for pair in found if pair[0] or not words.strip()), key=lambda p: (-p[0], p[1].exposed_name)
-        )
-        return [Hit(e.server, e.name, score, e.exposed_name) for score, e in found[:limit]]
+            return self._matching(Pattern(words), among, allowed)[:limit]
+        return self._ranked(words, among, allowed)[:limit]
+
+    def _all(self, server: str | None, among: range, allowed: Container[Key] | None) -> list[Hit]:
+        if server is None:
+            raise EmptyQueryError
+        return [_hit(entry, 1.0) for entry in self._listed(among, allowed)]
+
+    def _matching(self, pattern: Pattern, among: range, allowed: Container[Key] | None) -> list[Hit]:
+        return [_hit(entry, 1.0) for entry in self._listed(among, allowed) if pattern.matches_any(_written(entry))]
+
+    def _listed(self, among: range, allowed: Container[Key] | None) -> list[Entry]:
+        known = (entry for number in among if (entry := self._entries.get(number)) is not None)
+        return sorted((e for e in known if allowed is None or e.key in allowed), key=lambda e: (e.exposed_name, e.key))
+
+    def _ranked(self, words: str, among: range, allowed: Container[Key] | None) -> list[Hit]:
+        query = read_query(words, self._store.vocabulary, self._users)
+
+        def wanted(number: int) -> bool:
+            return allowed is None or self._entries[number].key in allowed
+
+        found = [(number, self._store.view(number)) for number in self._store.candidates(query, among, wanted)]
+        found = only_own(query, found)
+        scored = [(self._entries[number], *score(query, seen, self._store.vocabulary)) for number, seen in found]
+        hits = [_hit(entry, worth, missed) for entry, worth, missed in scored if worth]
+        hits.sort(key=lambda hit: (-hit.score, hit.exposed_name, hit.server, hit.name))
+        return [hit for hit in hits if hit.score >= hits[0].score * RELEVANT]
+
+
+def _hit(entry: Entry, worth: float, missed: tuple[str, ...] = ()) -> Hit:
+    return Hit(entry.server, entry.name, worth, entry.exposed_name, missed)
+
+
+def _written(entry: Entry) -> Iterator[str]:
+    """What a pattern may match: each name, the title, the first line of the description."""
+    yield from (entry.exposed_name, entry.name, text(entry.tool, "title"))
+    yield from text(entry.tool, "description").strip()[:PATTERN_CHARS].splitlines()[:1]

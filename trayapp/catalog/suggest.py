@@ -85,12 +85,12 @@ def _close(asked: str, words: Iterable[str], allowed: int) -> dict[str, int]:
     shortest, longest, letters = len(asked) - allowed, len(asked) + allowed, set(asked)
     likely = (word for word in words if shortest <= len(word) <= longest)
     likely = (word for word in likely if len(letters.symmetric_difference(word)) <= 2 * allowed)
-    counted = ((word, _edits(asked, word, allowed)) for word in likely)
+    counted = ((word, edits_between(asked, word, allowed)) for word in likely)
     return {word: edits for word, edits in counted if edits <= allowed}
 
 
-def _edits(left: str, right: str, allowed: int) -> int:
-    """Insertions, deletions, replacements and swaps of neighbours from `left` to `right`.
+def edits_between(left: str, right: str, allowed: int) -> int:
+    """Insertions, deletions, replacements and swaps of neighbours that lead from `left` to `right`.
 
     Past `allowed`, only some larger number.
     """

@@ -1,0 +1,109 @@
+"""A tool as a search document: the stems of each of its fields.
+
+Never here: weights, ranking, the index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import islice, pairwise
+from typing import Any
+
+from trayapp.catalog.stem import stem
+from trayapp.catalog.words import STOP_WORDS, joined, split
+
+FIELDS = ("name", "compound", "title", "server", "head", "body", "params", "keywords")
+
+HEAD_CHARS = 200  # the first sentence says what a tool does; more of it is not one sentence
+BODY_CHARS = 4_000  # manuals in descriptions: past this they only blur what the tool is
+PARAMS_MOST = 100  # parameters, nested ones included
+PARAM_CHARS = 300  # of one parameter's description
+ENUM_MOST = 20  # values of one parameter
+DEPTH_MOST = 5  # of nested parameters; `$ref`s are not followed: they would repeat what is there
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s|[。\n]")
+
+
+def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: Iterable[str]) -> tuple[list[str], ...]:
+    """The stems of each of FIELDS, as they follow each other. A name keeps its stop words: there they matter."""
+    name, description = text(tool, "name"), text(tool, "description").strip()
+    head = _SENTENCE.split(description[: HEAD_CHARS * 2], maxsplit=1)[0][:HEAD_CHARS]
+    annotations = tool.get("annotations")
+    marks = annotations if isinstance(annotations, Mapping) else {}
+    return (
+        [stem(word) for word in split(name)],
+        _compounds(name),
+        _stems(f"{text(tool, 'title')} {text(marks, 'title')}"),
+        _stems(f"{server} {server_title}"),
+        _stems(head),
+        _stems(f"{description[len(head) : BODY_CHARS]} {' '.join(_marks(marks))}"),
+        _stems(" ".join(islice(_parameters(tool.get("inputSchema")), PARAMS_MOST * 3))),
+        _stems(" ".join(keywords)),
+    )
+
+
+def raw_words(server: str, tool: Mapping[str, Any]) -> list[str]:
+    """The words that a misspelt one is likely to mean, as they are written."""
+    return [*split(text(tool, "name")), *split(text(tool, "description")[:BODY_CHARS]), *split(server)]
+
+
+def keywords_of(server: str, tool: str, synonyms: Mapping[str, Sequence[str]]) -> list[str]:
+    """The words that settings give to this tool: of each key that is its name or a pattern (`search_*`, `pg/query`)."""
+    fitting = (words for key, words in synonyms.items() if _names(key, server, tool))
+    return list(dict.fromkeys(word for words in fitting for word in words))
+
+
+def is_pattern(key: str) -> bool:
+    """Whether a key of `settings.synonyms` stands for tools, not for a word."""
+    return not {"/", "*", "?"}.isdisjoint(key)
+
+
+def text(values: Mapping[str, Any], key: str) -> str:
+    """The text under `key`, "" for anything else: servers send what they like."""
+    value = values.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _names(key: str, server: str, tool: str) -> bool:
+    of, slash, pattern = key.rpartition("/")
+    return fnmatchcase(tool, pattern) and (not slash or fnmatchcase(server, of))
+
+
+def _compounds(name: str) -> list[str]:
+    """Each two neighbours of a name as one word, since people write mindmap and mind map; and the whole name."""
+    words = split(name)
+    pairs = [left + right for left, right in pairwise(words)]
+    return [*pairs, "".join(words)] if len(words) > 2 else pairs
+
+
+def _stems(written: str) -> list[str]:
+    if not written or written.isspace():
+        return []
+    return [stem(word) for word in (*split(written), *joined(written)) if word not in STOP_WORDS]
+
+
+def _marks(annotations: Mapping[str, Any]) -> Iterator[str]:
+    """The hints that are on, as words: `readOnlyHint: true` is read only."""
+    return (key.removesuffix("Hint") for key, value in annotations.items() if value is True)
+
+
+def _parameters(schema: Any, depth: int = 0) -> Iterator[str]:
+    """Names, titles, descriptions and enum values of all parameters."""
+    if not isinstance(schema, Mapping) or depth > DEPTH_MOST:
+        return
+    properties = schema.get("properties")
+    for name, inner in properties.items() if isinstance(properties, Mapping) else ():
+        yield str(name)
+        if isinstance(inner, Mapping):
+            yield from (text(inner, "title"), text(inner, "description")[:PARAM_CHARS])
+            yield " ".join(_enum(inner))
+            yield from _parameters(inner, depth + 1)
+    yield from _parameters(schema.get("items"), depth + 1)
+
+
+def _enum(schema: Mapping[str, Any]) -> Iterator[str]:
+    values = schema.get("enum")
+    texts = (value for value in values if isinstance(value, str)) if isinstance(values, list) else iter(())
+    return islice(texts, ENUM_MOST)

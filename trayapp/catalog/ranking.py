@@ -1,0 +1,113 @@
+"""How well a tool answers a query: BM25 over its fields, then what of the query and of its name is met.
+
+The numbers were found on two catalogs (tests/benchmarks/search.py measures them), as rules for all queries alike.
+Never here: finding candidates, the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from trayapp.catalog.documents import FIELDS
+from trayapp.catalog.query import Query, Term
+from trayapp.catalog.vocabulary import Vocabulary
+
+WEIGHTS = {
+    "name": 3.0, "compound": 3.0, "title": 1.7, "server": 1.5, "head": 1.3, "body": 0.6, "params": 0.8, "keywords": 3.0
+}  # fmt: skip
+# How much a long field counts less, and which length (in stems) is the usual one. Constants and not averages of the
+# catalog: then no tool's weight depends on another tool, and an update of one server touches nothing else.
+LENGTH_MATTERS = {
+    "name": 0.3, "compound": 0.0, "title": 0.4, "server": 0.6, "head": 0.7, "body": 0.4, "params": 0.45, "keywords": 0.0
+}  # fmt: skip
+USUAL_LENGTH = {
+    "name": 3, "compound": 2, "title": 3, "server": 3, "head": 8, "body": 25, "params": 25, "keywords": 4
+}  # fmt: skip
+SATURATION = 2.0  # k1 of BM25: how quickly a further occurrence stops to matter
+PAIRED_FIELDS = ("name", "title", "head", "body")  # where neighbours count
+NAME_MET = 1.3  # added to the factor 1 when all of the tool's name is in the query
+PAIRS_MET = 1.6  # added when each two neighbours of the query are neighbours here
+TWICE = 0.7  # of the worth of a word that another word of the query has met already
+
+_Met = tuple[float, str, Term]  # what is gained, by which stem, for which term
+
+
+@dataclass(slots=True)
+class View:
+    """A document as ranking needs it: each stem's weight over all fields, the stems of its name, its neighbours."""
+
+    weights: dict[str, float]
+    name: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+
+
+def view(fields: Sequence[Sequence[str]]) -> View:
+    """The view of a document's fields, given as FIELDS."""
+    weights: dict[str, float] = {}
+    pairs: set[tuple[str, str]] = set()
+    for kind, stems in zip(FIELDS, fields, strict=True):
+        one = WEIGHTS[kind] / (1 - LENGTH_MATTERS[kind] + LENGTH_MATTERS[kind] * len(stems) / USUAL_LENGTH[kind])
+        for stemmed in stems:
+            weights[stemmed] = weights.get(stemmed, 0.0) + one
+        if kind in PAIRED_FIELDS:
+            pairs.update(pairwise(stems))
+    saturated = {stemmed: weight / (weight + SATURATION) for stemmed, weight in weights.items()}
+    return View(saturated, frozenset(fields[0]), frozenset(pairs))
+
+
+def score(query: Query, seen: View, vocabulary: Vocabulary) -> tuple[float, tuple[str, ...]]:
+    """The score, 0 for no match, and the words of the query that are missing."""
+    met, missed = _met(query.terms, seen)
+    if not met:
+        return 0.0, missed
+    gained = covered = 0.0
+    used: set[str] = set()
+    for gain, stemmed, term in sorted(met, key=_gain, reverse=True):
+        share = TWICE if stemmed in used else 1.0
+        used.add(stemmed)
+        gained += gain * share
+        covered += 0.0 if term.extra else term.rarity * share
+    return gained * covered / query.rarity * _name_factor(met, seen, vocabulary) * _pairs_factor(query, seen), missed
+
+
+def only_own(query: Query, found: list[tuple[int, View]]) -> list[tuple[int, View]]:
+    """For a query of one word: what has the word itself, when anything has; its synonyms come in otherwise."""
+    terms = [term for term in query.terms if not term.extra]
+    if len(terms) != 1:
+        return found
+    exact = [(number, seen) for number, seen in found if not terms[0].own.isdisjoint(seen.weights)]
+    return exact or found
+
+
+def _met(terms: Iterable[Term], seen: View) -> tuple[list[_Met], tuple[str, ...]]:
+    """What the document gains by each term that it meets, with the stem that does it; the words of those it misses."""
+    met: list[_Met] = []
+    missed: list[str] = []
+    for term in terms:
+        gains = [(gain * weight, known) for known, gain in term.gains.items() if (weight := seen.weights.get(known))]
+        if gains:
+            met.append((*max(gains), term))
+        elif not term.extra:
+            missed.append(term.word)
+    return met, tuple(missed)
+
+
+def _gain(met: _Met) -> float:
+    return met[0]
+
+
+def _name_factor(met: Iterable[_Met], seen: View, vocabulary: Vocabulary) -> float:
+    whole = sum(map(vocabulary.rarity, seen.name))
+    worths: dict[str, float] = {}
+    for _, _, term in met:
+        for known, worth in term.stems.items():
+            if known in seen.name:
+                worths[known] = max(worth, worths.get(known, 0.0))
+    part = sum(vocabulary.rarity(known) * worth for known, worth in worths.items())
+    return 1 + NAME_MET * part / whole if whole else 1.0
+
+
+def _pairs_factor(query: Query, seen: View) -> float:
+    return 1 + PAIRS_MET * len(query.pairs & seen.pairs) / len(query.pairs) if query.pairs else 1.0

@@ -1,0 +1,98 @@
+"""The documents of the search in an FTS5 table in memory, and which of them are worth ranking for a query.
+
+SQLite is imported with the first document: it costs start-up time. One thread at a time. Never here: the order of the
+answer (ranking has the last word), tools and servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from trayapp.catalog.documents import FIELDS
+from trayapp.catalog.query import Query
+from trayapp.catalog.ranking import WEIGHTS, View, view
+from trayapp.catalog.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import sqlite3
+
+CANDIDATES = 120  # documents that are ranked for one query: what bm25 puts behind these hardly ever comes first
+COMMON = 0.08  # of all documents: a synonym that more than this part has leads to no candidates of its own
+VIEWS_MOST = 3_000  # kept for the next query; some KB each
+
+_COLUMNS = ", ".join(FIELDS)
+_CREATE = f"CREATE VIRTUAL TABLE documents USING fts5({_COLUMNS}, tokenize='ascii')"
+_INSERT = f"INSERT INTO documents (rowid, {_COLUMNS}) VALUES ({', '.join('?' * (len(FIELDS) + 1))})"
+_ROW = f"SELECT {_COLUMNS} FROM documents WHERE rowid = ?"
+_BEST = f"""SELECT rowid FROM documents WHERE documents MATCH ? AND rowid BETWEEN ? AND ?
+AND rank MATCH 'bm25({", ".join(str(WEIGHTS[kind]) for kind in FIELDS)})' ORDER BY rank"""
+
+Document = Sequence[Sequence[str]]  # the stems of each of FIELDS
+
+
+class Store:
+    """Documents by number."""
+
+    def __init__(self) -> None:
+        self.vocabulary = Vocabulary()
+        self._views: dict[int, View] = {}
+        self._opened: sqlite3.Connection | None = None
+
+    def __del__(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _table(self) -> sqlite3.Connection:
+        if self._opened is None:
+            import sqlite3
+
+            self._opened = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            self._opened.execute(_CREATE)
+        return self._opened
+
+    def add(self, first: int, documents: Sequence[Document], spellings: Iterable[Iterable[str]]) -> None:
+        """Store documents under the numbers from `first` on, with the words in them as they are written."""
+        rows = ((first + place, *map(" ".join, fields)) for place, fields in enumerate(documents))
+        self._table.execute("BEGIN")
+        self._table.executemany(_INSERT, rows)
+        self._table.execute("COMMIT")
+        for fields, written in zip(documents, spellings, strict=True):
+            self.vocabulary.add(set(chain(*fields)), written)
+
+    def remove(self, numbers: range) -> None:
+        """Forget the documents of these numbers."""
+        for number in numbers:
+            self.vocabulary.remove(set(chain(*self._fields(number))))
+            self._views.pop(number, None)
+        self._table.execute("DELETE FROM documents WHERE rowid BETWEEN ? AND ?", (numbers.start, numbers.stop - 1))
+
+    def candidates(self, query: Query, among: range, wanted: Callable[[int], bool]) -> set[int]:
+        """The numbers of the documents worth ranking: best by the words themselves, and best with their synonyms."""
+        own = [stem for term in query.terms for stem in term.gains if stem in term.own]
+        others = [stem for term in query.terms for stem in term.gains if self.vocabulary.share(stem) < COMMON]
+        found = set(islice(filter(wanted, self._best(own, among)), CANDIDATES // 2))
+        if set(others) - set(own) or not found:
+            found.update(islice(filter(wanted, self._best({*own, *others}, among)), CANDIDATES // 2))
+        return found
+
+    def view(self, number: int) -> View:
+        """The document as ranking needs it; what was asked for once is kept."""
+        seen = self._views.get(number)
+        if seen is None:
+            if len(self._views) >= VIEWS_MOST:
+                self._views.clear()
+            seen = self._views[number] = view(self._fields(number))
+        return seen
+
+    def _fields(self, number: int) -> list[list[str]]:
+        (row,) = self._table.execute(_ROW, (number,))
+        return [column.split() for column in row]
+
+    def _best(self, stems: Iterable[str], among: range) -> Iterator[int]:
+        asked = " OR ".join(f'"{stem}"' for stem in sorted(stems))  # stems hold letters and digits only
+        if not asked:
+            return iter(())
+        return (number for (number,) in self._table.execute(_BEST, (asked, among.start, among.stop - 1)))

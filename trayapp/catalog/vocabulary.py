@@ -1,0 +1,88 @@
+"""The words of all documents: how many documents have each, and which of them a word that nobody has may mean.
+
+Never here: documents themselves, synonyms, ranking.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from trayapp.catalog.stem import stem
+from trayapp.catalog.suggest import edits_between
+
+NEAR_MOST = 4  # words that one misspelt word may mean
+PREFIX_SHORTEST = 4  # characters of a word that begins longer ones
+EDIT_SHORTEST = 4  # characters; of shorter words too many are one edit apart
+TWO_EDITS_SHORTEST = 8  # characters
+HALF_SHORTEST = 3  # characters of each part of a compound
+
+
+class Vocabulary:
+    """Counts of stems, and the spellings behind them."""
+
+    def __init__(self) -> None:
+        self.documents = 0
+        self._count: Counter[str] = Counter()
+        self._spellings: defaultdict[tuple[str, int], set[str]] = defaultdict(set)  # by first letter and length
+
+    def __contains__(self, stemmed: str) -> bool:
+        return self._count[stemmed] > 0
+
+    def add(self, stems: Iterable[str], spellings: Iterable[str]) -> None:
+        """One more document: its stems, each once, and its words as they are written."""
+        self.documents += 1
+        self._count.update(stems)
+        for word in spellings:
+            self._spellings[word[0], len(word)].add(word)
+
+    def remove(self, stems: Iterable[str]) -> None:
+        """One document less. Its spellings stay: they are asked for only while their stems count."""
+        self.documents -= 1
+        for stemmed in stems:
+            self._count[stemmed] -= 1
+            if not self._count[stemmed]:
+                del self._count[stemmed]
+
+    def share(self, stemmed: str) -> float:
+        """In which part of the documents a stem is (0 to 1)."""
+        return self._count[stemmed] / self.documents if self.documents else 0.0
+
+    def rarity(self, stemmed: str) -> float:
+        """How much a stem says: the inverse document frequency of BM25, as Lucene bounds it at 0."""
+        count = self._count[stemmed]
+        return math.log(1 + (self.documents - count + 0.5) / (count + 0.5))
+
+    def halves(self, word: str) -> list[str]:
+        """The stems of the two known words that `word` is made of; none when there are no such."""
+        for place in range(len(word) - HALF_SHORTEST, HALF_SHORTEST - 1, -1):
+            both = [stem(word[:place]), stem(word[place:])]
+            if all(half in self for half in both):
+                return both
+        return []
+
+    def near(self, word: str) -> list[str]:
+        """The stems that an unknown `word` may mean: longer words that it begins, words a typing error away."""
+        found = [*self._misspelt(word), *self._begun(word)]
+        return list(dict.fromkeys(stemmed for known in found if (stemmed := stem(known)) in self))[:NEAR_MOST]
+
+    def _begun(self, word: str) -> list[str]:
+        if len(word) < PREFIX_SHORTEST:
+            return []
+        longer = (known for (first, length), words in self._spellings.items() if first == word[0] and length > len(word)
+                  for known in words if known.startswith(word))  # fmt: skip
+        return sorted(longer, key=lambda known: (len(known), known))
+
+    def _misspelt(self, word: str) -> list[str]:
+        if len(word) < EDIT_SHORTEST or not word.isalpha():
+            return []
+        allowed = 2 if len(word) >= TWO_EDITS_SHORTEST else 1
+        counted = ((edits_between(word, known, allowed), known) for known in self._like(word, allowed))
+        return [known for edits, known in sorted(counted) if edits <= allowed]
+
+    def _like(self, word: str, allowed: int) -> Iterator[str]:
+        """Known words of about that length that begin alike: the first letter is seldom wrong, at most swapped."""
+        for first in dict.fromkeys(word[:2]):
+            for length in range(len(word) - allowed, len(word) + allowed + 1):
+                yield from self._spellings.get((first, length), ())
