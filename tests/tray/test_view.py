@@ -72,6 +72,9 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("running-stopping", running(GITHUB, state="stopping"), K.STARTING, "multi-mcp: the gateway is stopping", []),
     ("running-not-understood", TrayState(C.RUNNING, error="The gateway is newer than this app"), K.DEGRADED,
      "multi-mcp: the gateway's state cannot be read\nThe gateway is newer than this app", ["Restart gateway"]),
+    ("hanging", replace(TWO, hangs=True), K.DOWN,
+     "multi-mcp: the gateway does not answer\nChoose Restart gateway in the menu, or wait",
+     ["(Servers)", "Restart gateway", "(Reconnect all)", "Quit"]),
     ("starting-error-cut", TrayState(C.STARTING, error="x" * 300), K.STARTING,
      f"multi-mcp: the gateway is starting\nX{'x' * 56}...", []),
     # -- healthy

@@ -6,6 +6,7 @@ Never here: pystray, icon and tooltip (view), the wording (texts).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from typing import TypeVar
 
 from trayapp.model.child import ChildState
@@ -53,6 +54,11 @@ def keyed(name: str) -> str:
     return name.replace("%", "%25").replace("/", "%2F")
 
 
+def identity(problem: Problem) -> str:
+    """Tells one problem from every other."""
+    return repr(astuple(problem))
+
+
 # -- what wants the user ---------------------------------------------------------------------------------------------
 
 
@@ -94,18 +100,19 @@ def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
 
 
 def _sign_in_want(server: ServerStatus) -> Item:
-    return Item(f"want/sign-in/{keyed(server.name)}", texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name))
+    return Item(
+        f"want/sign-in/{keyed(server.name)}", texts.wanted(texts.sign_in_to(server)), Action(Verb.SIGN_IN, server.name)
+    )
 
 
 def _approval(server: str) -> Item:
-    return Item(f"want/approve/{keyed(server)}", texts.approve(server), Action(Verb.APPROVE, server))
+    return Item(f"want/approve/{keyed(server)}", texts.wanted(texts.approve(server)), Action(Verb.APPROVE, server))
 
 
 def _problem(problem: Problem) -> Item:
-    at = repr(
-        (problem.file, problem.line, problem.column, problem.server, problem.message, problem.hint, problem.fatal)
+    return Item(
+        f"want/problem/{keyed(identity(problem))}", texts.problem_entry(problem), Action(Verb.OPEN_FILE, problem.file)
     )
-    return Item(f"want/problem/{keyed(at)}", texts.problem_entry(problem), Action(Verb.OPEN_FILE, problem.file))
 
 
 # -- servers ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,238 @@
+"""Which notifications come when: histories of states by a clock, each with what is shown and when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tray.states import FILE, problem, running, server
+from tests.tray.test_view import STATES
+from trayapp.model.child import ChildState
+from trayapp.model.lifecycle import State
+from trayapp.model.status import ServerStatus
+from trayapp.tray import texts
+from trayapp.tray.news import CALM_S, DELAYS_S, Kind, Notice, Told, news
+from trayapp.tray.state import Action, TrayState, Verb
+
+C, S = ChildState, State
+UP, DOWN, GONE, LOOP = running(server("a")), TrayState(C.RESTARTING), TrayState(C.PAUSED), TrayState(C.CRASH_LOOP)
+
+
+def failed(name: str = "a", error: str = "It ended", hint: str = "") -> ServerStatus:
+    return server(name, S.FAILED, 3, error, hint)
+
+
+def wants(name: str = "a") -> ServerStatus:
+    return server(name, S.NEEDS_AUTH)
+
+
+def told_in(history: list[tuple[float, TrayState]], end: float = 1000.0) -> list[tuple[float, Notice]]:
+    """What is shown, when, for states that come at these seconds; asked again when `news` says so, as the app does."""
+    told, again, shown = Told(), None, list[tuple[float, Notice]]()
+    moments = [*history, (end, history[-1][1])]
+    for (begin, state), (until, _) in pairwise(moments):
+        at: float | None = begin
+        while at is not None and at < until:
+            found = news(state, told, at)
+            shown += [(at, notice) for notice in found.notices]
+            told, again = found.told, found.again_s
+            at = at + again if again is not None else None
+    return shown
+
+
+F, W, OK = running(failed()), running(wants()), UP
+YAML, ENTRY = problem("The file is not YAML", 12), problem("Neither command nor url", 7, "db")
+BAD, BAD_ENTRY = running(server("a"), problems=[YAML]), running(server("a"), problems=[ENTRY])
+MANY_FAILED = running(*[failed(f"s{at:02}") for at in range(30)])
+TOOLS = {
+    number: running(server("a", tools=number), server("b", tools=number), server("c", tools=3)) for number in (0, 3, 5)
+}
+STALE = running(server("a", tools=3, stale=2), server("b"), server("c"))
+
+# id, history of (second, state), what is shown: (second, kind, title)
+ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]]]] = [
+    ("nothing-to-tell", [(0, OK)], []),
+    ("nothing-of-starting", [(0, TrayState(C.STARTING)), (1, OK)], []),
+    # -- servers that failed
+    ("failed", [(0, OK), (10, F)], [(14, "failed", "a failed")]),
+    ("failed-at-the-start", [(0, F)], [(4, "failed", "a failed")]),
+    ("blip", [(0, OK), (10, F), (13, OK)], []),
+    ("blip-while-connecting", [(0, OK), (10, F), (12, running(server("a", S.CONNECTING))), (13, OK)], []),
+    ("once-an-outage", [(0, OK), (10, F), (40, running(server("a", S.CONNECTING))), (45, F), (80, F)],
+     [(14, "failed", "a failed")]),
+    ("a-reconnect-that-fails-is-the-same-outage", [(0, F), (10, running(server("a", S.IDLE))), (11, F)],
+     [(4, "failed", "a failed")]),
+    ("the-next-outage", [(0, F), (10, OK), (20, F)], [(4, "failed", "a failed"), (24, "failed", "a failed")]),
+    ("switched-off-and-on", [(0, F), (10, running(server("a", S.DISABLED))), (20, F)],
+     [(4, "failed", "a failed"), (24, "failed", "a failed")]),
+    ("removed-and-added", [(0, F), (10, running()), (20, F)], [(4, "failed", "a failed"), (24, "failed", "a failed")]),
+    ("another-reason-is-the-same-outage", [(0, F), (10, running(failed(error="Other words")))],
+     [(4, "failed", "a failed")]),
+    ("a-new-gateway-with-the-same-failure", [(0, F), (10, DOWN), (12, F)],
+     [(4, "failed", "a failed"), (10, "crashed", "The gateway stopped unexpectedly")]),
+    ("30-at-once", [(0, MANY_FAILED)], [(4, "failed", "30 servers failed")]),
+    ("two-within-the-delay",
+     [(0, OK), (10, running(failed("a"), server("b"))), (12, running(failed("a"), failed("b")))],
+     [(14, "failed", "2 servers failed")]),
+    ("two-apart", [(0, running(failed("a"), server("b"))), (10, running(failed("a"), failed("b")))],
+     [(4, "failed", "a failed"), (14, "failed", "b failed")]),
+    ("failed-of-a-project", [(0, running(server("db@12ab", S.FAILED, 3, project="/p")))],
+     [(4, "failed", "db failed")]),
+    # -- sign-in and approval
+    ("sign-in", [(0, OK), (10, W)], [(11, "sign-in", "a wants a sign-in")]),
+    ("sign-in-once", [(0, W), (10, running(server("a", S.CONNECTING))), (20, W)],
+     [(1, "sign-in", "a wants a sign-in")]),
+    ("sign-in-again-later", [(0, W), (10, OK), (20, W)],
+     [(1, "sign-in", "a wants a sign-in"), (21, "sign-in", "a wants a sign-in")]),
+    ("two-sign-ins", [(0, running(wants("a"), wants("b")))], [(1, "sign-in", "a and b want a sign-in")]),
+    ("sign-in-quickly-done", [(0, W), (0.5, OK)], []),
+    ("sign-in-and-failure", [(0, running(wants("a"), failed("b")))],
+     [(1, "sign-in", "a wants a sign-in"), (4, "failed", "b failed")]),
+    ("approval", [(0, OK), (10, replace(OK, approvals=("a",)))],
+     [(11, "approval", "a: changed tools wait for you")]),
+    ("approval-twice", [(0, replace(OK, approvals=("a",))), (10, OK), (20, replace(OK, approvals=("a",)))],
+     [(1, "approval", "a: changed tools wait for you"), (21, "approval", "a: changed tools wait for you")]),
+    # -- tools
+    ("new-tools", [(0, TOOLS[3]), (10, running(server("a", tools=5), server("b"), server("c")))],
+     [(12, "tools", "Tools changed")]),
+    ("gone-tools", [(0, TOOLS[3]), (10, STALE)], [(12, "tools", "Tools changed")]),
+    ("tools-of-two", [(0, TOOLS[3]), (10, TOOLS[5])], [(12, "tools", "The tools of 2 servers changed")]),
+    ("first-discovery", [(0, TOOLS[0]), (10, TOOLS[3])], []),
+    ("tools-before-a-new-gateway", [(0, TOOLS[3]), (10, GONE), (20, TOOLS[0]), (30, TOOLS[3])], []),
+    ("tools-while-it-was-down", [(0, TOOLS[3]), (10, GONE), (20, TOOLS[5])],
+     [(22, "tools", "The tools of 2 servers changed")]),
+    ("tools-there-and-back", [(0, TOOLS[3]), (10, TOOLS[5]), (11, TOOLS[3])], []),
+    ("tools-told-once", [(0, TOOLS[3]), (10, TOOLS[5]), (20, TOOLS[5]), (30, TOOLS[5])],
+     [(12, "tools", "The tools of 2 servers changed")]),
+    ("forgotten-tools", [(0, STALE), (10, running(server("a", tools=1), server("b"), server("c")))], []),
+    # -- the file
+    ("file-broken", [(0, OK), (10, BAD)], [(10.5, "file", "servers.yaml cannot be used")]),
+    ("file-mended", [(0, BAD), (10, OK)],
+     [(0.5, "file", "servers.yaml cannot be used"), (10, "file", "servers.yaml is fine again")]),
+    ("file-half-written", [(0, OK), (10, BAD), (10.3, OK)], []),
+    ("file-broken-elsewhere", [(0, BAD), (10, running(server("a"), problems=[replace(YAML, line=20)]))],
+     [(0.5, "file", "servers.yaml cannot be used"), (10.5, "file", "servers.yaml cannot be used")]),
+    ("file-still-broken", [(0, BAD), (10, BAD), (20, running(failed(), problems=[YAML]))],
+     [(0.5, "file", "servers.yaml cannot be used"), (24, "failed", "a failed")]),
+    ("entry-broken", [(0, BAD_ENTRY)], [(0.5, "file", "db in servers.yaml cannot be used")]),
+    ("entry-after-file", [(0, BAD), (10, BAD_ENTRY), (20, OK)],
+     [(0.5, "file", "servers.yaml cannot be used"), (10.5, "file", "db in servers.yaml cannot be used"),
+      (20, "file", "servers.yaml is fine again")]),
+    ("odd-key-is-no-news", [(0, running(problems=[problem("Unknown key", 3, fatal=False)]))], []),
+    ("file-broken-over-a-pause", [(0, BAD), (10, GONE), (20, BAD), (30, OK)],
+     [(0.5, "file", "servers.yaml cannot be used"), (30, "file", "servers.yaml is fine again")]),
+    # -- the gateway
+    ("crash", [(0, OK), (10, DOWN), (11, OK)], [(10, "crashed", "The gateway stopped unexpectedly")]),
+    ("crashes-in-a-row", [(0, OK), (10, DOWN), (11, OK), (12, DOWN), (13, TrayState(C.STARTING)), (14, DOWN), (15, OK)],
+     [(10, "crashed", "The gateway stopped unexpectedly")]),
+    ("crash-after-calm", [(0, OK), (10, DOWN), (11, OK), (11 + CALM_S, DOWN)],
+     [(10, "crashed", "The gateway stopped unexpectedly"),
+      (11 + CALM_S, "crashed", "The gateway stopped unexpectedly")]),
+    ("crash-loop", [(0, OK), (10, DOWN), (11, OK), (12, LOOP)],
+     [(10, "crashed", "The gateway stopped unexpectedly"), (12, "crash-loop", "The gateway keeps crashing")]),
+    ("crash-loop-once", [(0, LOOP), (10, replace(LOOP, autostart=True)), (20, TrayState(C.STARTING)), (30, LOOP)],
+     [(0, "crash-loop", "The gateway keeps crashing"), (30, "crash-loop", "The gateway keeps crashing")]),
+    ("pause-is-no-news", [(0, OK), (10, TrayState(C.STOPPING)), (11, GONE), (20, TrayState(C.STARTING)), (21, OK)], []),
+    # -- the keyring
+    ("keyring", [(0, replace(OK, keyring_error="None answers")), (10, replace(OK, keyring_error="Another word"))],
+     [(0, "keyring", "Sign-ins are not kept")]),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("tray-news")
+@pytest.mark.parametrize(("history", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+def test_a_history_tells_this(history: list[tuple[float, TrayState]], expected: list[tuple[float, str, str]]) -> None:
+    shown = [(round(at, 3), notice.key, notice.title) for at, notice in told_in(history)]
+    assert shown == expected
+
+
+def test_every_kind_is_in_the_table() -> None:
+    assert {kind for _, _, expected in ROWS for _, kind, _ in expected} == set(Kind)
+    assert DELAYS_S.keys() == set(Kind)
+
+
+def only(history: list[tuple[float, TrayState]]) -> Notice:
+    [(_, notice)] = told_in(history)
+    return notice
+
+
+# -- what they say and offer -----------------------------------------------------------------------------------------
+
+
+def test_a_failed_server_says_why_and_offers_its_log_and_another_try() -> None:
+    notice = only([(0, running(failed("db", "Cannot start db: no such program: my-db", "Is it installed?")))])
+    assert notice.text == "Cannot start db: no such program: my-db\nIs it installed?"
+    assert notice.actions == (("Show log", Action(Verb.SHOW_LOG, "db")), ("Reconnect", Action(Verb.RECONNECT, "db")))
+
+
+def test_many_failed_servers_are_one_notification_with_the_first_reasons() -> None:
+    notice = only([(0, MANY_FAILED)])
+    assert notice.text == "s00: It ended\ns01: It ended\ns02: It ended\nand 27 more"
+    assert notice.actions == (("Reconnect all", Action(Verb.RECONNECT)),)
+
+
+def test_a_sign_in_is_one_click_away() -> None:
+    notice = only([(0, W)])
+    assert (notice.text, notice.actions) == (texts.SIGN_IN_TEXT, (("Sign in", Action(Verb.SIGN_IN, "a")),))
+    assert only([(0, running(wants("a"), wants("b")))]).actions == (
+        ("Sign in to a", Action(Verb.SIGN_IN, "a")),
+        ("Sign in to b", Action(Verb.SIGN_IN, "b")),
+    )
+    assert len(only([(0, running(*map(wants, "abcdefgh")))]).actions) == texts.BUTTONS
+
+
+def test_a_broken_file_names_the_line_and_opens() -> None:
+    notice = only([(0, BAD)])
+    assert notice.text == "servers.yaml, line 12: The file is not YAML\nUntil it is mended, the servers run as before."
+    assert notice.actions == (("Open servers.yaml", Action(Verb.OPEN_FILE, FILE)),)
+    assert only([(0, BAD_ENTRY)]).text == "servers.yaml, line 7: db: Neither command nor url\nAll other servers run."
+
+
+def test_changed_tools_are_counted() -> None:
+    changed = running(server("a", tools=5, stale=1), server("b", tools=4), server("c"))
+    assert told_in([(0, TOOLS[3]), (10, changed)])[0][1].text == "a: 2 new tools, 1 gone\nb: 1 new tool"
+    assert told_in([(0, TOOLS[3]), (10, STALE)])[0][1].text == "a: 2 tools gone"
+    assert told_in([(0, STALE), (10, TOOLS[3])])[0][1].text == "a: 2 new tools"
+
+
+def test_a_crash_loop_offers_retry() -> None:
+    notice = only([(0, LOOP)])
+    assert notice.actions == (("Retry", Action(Verb.RETRY)), ("Show logs", Action(Verb.SHOW_LOGS)))
+
+
+# -- what holds for every history ------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-texts")
+@given(st.lists(st.tuples(st.floats(0.1, 20), STATES), min_size=1, max_size=6))
+@settings(max_examples=200)
+def test_every_notification_is_short_and_plain_and_a_kind_comes_once_a_moment(
+    steps: list[tuple[float, TrayState]],
+) -> None:
+    at, history = 0.0, list[tuple[float, TrayState]]()
+    for gap, state in steps:
+        at += gap
+        history.append((at, state))
+    shown = told_in(history)
+    assert len({(at, notice.key) for at, notice in shown}) == len(shown)
+    for _, notice in shown:
+        assert_fits(notice)
+
+
+def assert_fits(notice: Notice) -> None:
+    lines = [notice.title, *notice.text.split("\n"), *[label for label, _ in notice.actions]]
+    assert [line for line in lines if not line or len(line) > texts.LINE or not line.isprintable()] == []
+    assert len(notice.title.encode("utf-16-le")) <= 2 * texts.TITLE
+    assert len(notice.text.encode("utf-16-le")) <= 2 * texts.BODY
+    assert len(notice.actions) <= texts.BUTTONS
+
+
+@given(STATES, st.floats(0, 1e6))
+def test_nothing_is_told_twice_for_a_state_that_stays(state: TrayState, begin: float) -> None:
+    shown = told_in([(begin, state)], end=begin + 1000)
+    assert len({notice.key for _, notice in shown}) == len(shown)
+    assert all(at - begin <= max(DELAYS_S.values()) for at, _ in shown)
