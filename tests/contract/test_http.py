@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from tests.contract.http_servers import HttpServer, Seen
 from tests.fixtures.behaviour import MODERN
 from tests.fixtures.clock import FakeClock
 from trayapp.backends.connection import Connection
+from trayapp.backends.http_wire import signs_of_life
 from trayapp.backends.launch import no_secrets
 from trayapp.backends.transports import open_transport
 from trayapp.backends.world import World
@@ -363,6 +365,67 @@ async def test_a_refused_message_ends_nothing_on_sse_either() -> None:
         server.refuse = lambda seen: None  # type: ignore[method-assign]
         assert await case.call()
         assert case.connection.live is live
+
+
+async def test_a_result_that_says_it_failed_is_a_result() -> None:
+    """transport-19: nothing is recovered, nothing is sent again."""
+    server = HttpServer()
+
+    async def failed(params: dict[str, Any]) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": "session not found"}], "isError": True}
+
+    server.replies["tools/call"] = failed
+    async with server.running(), connecting(server.url(), "2025-11-25") as case:
+        assert (await case.call())["isError"] is True
+        assert server.methods().count("initialize") == 1
+        assert server.methods().count("tools/call") == 1
+
+
+async def test_a_busy_server_is_left_alone_for_as_long_as_it_asked_in_the_middle_of_a_session_too() -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.call()
+        server.refuse = lambda seen: Response(status_code=503, headers={"Retry-After": "300"})  # type: ignore[method-assign]
+        with pytest.raises(RpcError, match="web is temporarily unavailable and asked to be left alone for 300 s"):
+            await case.call()
+        asked = len(server.seen)
+        with pytest.raises(RpcError, match="web is temporarily unavailable"):
+            await case.call()
+        assert len(server.seen) == asked
+        assert case.connection.state is State.CONNECTED
+
+
+async def test_a_message_that_the_server_does_not_take_holds_up_no_request() -> None:
+    """A half-open connection: the SDK would send nothing any more."""
+    server = HttpServer()
+    async with server.running(), connecting(server.url(), "2025-11-25") as case:
+        await case.call()
+        server.refuse = lambda seen: Never() if seen.method == "notifications/cancelled" else None  # type: ignore[method-assign]
+        assert case.connection.live is not None
+        await case.connection.live.channel.notify("notifications/cancelled", {"requestId": 77})
+        await wait_for(lambda: "notifications/cancelled" in [seen.method for seen in server.seen])
+        assert await case.call()
+
+
+class Never(Response):
+    """An answer that does not come."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await anyio.sleep_forever()
+
+
+def test_the_kernel_is_told_to_look_after_silent_peers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as ours:
+        for level, option, value in signs_of_life():
+            ours.setsockopt(level, option, value)
+        ours.connect(listener.getsockname())
+        assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        if sys.platform == "linux":
+            limits = [ours.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in KEPT_UP]
+            assert limits == [30, 10, 3, 60_000]
+
+
+KEPT_UP = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
 
 
 async def test_closing_ends_the_session_at_the_server() -> None:

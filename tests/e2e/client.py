@@ -49,12 +49,13 @@ class RawClient:
             if "method" in message:
                 (self.requests if "id" in message else self.told).append(message)
             elif (waiting := self._open.pop(_key(message["id"]), None)) is not None:
-                waiting.set_result(message)
+                if not waiting.cancelled():  # who asked may have given up
+                    waiting.set_result(message)
             else:
                 self.stray.append(message)
             self._news.set()
             self._news = anyio.Event()
-        for waiting in self._open.values():
+        for waiting in [w for w in self._open.values() if not w.done()]:
             waiting.set_exception(EOFError("the other end is gone"))
             waiting.exception()  # nobody has to ask
 

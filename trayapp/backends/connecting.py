@@ -80,7 +80,7 @@ def _failure(name: str, transport: Transport, error: RpcError) -> ServerError:
     if transport.refusal.status == UNAUTHORIZED:
         return SignInWantedError(name)
     why = error.message
-    if transport.refusal.status is not None:
+    if transport.refusal.status is not None and "(HTTP" not in why:
         why = f"{why} (HTTP {transport.refusal.status})"
     failure = ConnectFailedError(name, f"Cannot connect to {name}: {why}", f"See: multi-mcp logs {name}")
     failure.http_status = transport.refusal.status

@@ -1,6 +1,6 @@
 """Streamable HTTP and legacy SSE servers: the SDK's transports under its dispatcher, behind our Channel.
 
-With backends/sse the one place of the backends that imports the SDK; its exceptions and httpx2's end here.
+With backends/sse and http_wire the only one that imports the SDK or httpx2, whose exceptions end here.
 Never here: sign-in flows.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import anyio
@@ -29,29 +28,31 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 
 from trayapp.backends.handshake import MODERN_VERSIONS
+from trayapp.backends.http_wire import SESSION, SESSION_LOST, Wire, retry_after_s
 from trayapp.backends.launch import HttpLaunch
 from trayapp.backends.sse import sse_streams
-from trayapp.backends.transports import NOT_EXECUTED, HttpRefusal, Inbound, Transport, first_cause
+from trayapp.backends.transports import HttpRefusal, Inbound, Transport, first_cause
 from trayapp.model.errors import ConnectFailedError
 from trayapp.wire.frames import progress_token
 from trayapp.wire.framing import MAX_FRAME_BYTES
-from trayapp.wire.jsonio import dumps
-from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, Call, Params, Reply, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, Call, Params, Reply, RpcError
 
 log = logging.getLogger(__name__)
 
-SESSION_LOST = "The server has ended our session"
 DRAIN_S = 1.0  # how long the other requests of a lost session may take to hear of it
 CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
 END_SESSION_S = 1.0  # a courtesy to the server; closing does not hang on it
-_UNAUTHORIZED = 401
+SDK_STREAM_ENDED = "SSE stream "  # how its words for that begin
 CONTEXT = DispatchContext[TransportContext]
 
 
 class SdkChannel:
     """Our Channel over the SDK's dispatcher: one task a relayed request."""
 
-    def __init__(self, dispatcher: JSONRPCDispatcher[Any], tasks: anyio.abc.TaskGroup, refusal: HttpRefusal) -> None:
+    def __init__(
+        self, server: str, dispatcher: JSONRPCDispatcher[Any], tasks: anyio.abc.TaskGroup, refusal: HttpRefusal
+    ) -> None:
+        self._server = server
         self._dispatcher = dispatcher
         self._tasks = tasks
         self._refusal = refusal
@@ -90,11 +91,17 @@ class SdkChannel:
         try:
             return await self._dispatcher.send_raw_request(method, params, options)  # type: ignore[arg-type]
         except MCPError as error:
-            raise RpcError(error.code, error.message, error.data) from None
+            raise self._ours(error) from None
         finally:
             self._open -= 1
             if not self._open:
                 self._idle.set()
+
+    def _ours(self, error: MCPError) -> RpcError:
+        """The server's own error as it is; what the SDK says of a broken stream names the server."""
+        if error.code == CONNECTION_CLOSED and error.message.startswith(SDK_STREAM_ENDED):
+            return RpcError(error.code, f"{self._server} ended the connection before its answer", error.data)
+        return RpcError(error.code, error.message, error.data)
 
     async def notify(self, method: str, params: Params, opts: Any = None) -> None:
         """See wire.messages.Channel."""
@@ -157,78 +164,11 @@ class SdkChannel:
         return headers
 
 
-class _Wire(httpx2.AsyncHTTPTransport):
-    """Notes what went wrong and the session's id, and turns a failed connection into an answer.
-
-    In the SDK's transport one request that meets a network error ends all others on the connection; as a 502 with a
-    JSON-RPC error in it, it ends alone.
-    """
-
-    def __init__(self, refusal: HttpRefusal, gone: anyio.Event) -> None:
-        super().__init__()
-        self._refusal = refusal
-        self._gone = gone
-        self.session: str | None = None
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        try:
-            response = await super().handle_async_request(request)
-        except httpx2.TransportError as error:
-            return self._unreachable(request, error)
-        self.session = response.headers.get(_SESSION) or self.session
-        if response.status_code >= 400:
-            return await self._refused(request, response)
-        if request.method == "POST":
-            self._refusal.status = None
-        return response
-
-    def _unreachable(self, request: httpx2.Request, error: httpx2.TransportError) -> httpx2.Response:
-        self._refusal.why = why = f"Cannot reach {request.url.host}: {error or type(error).__name__}"
-        self._refusal.status = None
-        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            self.session = None
-            self._gone.set()  # nobody is there; any other error may be this one request's alone
-        if request.method != "POST":
-            raise error
-        return _json_answer(request, 502, RpcError(CONNECTION_CLOSED, why))
-
-    async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-        status = response.status_code
-        if request.method != "POST":
-            return response  # no event stream here, or no DELETE: the server may still serve
-        self._refusal.status = status
-        self._refusal.retry_after_s = _seconds(response.headers.get("retry-after"))
-        if status == _UNAUTHORIZED:
-            self._gone.set()
-        if status == 404:
-            if _SESSION in request.headers:
-                self._refusal.why, self.session = SESSION_LOST, None
-                self._gone.set()  # it has forgotten our session (MCP transports, session management)
-                await response.aclose()
-                return _json_answer(request, status, RpcError(CONNECTION_CLOSED, self._refusal.why, NOT_EXECUTED))
-            return response
-        if response.headers.get("content-type", "").lower().startswith("application/json"):
-            return response  # may hold a JSON-RPC error of its own
-        await response.aclose()
-        answer = _json_answer(request, status, RpcError(INTERNAL_ERROR, f"The server answered HTTP {status}"))
-        answer.headers.update({k: v for k, v in response.headers.items() if k in _KEPT_HEADERS})
-        return answer
-
-
-_SESSION = "mcp-session-id"
-_KEPT_HEADERS = ("www-authenticate", "retry-after")
-
-
-def _json_answer(request: httpx2.Request, status: int, error: RpcError) -> httpx2.Response:
-    body = {"jsonrpc": "2.0", "id": None, "error": error.body()}
-    return httpx2.Response(status, headers={"content-type": "application/json"}, content=dumps(body), request=request)
-
-
 @asynccontextmanager
 async def open_http(launch: HttpLaunch, inbound: Inbound) -> AsyncIterator[Transport]:
     """Open a connection to an address. Raises ConnectFailedError."""
     refusal, gone = HttpRefusal(), anyio.Event()
-    wire = _Wire(refusal, gone)
+    wire = Wire(launch, refusal, gone)
     unbounded = httpx2.Timeout(None, connect=CONNECT_S)
     try:
         async with (
@@ -236,13 +176,15 @@ async def open_http(launch: HttpLaunch, inbound: Inbound) -> AsyncIterator[Trans
             _streams(launch, client) as streams,
             anyio.create_task_group() as tasks,
         ):
-            channel = await _start(streams, tasks, inbound, refusal, gone)
+            wire.tasks = tasks
+            channel = await _start(launch, streams, tasks, inbound, refusal, gone)
             try:
                 yield Transport(launch.kind or "http", channel, gone, _obituary(refusal), refusal=refusal)
             finally:
                 if refusal.why == SESSION_LOST:
                     await channel.drained()
                 channel.close()
+                wire.tasks = None
                 tasks.cancel_scope.cancel()
                 if wire.session:
                     await _end_session(client, launch.url, wire.session)
@@ -263,14 +205,19 @@ def _streams(launch: HttpLaunch, client: httpx2.AsyncClient) -> AbstractAsyncCon
 async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> None:
     """Tell the server that nobody comes back. The SDK's own way is cut off when we close by cancelling, as we do."""
     with anyio.move_on_after(END_SESSION_S, shield=True), suppress(httpx2.HTTPError):
-        await client.delete(url, headers={_SESSION: session})
+        await client.delete(url, headers={SESSION: session})
 
 
 async def _start(
-    streams: Any, tasks: anyio.abc.TaskGroup, inbound: Inbound, refusal: HttpRefusal, gone: anyio.Event
+    launch: HttpLaunch,
+    streams: Any,
+    tasks: anyio.abc.TaskGroup,
+    inbound: Inbound,
+    refusal: HttpRefusal,
+    gone: anyio.Event,
 ) -> SdkChannel:
     dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(*streams)
-    channel = SdkChannel(dispatcher, tasks, refusal)
+    channel = SdkChannel(launch.server, dispatcher, tasks, refusal)
 
     async def on_request(context: CONTEXT, method: str, params: Params) -> dict[str, Any]:
         try:
@@ -306,7 +253,7 @@ def _obituary(refusal: HttpRefusal) -> Any:
 def _ours(launch: HttpLaunch, error: BaseException, refusal: HttpRefusal) -> BaseException:
     if isinstance(error, httpx2.HTTPStatusError):
         refusal.status = error.response.status_code
-        refusal.retry_after_s = _seconds(error.response.headers.get("retry-after"))
+        refusal.retry_after_s = retry_after_s(error.response.headers.get("retry-after"))
     if not isinstance(error, httpx2.HTTPError | OSError | ValueError):
         return error
     host = httpx2.URL(launch.url).host
@@ -317,18 +264,3 @@ def _ours(launch: HttpLaunch, error: BaseException, refusal: HttpRefusal) -> Bas
     failure.http_status = refusal.status
     failure.retry_after_s = refusal.retry_after_s
     return failure
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """`Retry-After` in seconds (RFC 9110, 10.2.3), None when absent or unreadable."""
-    if retry_after is None:
-        return None
-    if retry_after.strip().isdecimal():
-        return float(retry_after)
-    try:
-        moment = parsedate_to_datetime(retry_after)
-    except ValueError:
-        return None
-    import time
-
-    return max(0.0, moment.timestamp() - time.time())

@@ -1,0 +1,223 @@
+"""What goes over HTTP to one server: what went wrong is noted, what would end it all ends one request, all is bounded.
+
+Never here: JSON-RPC sessions, sign-in flows.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+
+import anyio
+import anyio.abc
+import httpx2
+
+from trayapp.backends.answers import Kind, is_json_rpc, kind_of, words
+from trayapp.backends.launch import HttpLaunch
+from trayapp.backends.transports import NOT_EXECUTED, UNAUTHORIZED, HttpRefusal
+from trayapp.wire.framing import MAX_FRAME_BYTES
+from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, RpcError
+
+SESSION_LOST = "The server has ended our session"
+SESSION = "mcp-session-id"
+_KEPT_HEADERS = ("www-authenticate", "retry-after")
+_OF_THE_WAY = ("content-encoding", "content-length", "transfer-encoding")  # headers of a body that was read already
+BUSY = (429, 503)  # with Retry-After: left alone until then (RFC 9110 10.2.3, RFC 6585 4)
+LONGEST_WAIT_S = 3600.0  # however long a server asks us to wait
+# A peer that vanished without a word (a pulled cable, a sleeping host, a forgetful router) is found by the kernel: it
+# asks the other kernel for a sign of life, which comes even where the server is too busy to answer a ping of ours.
+SILENT_S = 30  # seconds without a byte until the first question
+ASK_AGAIN_S = 10  # seconds between questions
+TAKEN_S = 5.0  # for a server to take a message that it does not answer; a healthy one does in milliseconds
+LARGE = 1 << 20  # bytes: what is longer is not looked into
+QUESTIONS = 3  # unanswered ones that end the connection: all in all it takes a minute
+
+
+class Wire(httpx2.AsyncHTTPTransport):
+    """Notes what went wrong and the session's id, and turns a failed connection into an answer.
+
+    In the SDK's transport one request that meets a network error ends all others on the connection; as a 502 with a
+    JSON-RPC error in it, it ends alone.
+    """
+
+    def __init__(
+        self, launch: HttpLaunch, refusal: HttpRefusal, gone: anyio.Event, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(socket_options=signs_of_life())
+        self._server = launch.server
+        self._answers_in_place = launch.kind != "sse"  # there they come as events of another connection
+        self._now = now
+        self._busy_until = 0.0
+        self.tasks: anyio.abc.TaskGroup | None = None  # in which messages go out that nobody waits for
+        self._refusal = refusal
+        self._gone = gone
+        self.session: str | None = None
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        kind = _kind(request)
+        if kind == "request" or self.tasks is None:
+            return await self._exchange(request)
+        if kind == "initialized":
+            return await self._tell(request)
+        self.tasks.start_soon(self._tell, request)
+        return httpx2.Response(202, request=request)
+
+    async def _tell(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a message that has no answer. The SDK sends nothing else until the server has taken it."""
+        with anyio.move_on_after(TAKEN_S):
+            response = await self._exchange(request)
+            await response.aclose()
+        return httpx2.Response(202, request=request)
+
+    async def _exchange(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "POST" and (left := self._busy_until - self._now()) > 0:
+            return _json_answer(request, 503, RpcError(INTERNAL_ERROR, f"{self._server} {_busy(left)}"))
+        try:
+            response = await super().handle_async_request(request)
+            if request.method == "POST" and is_json(response):
+                response = await _whole(self._server, request, response)
+        except httpx2.RequestError as error:
+            return self._unreachable(request, error)
+        self.session = response.headers.get(SESSION) or self.session
+        if response.status_code >= 400:
+            return await self._refused(request, response)
+        if request.method == "POST":
+            self._refusal.status = None
+            if why := self._no_answer(request, response):
+                await response.aclose()
+                return _json_answer(request, 502, RpcError(INTERNAL_ERROR, why))
+        return response
+
+    def _no_answer(self, request: httpx2.Request, response: httpx2.Response) -> str | None:
+        """Why a request's response is none that MCP knows; the SDK would say so without a name."""
+        if not self._answers_in_place or _kind(request) != "request":
+            return None
+        kind, status = response.headers.get("content-type", ""), response.status_code
+        if status == 202:
+            return f"{self._server} took the request and announced that it will not answer (HTTP 202)"
+        if response.has_redirect_location:
+            where = request.url.join(response.headers["location"])
+            known = (where.scheme, where.host, where.port) == (request.url.scheme, request.url.host, request.url.port)
+            return None if known else f"{self._server} has moved to another host ({where.host}): change its url"
+        found = kind_of(status, kind, response.content if is_json(response) else b"")
+        return words(self._server, found, status, kind) if found is Kind.OTHER else None
+
+    def _unreachable(self, request: httpx2.Request, error: httpx2.RequestError) -> httpx2.Response:
+        self._refusal.why = why = f"Cannot reach {self._server} at {request.url.host}: {error or type(error).__name__}"
+        self._refusal.status = None
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            self.session = None
+            self._gone.set()  # nobody is there; any other error may be this one request's alone
+        if request.method != "POST":
+            raise error
+        return _json_answer(request, 502, RpcError(CONNECTION_CLOSED, why))
+
+    async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        status = response.status_code
+        if request.method != "POST":
+            return response  # no event stream here, or no DELETE: the server may still serve
+        self._refusal.status = status
+        self._refusal.retry_after_s = retry_after_s(response.headers.get("retry-after"))
+        if status in BUSY and self._refusal.retry_after_s:
+            self._busy_until = self._now() + min(self._refusal.retry_after_s, LONGEST_WAIT_S)
+        if status == UNAUTHORIZED:
+            self._gone.set()
+        if status == 404:
+            if SESSION in request.headers:
+                self._refusal.why, self.session = SESSION_LOST, None
+                self._gone.set()  # it has forgotten our session (MCP transports, session management)
+                await response.aclose()
+                return _json_answer(request, status, RpcError(CONNECTION_CLOSED, self._refusal.why, NOT_EXECUTED))
+            return response
+        kind, body = response.headers.get("content-type", ""), b""
+        if is_json(response):
+            body = response.content
+            if is_json_rpc(body):
+                return response  # an error of its own
+        else:
+            await response.aclose()
+        found = kind_of(status, kind, body, response.headers.get("www-authenticate"))
+        answer = _json_answer(request, status, RpcError(INTERNAL_ERROR, self._words(found, status, kind)))
+        answer.headers.update({k: v for k, v in response.headers.items() if k in _KEPT_HEADERS})
+        return answer
+
+    def _words(self, kind: Kind, status: int, content_type: str) -> str:
+        left = self._busy_until - self._now()
+        if left > 0:
+            return f"{self._server} {_busy(left)} (HTTP {status})"
+        return words(self._server, kind, status, content_type)
+
+
+def _kind(request: httpx2.Request) -> str:
+    """`request` for what somebody waits for; `initialized`, which must come before all else; `other` messages."""
+    if request.method != "POST" or len(request.content) > LARGE:
+        return "request"
+    try:
+        message = loads(request.content)
+    except JsonError:
+        return "request"
+    if not isinstance(message, dict) or ("id" in message and "method" in message):
+        return "request"
+    return "initialized" if message.get("method") == "notifications/initialized" else "other"
+
+
+def _busy(left_s: float) -> str:
+    return f"is temporarily unavailable and asked to be left alone for {max(1, round(left_s))} s"
+
+
+def is_json(response: httpx2.Response) -> bool:
+    """Whether the body is said to be JSON."""
+    return bool(response.headers.get("content-type", "").lower().startswith("application/json"))
+
+
+async def _whole(server: str, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    """The response with its body read, which the SDK reads without a limit, and whose end in the middle it does not
+    survive. Raises httpx2.RequestError."""
+    body = bytearray()
+    try:
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_FRAME_BYTES:
+                error = RpcError(
+                    INVALID_REQUEST, f"The answer of {server} is larger than {MAX_FRAME_BYTES // 2**20} MiB"
+                )
+                return _json_answer(request, 502, error)
+    finally:
+        await response.aclose()
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WAY]
+    return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
+
+
+def signs_of_life() -> list[tuple[int, int, int]]:
+    """Socket options by which the kernel ends a connection whose peer has vanished; those that this system knows."""
+    tcp, ms = socket.IPPROTO_TCP, 1000
+    wanted = [
+        ("TCP_KEEPIDLE", SILENT_S),
+        ("TCP_KEEPALIVE", SILENT_S),  # what macOS calls it
+        ("TCP_KEEPINTVL", ASK_AGAIN_S),
+        ("TCP_KEEPCNT", QUESTIONS),
+        ("TCP_USER_TIMEOUT", (SILENT_S + QUESTIONS * ASK_AGAIN_S) * ms),  # of what was sent and not acknowledged
+    ]
+    known = [(tcp, getattr(socket, name), value) for name, value in wanted if hasattr(socket, name)]
+    return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *known]
+
+
+def _json_answer(request: httpx2.Request, status: int, error: RpcError) -> httpx2.Response:
+    body = {"jsonrpc": "2.0", "id": None, "error": error.body()}
+    return httpx2.Response(status, headers={"content-type": "application/json"}, content=dumps(body), request=request)
+
+
+def retry_after_s(header: str | None) -> float | None:
+    """`Retry-After` in seconds (RFC 9110, 10.2.3), None when absent or unreadable."""
+    if header is None:
+        return None
+    if header.strip().isdecimal():
+        return float(header)
+    try:
+        moment = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max(0.0, moment.timestamp() - time.time())
