@@ -6,13 +6,14 @@ Never here: what the words mean (call_args), what the result looks like (content
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from trayapp.cli.call_args import HOW, from_json, from_pairs
 from trayapp.cli.content import result_text
-from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.options import ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import note, print_json, say, waiting
 from trayapp.cli.text import one_line
 from trayapp.model.errors import ExitCode, UsageError
@@ -29,14 +30,22 @@ EXAMPLES = (
 @click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1)
 @click.option("--args", "args_json", metavar="JSON", help="All arguments as one JSON object; - reads it from stdin.")
 @click.option("--server", help="The server that has the tool, where a name means more than one.")
+@project_option
 @json_option
-def call_verb(tool: str, pairs: tuple[str, ...], args_json: str | None, server: str | None, as_json: bool) -> int:
+def call_verb(
+    tool: str,
+    pairs: tuple[str, ...],
+    args_json: str | None,
+    server: str | None,
+    project: Path | None,
+    as_json: bool,
+) -> int:
     """Call TOOL and print its answer.
 
     A VALUE that is JSON (a number, true, null, a list, an object, a quoted text) counts as that, anything else as text.
     The exit code is 1 when the tool answers with an error.
     """
-    params = {"tool": tool, "server": server, "args": arguments(pairs, args_json)}
+    params = {"tool": tool, "server": server, "args": arguments(pairs, args_json), **of_project(project)}
     with waiting(f"Calling {one_line(tool)}", quiet=as_json):
         result = ask(CALL, params, timeout=None)["result"]
     show(result, as_json)

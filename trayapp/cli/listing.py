@@ -5,11 +5,12 @@ Never here: deciding that (the gateway does).
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.options import ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import Table, print_json, print_table, say
 from trayapp.cli.text import first_line, one_line
 from trayapp.wire.control import LIST
@@ -24,13 +25,17 @@ STYLES = {"disabled": "dim", "stale": "yellow"}
 @click.option("--disabled", is_flag=True, help="Only tools that are switched off.")
 @click.option("--stale", is_flag=True, help="Only tools that their server no longer has.")
 @click.option("--withheld", is_flag=True, help="Only tools that are held back, with the reason.")
+@project_option
 @json_option
-def list_verb(server: str | None, disabled: bool, stale: bool, withheld: bool, as_json: bool) -> None:
+def list_verb(
+    server: str | None, disabled: bool, stale: bool, withheld: bool, project: Path | None, as_json: bool
+) -> None:
     """List the tools of all servers, or of SERVER.
 
     More than one filter: tools that fit any of them.
     """
-    rows = chosen(ask(LIST, {"server": server}), disabled=disabled, stale=stale, withheld=withheld)
+    asked = {"server": server, **of_project(project)}
+    rows = chosen(ask(LIST, asked), disabled=disabled, stale=stale, withheld=withheld)
     if as_json:
         print_json(rows)
     elif rows:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -20,6 +21,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def json_option(function: Function) -> Function:
     """Adds `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(function)
+
+
+def project_option(function: Function) -> Function:
+    """Adds `project`: without it a verb speaks of the user's own servers, wherever it is called."""
+    kind = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
+    help_text = "What a session in this folder would see, its trusted project's servers included."
+    return click.option("--project", metavar="DIR", type=kind, help=help_text)(function)
+
+
+def of_project(project: Path | None) -> dict[str, str]:
+    """The member of a request that names it."""
+    return {} if project is None else {"project": str(project)}
 
 
 def examples(*lines: str) -> str:

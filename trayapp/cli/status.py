@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trayapp.cli import status_view as view
+from trayapp.cli.costs import show_costs
 from trayapp.cli.options import examples, gateway, json_option
 from trayapp.cli.output import is_terminal, print_json, say
-from trayapp.model.errors import NoGatewayError
+from trayapp.model.errors import NoGatewayError, UsageError
 from trayapp.wire.control import SNAPSHOT
 
 if TYPE_CHECKING:
@@ -23,12 +24,18 @@ if TYPE_CHECKING:
 
 @click.command("status", epilog=examples("multi-mcp status --watch"))
 @click.option("--watch", is_flag=True, help="Stay, and show every change.")
+@click.option("--tokens", is_flag=True, help="What each way to show the tools costs a model, in tokens.")
 @json_option
-def status_verb(watch: bool, as_json: bool) -> None:
+def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
     """Show the gateway, its servers and their problems.
 
     With --watch and --json: one document a line, one for each change.
     """
+    if tokens:
+        if watch:
+            raise UsageError("--tokens and --watch do not go together", "Give one of them")
+        show_costs(as_json)
+        return
     if not watch:
         with gateway() as client:
             show(client.call(SNAPSHOT), as_json)

@@ -16,16 +16,16 @@ import anyio.lowlevel
 from trayapp.backends.connection import Connection
 from trayapp.backends.pool import AT_ONCE
 from trayapp.catalog.merge import ToolsChange
-from trayapp.gateway.calls import lost_during_call, timed_out
 from trayapp.gateway.errors import error_json, shown, to_rpc
-from trayapp.gateway.router import is_up, text_of
-from trayapp.model.errors import MultiMcpError, ServerError, ToolNotFoundError
+from trayapp.gateway.inquiries import Inquiries
+from trayapp.gateway.router import text_of
+from trayapp.model.errors import MultiMcpError, ServerError
 from trayapp.model.lifecycle import State
 from trayapp.model.status import problem_json
 from trayapp.wire import control
 from trayapp.wire.endpoint import Link
 from trayapp.wire.frames import FrameDispatcher, RequestContext
-from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, Params, RpcError
+from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Params, RpcError
 
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
@@ -59,13 +59,12 @@ class Control:
         self._handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {
             control.SNAPSHOT: self._snapshot,
             control.WATCH: self._watch,
-            control.LIST: self._list,
             control.REFRESH: self._refresh,
             control.RECONNECT: self._reconnect,
             control.RELOAD: self._reload_file,
-            control.CALL: self._call,
             control.SETTLE: self._settle,
             control.STOP: self._stop,
+            **Inquiries(gateway).handlers,
         }
         self._tasks: anyio.abc.TaskGroup | None = None
 
@@ -119,9 +118,6 @@ class Control:
             await self._gateway.clock.sleep(beat_s)
             self.dispatcher.send_notification(control.BEAT, {})
 
-    async def _list(self, params: dict[str, Any]) -> Any:
-        return self._gateway.view.known.tool_rows(self._server(params))
-
     def _server(self, params: dict[str, Any]) -> str | None:
         """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
         if params.get("server") is None:
@@ -174,38 +170,6 @@ class Control:
     async def _reload_file(self, params: dict[str, Any]) -> Any:
         await self._reload()
         return {"problems": [problem_json(problem) for problem in self._gateway.problems]}
-
-    async def _call(self, params: dict[str, Any]) -> Any:
-        asked = text_of(params, "tool", "call")
-        arguments = params.get("args") or {}
-        if not isinstance(arguments, dict):
-            raise RpcError(INVALID_PARAMS, "args must be an object")
-        server, tool = await self._found(asked, self._server(params))
-        connection = await self._gateway.router.connected(server)
-        result = await self._called(connection, {"name": tool, "arguments": arguments})
-        return {"server": server, "tool": tool, "result": result}
-
-    async def _called(self, connection: Connection, params: dict[str, Any]) -> dict[str, Any]:
-        live = connection.live
-        timeout_s = self._gateway.router.timeout_s(connection)
-        try:
-            with anyio.fail_after(timeout_s or None):
-                return await connection.request("tools/call", params)
-        except TimeoutError:
-            raise timed_out(connection, timeout_s) from None
-        except RpcError as error:
-            if error.code == CONNECTION_CLOSED and not (is_up(connection) and connection.live is live):
-                raise lost_during_call(connection, error.message) from None
-            raise
-
-    async def _found(self, asked: str, server: str | None) -> tuple[str, str]:
-        try:
-            return await self._gateway.router.find_tool(asked, server)
-        except ToolNotFoundError:
-            if not self._gateway.pool.discovering:
-                raise
-        await self._gateway.pool.settled()
-        return self._gateway.exposure.find(asked, server)
 
     async def _settle(self, params: dict[str, Any]) -> Any:
         await self._gateway.pool.settled()

@@ -33,7 +33,7 @@ from trayapp.gateway.frontend import LIST_KINDS, Session
 from trayapp.gateway.news import News
 from trayapp.gateway.offers import Offers, WriteSwitches
 from trayapp.gateway.prepared import Prepared
-from trayapp.gateway.projects import Look, Projects, no_projects
+from trayapp.gateway.projects import Look, Projects, Visiting, no_projects
 from trayapp.gateway.router import Router
 from trayapp.gateway.subscriptions import Subscriptions
 from trayapp.gateway.view import View
@@ -144,9 +144,13 @@ class Gateway:
         for folder, laid in overlays.items():
             self._views[folder].take(laid.config, laid.own)
         for session in self.sessions:
-            laid_over = self.projects.overlay_of(session)
-            session.view = self._views[laid_over.folder] if laid_over else self.view
+            session.view = self.view_of(session)
         self._run_servers()
+
+    def view_of(self, session: Visiting) -> View:
+        """What a session of its project sees, or of none."""
+        laid_over = self.projects.overlay_of(session)
+        return self._views[laid_over.folder] if laid_over else self.view
 
     def _new_view(self, folder: Path) -> View:
         view = View(self, folder)

@@ -107,7 +107,7 @@ class Exposure:
     def tools_result(self) -> bytes:
         """JSON of the result of tools/list."""
         if self.mode == "search":
-            return joined([DEFINITION_JSON, *(tool.listed(self.name_of(key)) for key, tool in self._direct())])
+            return joined([DEFINITION_JSON, *(tool.listed(self.name_of(key)) for key, tool in self.direct())])
         return self.all_tools_result
 
     @property
@@ -119,9 +119,10 @@ class Exposure:
     @property
     def one_tool_result(self) -> bytes:
         """The same with the one tool and those that are always listed."""
-        return joined([DEFINITION_JSON, *(tool.listed(self.name_of(key)) for key, tool in self._direct())])
+        return joined([DEFINITION_JSON, *(tool.listed(self.name_of(key)) for key, tool in self.direct())])
 
-    def _direct(self) -> Iterator[tuple[Key, PreparedTool]]:
+    def direct(self) -> Iterator[tuple[Key, PreparedTool]]:
+        """The tools that are listed whatever the mode."""
         direct = {name for name, entry in self.servers.items() if entry.direct_tools}
         return ((key, tool) for key, tool in self.tools.items() if key[0] in direct and self._is_direct(*key))
 

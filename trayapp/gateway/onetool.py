@@ -5,22 +5,22 @@ Never here: reading the fields (request), the words of answers (texts), what bec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trayapp.backends.connection import Connection
-from trayapp.catalog.arguments import InvalidArgumentsError, problems, read_arguments
 from trayapp.catalog.names import Key
 from trayapp.catalog.search import LIMIT
 from trayapp.gateway import texts
+from trayapp.gateway.callee import prepared_call
 from trayapp.gateway.errors import shown
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.finish import Finish, error_result, text_result
 from trayapp.gateway.known import ONE_TOOL
 from trayapp.gateway.options import UnknownOptionsError
 from trayapp.gateway.paging import CutResults
-from trayapp.gateway.request import Request, check_inside, read_request
+from trayapp.gateway.request import Request, read_request
 from trayapp.gateway.router import is_up
 from trayapp.gateway.standing import Standing, standing
 from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerError, ToolNotFoundError
@@ -46,16 +46,6 @@ class ToolGoneError(ToolNotFoundError):
         super().__init__(name)
         self.title = f"{server} no longer has {name}"
         self.hint = f"It has now: {', '.join(now)}" if now else "It has no tools now"
-
-
-class ArgumentsError(MultiMcpError):
-    """Arguments that the tool's schema does not allow; `text` is the whole answer, parameters included."""
-
-    code = "invalid_arguments"
-
-    def __init__(self, title: str, text: str) -> None:
-        super().__init__(title)
-        self.text = text
 
 
 def takes(method: str, params: Any) -> bool:
@@ -229,30 +219,9 @@ class OneTool:
         self._session.send_on(request_id, connection, method, own, finish)
 
     def _prepared(self, params: dict[str, Any], request: Request, key: Key) -> tuple[str, dict[str, Any]]:
-        """The request as its server gets it: what the client said beside name and arguments goes with it.
-
-        Raises MultiMcpError for arguments that the schema does not allow.
-        """
+        """The request as its server gets it: what the client said beside name and arguments goes with it."""
         beside = {name: value for name, value in params.items() if name not in ("name", "arguments")}
-        item = self._seen.entries[key[0]].get(key) or {}
-        args = self._arguments(self._seen.name_of(key), request.args, item.get("inputSchema"))
-        if key in self._seen.tools:
-            return "tools/call", {"name": key[1], "arguments": args, **beside}
-        return "resources/read", {"uri": key[1], **beside}
-
-    @staticmethod
-    def _arguments(name: str, given: Any, schema: Any) -> Mapping[str, Any]:
-        try:
-            args = read_arguments(given, schema)
-        except InvalidArgumentsError as error:
-            text = texts.arguments_error_text(name, error.title, [error.hint] if error.hint else [], schema)
-            raise ArgumentsError(error.title, text) from None
-        check_inside(args, schema)
-        wrong = problems(args, schema)
-        if wrong:
-            title = f"The args do not fit {name}"
-            raise ArgumentsError(title, texts.arguments_error_text(name, title, wrong, schema))
-        return args
+        return prepared_call(self._seen, key, request.args, beside)
 
     @staticmethod
     def _gone(window: Window, key: Key, asked: str) -> MultiMcpError | None:
@@ -277,8 +246,7 @@ class OneTool:
         self._respond(request_id, text_result(text))
 
     def _refuse(self, request_id: RequestId, error: MultiMcpError) -> None:
-        text = error.text if isinstance(error, ArgumentsError) else texts.error_text(_for_models(error))
-        self._respond(request_id, error_result(error, shown(text)))
+        self._respond(request_id, error_result(error, shown(texts.error_text(_for_models(error)))))
 
     def _respond(self, request_id: RequestId, result: dict[str, Any]) -> None:
         self._session.send_answer(request_id, result, "tools/call")

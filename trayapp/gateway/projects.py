@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import anyio
 import anyio.to_thread
@@ -22,9 +22,6 @@ from trayapp.config.trust import TrustStore, untrusted_problem
 from trayapp.model.errors import StorageError
 from trayapp.model.plan import Config
 from trayapp.model.status import Problem
-
-if TYPE_CHECKING:
-    from trayapp.gateway.frontend import Session
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +68,14 @@ def look_with(trust: TrustStore, home: Path) -> Look:
     return look
 
 
+class Visiting(Protocol):
+    """Whoever sees a project's servers for a while: a session, or a control request."""
+
+    @property
+    def cwd(self) -> Any:
+        """The folder in which its client runs, as far as it said."""
+
+
 class Projects:
     """The sessions that said where they run. `changed` is called after what was found became different."""
 
@@ -80,12 +85,16 @@ class Projects:
         self._changed = changed
         self._clock = clock
         self.limit_s = LOOK_LIMIT_S
-        self._folders: dict[Session, Path] = {}
+        self._folders: dict[Visiting, Path] = {}
         self._found: dict[Path, Finding] = {}  # by the sessions' folders
         self._looking: dict[Path, anyio.Event] = {}  # folders at which a thread looks; the event: nobody awaits it
         self._some = anyio.Event()
 
-    def overlay_of(self, session: Session) -> Overlay | None:
+    def problems_of(self, session: Visiting) -> tuple[Problem, ...]:
+        """What is wrong with the file of that session's project."""
+        return self._found.get(self._folders.get(session, Path()), NOTHING).problems
+
+    def overlay_of(self, session: Visiting) -> Overlay | None:
         """What is laid over the user's servers for that session."""
         return self._found.get(self._folders.get(session, Path()), NOTHING).overlay
 
@@ -101,7 +110,7 @@ class Projects:
         found = [problem for folder in self._folders.values() for problem in self._found.get(folder, NOTHING).problems]
         return tuple(dict.fromkeys(found))
 
-    async def join(self, session: Session) -> None:
+    async def join(self, session: Visiting) -> None:
         """Find the project of a session that begins. One that did not say where it runs has none."""
         said = session.cwd
         if not isinstance(said, str) or not said or not Path(said).is_absolute():
@@ -112,7 +121,7 @@ class Projects:
         if self._found.get(folder, NOTHING) != NOTHING:
             self._changed()
 
-    def leave(self, session: Session) -> None:
+    def leave(self, session: Visiting) -> None:
         """A session ended. A project without sessions keeps no servers."""
         folder = self._folders.pop(session, None)
         if folder is None or folder in self._folders.values():

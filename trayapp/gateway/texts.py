@@ -115,11 +115,11 @@ def describe_text(seen: Exposure, key: Key, one: Standing) -> str:
 
 
 def error_text(error: MultiMcpError) -> str:
-    """`Error (code): what. What to do`."""
-    return f"Error ({error.code}): {error}"
+    """`Error (code): what. What to do`, several lines below it."""
+    between = ".\n" if "\n" in error.hint else ". "
+    return f"Error ({error.code}): {error.title}{between if error.hint else ''}{error.hint}"
 
 
-def arguments_error_text(name: str, title: str, problems: Sequence[str], schema: object) -> str:
+def arguments_text(name: str, problems: Sequence[str], schema: object) -> str:
     """What is wrong with the arguments of a call, and the parameters."""
-    wrong = "\n".join(f"- {problem}" for problem in problems)
-    return f"Error (invalid_arguments): {title}\n{wrong}\nParameters of {name}:\n{parameters(schema)}"
+    return "\n".join([*(f"- {problem}" for problem in problems), f"Parameters of {name}:", parameters(schema)])

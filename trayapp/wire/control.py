@@ -20,11 +20,15 @@ from trayapp.wire.rundir import socket_path
 SNAPSHOT = "snapshot"  # -> the object of `status --json`
 WATCH = "watch"  # {beat_s?} -> {"beat": seconds?}; then a notification "snapshot" for every revision
 BEAT = "beat"  # a notification every `beat_s` seconds to a watcher that gave that
-LIST = "list"  # {server?} -> [row of `list --json`]
+LIST = "list"  # {server?, project?} -> [row of `list --json`]; `project`: what a session in that folder would see
+SEARCH = "search"  # {words | batch: [words], server?, regex?, limit?, project?} -> {"results": [[row]], "text"}
+DESCRIBE = "describe"  # {tool, server?, project?} -> {"server", "name", "exposed_name", "tool", "text"}
+INDEX = "index"  # {project?} -> {"text"}
+COSTS = "costs"  # {project?} -> what each exposure costs, see gateway/costs
 REFRESH = "refresh"  # {server?} -> {server: {"added", "gone", "back", "error"}}
 RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}
 RELOAD = "reload"  # -> {"problems": [...]}
-CALL = "call"  # {tool, server?, args} -> the tool's result
+CALL = "call"  # {tool, server?, args, project?} -> the tool's result
 SETTLE = "settle"  # -> {} once no server is being discovered
 STOP = "stop"  # -> {}; the gateway ends after answering
 

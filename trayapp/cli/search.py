@@ -1,0 +1,75 @@
+"""`multi-mcp search` and `multi-mcp describe`: what the one tool finds and says, for a person.
+
+Never here: ranking, the texts (the gateway's).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trayapp.cli.options import ask, examples, json_option, of_project, project_option
+from trayapp.cli.output import print_json, say
+from trayapp.cli.text import clean
+from trayapp.model.errors import UsageError
+from trayapp.wire.control import DESCRIBE, SEARCH
+
+TIMEOUT_S = 120.0  # a large batch; a server that is not known yet may have to be started
+
+
+@click.command("search", epilog=examples("multi-mcp search read a file", "multi-mcp search '^github_' --regex"))
+@click.argument("words", nargs=-1)
+@click.option("--batch", type=click.Path(dir_okay=False, allow_dash=True), help="One search a line, from this file.")
+@click.option("--server", help="Only tools of this server.")
+@click.option("--limit", type=click.IntRange(1), help="At most so many tools.")
+@click.option("--regex", is_flag=True, help="WORDS are a regular expression.")
+@project_option
+@json_option
+def search_verb(
+    words: tuple[str, ...],
+    batch: str | None,
+    server: str | None,
+    limit: int | None,
+    regex: bool,
+    project: Path | None,
+    as_json: bool,
+) -> None:
+    """Find tools by what they do, the best match first.
+
+    With --batch: the tools of each line's search as JSON, a line each.
+    """
+    asked: dict[str, Any] = {"server": server, "limit": limit, "regex": regex, **of_project(project)}
+    if batch is not None:
+        if words:
+            raise UsageError("WORDS and --batch do not go together", "Give one of them")
+        for rows in ask(SEARCH, {**asked, "batch": lines_of(batch)}, timeout=TIMEOUT_S)["results"]:
+            print_json(rows, compact=True)
+        return
+    found = ask(SEARCH, {**asked, "words": " ".join(words)}, timeout=TIMEOUT_S)
+    if as_json:
+        print_json(found["results"][0])
+    else:
+        say(clean(found["text"]))
+
+
+def lines_of(file: str) -> list[str]:
+    """The lines of a file, or of stdin for `-`; empty ones keep their place. Raises OSError."""
+    with click.open_file(file, encoding="utf-8", errors="replace") as stream:
+        return [line.rstrip("\r\n") for line in stream]
+
+
+@click.command("describe", epilog=examples("multi-mcp describe sample_add"))
+@click.argument("tool")
+@click.option("--server", help="The server that has the tool, where a name means more than one.")
+@project_option
+@json_option
+def describe_verb(tool: str, server: str | None, project: Path | None, as_json: bool) -> None:
+    """Show everything about TOOL: what it does and each parameter."""
+    params = {"tool": tool, "server": server, **of_project(project)}
+    found = ask(DESCRIBE, params, timeout=TIMEOUT_S)
+    if as_json:
+        print_json({key: found[key] for key in ("server", "name", "exposed_name", "tool")})
+    else:
+        say(clean(found["text"]))

@@ -1,0 +1,206 @@
+"""Control requests about the catalog: list, search, describe, call, index, and what each exposure costs.
+
+The same engine as the one tool's, for people. With `project`, what a session in that folder would see.
+Never here: other control requests (admin), sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from trayapp.backends.connection import Connection
+from trayapp.catalog.names import Key
+from trayapp.catalog.search import LIMIT
+from trayapp.gateway import texts
+from trayapp.gateway.callee import ArgumentsError, prepared_call
+from trayapp.gateway.calls import lost_during_call, timed_out
+from trayapp.gateway.costs import costs
+from trayapp.gateway.finish import as_tool_result
+from trayapp.gateway.index import index_text
+from trayapp.gateway.options import SessionOptions
+from trayapp.gateway.router import is_up, text_of
+from trayapp.gateway.standing import Standing, standing
+from trayapp.gateway.window import Window
+from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
+from trayapp.wire import control
+from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from trayapp.gateway.core import Gateway
+
+BATCH_MOST = 10_000  # queries of one request
+HITS_MOST = 1_000
+
+Asked = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Visitor:
+    """Somebody who looks at what a session in that folder would see, for as long as the request lasts."""
+
+    cwd: str
+
+
+class Inquiries:
+    """Of one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
+            control.LIST: self._list,
+            control.SEARCH: self._search,
+            control.DESCRIBE: self._describe,
+            control.INDEX: self._index,
+            control.COSTS: self._costs,
+            control.CALL: self._call,
+        }
+
+    @asynccontextmanager
+    async def _window(self, asked: Asked) -> AsyncIterator[Window]:
+        """What the user's own sessions see, or those of the project that is named. Raises MultiMcpError, RpcError."""
+        if asked.get("project") is None:
+            yield self._gateway.view.whole
+            return
+        visitor = Visitor(text_of(asked, "project", "the request"))
+        projects = self._gateway.projects
+        try:
+            await projects.join(visitor)
+            if projects.overlay_of(visitor) is None:
+                raise _no_project(visitor.cwd, projects.problems_of(visitor))
+            await self._gateway.pool.settled()
+            yield self._gateway.view_of(visitor).window(SessionOptions())
+        finally:
+            projects.leave(visitor)
+
+    async def _list(self, asked: Asked) -> Any:
+        async with self._window(asked) as window:
+            return window.view.known.tool_rows(self._server(window, asked))
+
+    @staticmethod
+    def _server(window: Window, asked: Asked) -> str | None:
+        """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        if asked.get("server") is None:
+            return None
+        return window.named(text_of(asked, "server", "the request"))
+
+    async def _search(self, asked: Asked) -> Any:
+        batch = asked.get("batch")
+        queries = [text_of(asked, "words", "search")] if batch is None else batch
+        if not isinstance(queries, list) or not all(isinstance(query, str) for query in queries):
+            raise RpcError(INVALID_PARAMS, "batch must be a list of texts")
+        if len(queries) > BATCH_MOST:
+            raise UsageError(f"More than {BATCH_MOST} queries at once", "Search in several goes")
+        async with self._window(asked) as window:
+            results, text = [], ""
+            for query in queries:
+                hits, text = self._found(window, query, asked)
+                results.append(hits)
+                await anyio.lowlevel.checkpoint()  # a long batch must not hold up the gateway's clients
+            return {"results": results, "text": text if batch is None else ""}
+
+    def _found(self, window: Window, query: str, asked: Asked) -> tuple[list[dict[str, Any]], str]:
+        seen, limit = window.exposure, asked.get("limit") or LIMIT
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise RpcError(INVALID_PARAMS, "limit must be a number above 0")
+        hits = window.view.finder.search(
+            seen,
+            query,
+            server=self._server(window, asked),
+            limit=min(limit, HITS_MOST),
+            regex=asked.get("regex") is True,
+        )
+        rows = [
+            {
+                "server": hit.server,
+                "name": hit.name,
+                "exposed_name": seen.name_of((hit.server, hit.name)),
+                "score": round(hit.score, 4),
+            }
+            for hit in hits
+        ]
+        if asked.get("batch") is not None:
+            return rows, ""
+        return rows, texts.search_text(seen, hits, query, lambda name: self._standing(window, name), schemas=False)
+
+    def _standing(self, window: Window, server: str) -> Standing:
+        known = window.offer(server) is not None
+        connection, now = window.find(server), self._gateway.clock.now()
+        return standing(server, connection, now, window.config.settings, known)
+
+    async def _describe(self, asked: Asked) -> Any:
+        async with self._window(asked) as window:
+            name = text_of(asked, "tool", "describe")
+            key = await self._key(window, name, self._server(window, asked))
+            seen = window.exposure
+            exposed = seen.name_of(key)
+            tool = seen.tools.get(key)
+            definition = tool.served(exposed) if tool is not None else seen.reads[key]
+            text = texts.describe_text(seen, key, self._standing(window, key[0]))
+            return {"server": key[0], "name": key[1], "exposed_name": exposed, "tool": definition, "text": text}
+
+    async def _index(self, asked: Asked) -> Any:
+        async with self._window(asked) as window:
+            return {"text": index_text(window.exposure)}
+
+    async def _costs(self, asked: Asked) -> Any:
+        async with self._window(asked) as window:
+            return costs(window.exposure)
+
+    # -- calling -------------------------------------------------------------------------------------------------
+
+    async def _call(self, asked: Asked) -> Any:
+        name, args = text_of(asked, "tool", "call"), asked.get("args") or {}
+        if not isinstance(args, dict):
+            raise RpcError(INVALID_PARAMS, "args must be an object")
+        async with self._window(asked) as window:
+            key = await self._key(window, name, self._server(window, asked))
+            method, params = _prepared(window, key, args)
+            connection = await window.router.connected(key[0])
+            result = await _answered(connection, method, params, window.router.timeout_s(connection))
+            shown = as_tool_result(result) if method == "resources/read" else result
+            return {"server": key[0], "tool": key[1], "result": shown}
+
+    async def _key(self, window: Window, asked: str, server: str | None) -> Key:
+        """What is meant, asking servers that are not known yet. Raises MultiMcpError."""
+        if window.exposure.find_read(asked, server) is not None:
+            return window.exposure.find_callable(asked, server)
+        try:
+            return await window.router.find_tool(asked, server)
+        except ToolNotFoundError:
+            if not self._gateway.pool.discovering:
+                return window.exposure.find_callable(asked, server)  # which knows better suggestions
+        await self._gateway.pool.settled()
+        return window.exposure.find_callable(asked, server)
+
+
+def _prepared(window: Window, key: Key, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """As prepared_call, what is wrong in words for a command line."""
+    try:
+        return prepared_call(window.exposure, key, args, {})
+    except ArgumentsError as error:
+        hint = "; ".join([*error.problems, f"see: multi-mcp describe {error.name}"])
+        raise UsageError(error.title, hint) from None
+
+
+async def _answered(connection: Connection, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    live = connection.live
+    try:
+        with anyio.fail_after(timeout_s or None):
+            return await connection.request(method, params)
+    except TimeoutError:
+        raise timed_out(connection, timeout_s) from None
+    except RpcError as error:
+        if error.code == CONNECTION_CLOSED and not (is_up(connection) and connection.live is live):
+            raise lost_during_call(connection, error.message) from None
+        raise
+
+
+def _no_project(folder: str, problems: tuple[Any, ...]) -> MultiMcpError:
+    if problems:
+        return MultiMcpError(problems[0].message, problems[0].hint)
+    return MultiMcpError(f"{folder} belongs to no project", "A project has a .multi-mcp.yaml or a .mcp.json")
