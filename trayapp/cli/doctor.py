@@ -15,6 +15,7 @@ import click
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import is_terminal, print_json, say, waiting
 from trayapp.cli.text import count, one_line
+from trayapp.clients.doctor import CLIENT_CHECKS
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import ExitCode
 from trayapp.model.redact import redacted
@@ -36,7 +37,7 @@ def doctor_verb(as_json: bool) -> int:
     """
     world = World(dict(os.environ), find_paths(os.environ), run_dir(os.environ))
     with waiting("Looking", quiet=as_json):
-        findings = [fit(finding) for finding in run_checks(CHECKS, world)]
+        findings = [fit(finding) for finding in run_checks((*CHECKS, *CLIENT_CHECKS), world)]
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:

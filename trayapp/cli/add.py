@@ -1,0 +1,193 @@
+"""`multi-mcp add` and `multi-mcp remove`: one server more or less, in servers.yaml or in the project's own file.
+
+Never here: how a file is edited (config/edits, clients/project_file).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from trayapp.cli.options import examples, json_option
+from trayapp.cli.output import print_json, say
+from trayapp.cli.servers_file import own_store
+from trayapp.cli.switch import tell_gateway
+from trayapp.cli.text import one_line
+from trayapp.clients import project_file
+from trayapp.clients.layers import ClientLayers
+from trayapp.clients.places import Machine, shown_path
+from trayapp.config.entry import name_fault
+from trayapp.config.laid import lay_over
+from trayapp.config.parse import parse
+from trayapp.config.paths import find_paths
+from trayapp.config.problems import Unparsable, nearest, shown
+from trayapp.config.project import read_project
+from trayapp.config.trust import TRUST_NAME, TrustStore
+from trayapp.model.errors import ServerNotFoundError, UsageError
+from trayapp.model.plan import Config
+
+Scope = Literal["global", "project"]
+SCOPES = ("global", "project")
+EXAMPLE = "multi-mcp add files -- npx -y @modelcontextprotocol/server-filesystem ."
+
+
+@click.command("add", epilog=examples(EXAMPLE, "multi-mcp add docs --url https://mcp.example.com/mcp --scope global"))
+@click.argument("name")
+@click.argument("command", nargs=-1, metavar="[-- CMD ...]", type=click.UNPROCESSED)
+@click.option("--url", help="Address of a server on the web.")
+@click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable that its process gets.")
+@click.option("--header", multiple=True, metavar="NAME:VALUE", help="A header that goes with each request.")
+@click.option("--scope", type=click.Choice(SCOPES), help="Where to write it; see below.")
+@json_option
+def add_verb(
+    name: str,
+    command: tuple[str, ...],
+    url: str | None,
+    env: tuple[str, ...],
+    header: tuple[str, ...],
+    scope: Scope | None,
+    as_json: bool,
+) -> None:
+    """Add a server.
+
+    With --scope project it is written into the file of the project that you are in, .multi-mcp.yaml or .mcp.json, and
+    only sessions there see it; with --scope global into servers.yaml. Without --scope: into the project's, but in your
+    home folder into servers.yaml.
+    """
+    entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"))
+    folder, home = Path.cwd(), Machine().home
+    scope = scope or _default_scope(folder, home)
+    if scope == "project":
+        path = project_file.project_file_for(folder, home)
+        project_file.add_server(path, name, entry, own_trust())
+    else:
+        store = own_store()
+        store.create()
+        store.add_server(name, entry)
+        path = store.path
+    tell_gateway()
+    if as_json:
+        print_json({"name": name, "scope": scope, "file": str(path), "entry": entry})
+    else:
+        say(one_line(f"Added {name} to {shown_path(path, home)}{_who_sees(scope, path, home)}"))
+
+
+def own_trust() -> TrustStore:
+    """The approvals of projects' files."""
+    return TrustStore(find_paths(os.environ).config_file.with_name(TRUST_NAME))
+
+
+def _default_scope(folder: Path, home: Path) -> Scope:
+    """A project is a folder that one works in; the home folder and the root are none."""
+    place = folder.resolve()
+    return "global" if place in (home.resolve(), Path(place.anchor)) else "project"
+
+
+def _who_sees(scope: Scope, path: Path, home: Path) -> str:
+    if scope == "global":
+        return ""
+    trusted = project_file_is_trusted(path)
+    seen = f": sessions in {shown_path(path.parent, home)} see it"
+    return seen if trusted else f"; the file is not trusted yet: multi-mcp trust {path.parent}"
+
+
+def project_file_is_trusted(path: Path) -> bool:
+    """Whether sessions see what stands in a project's file now."""
+    file = read_project(path)
+    return file is not None and own_trust().check(file) is not None
+
+
+def _pairs(words: Sequence[str], mark: str, option: str) -> dict[str, str]:
+    split = [word.partition(mark) for word in words]
+    wrong = next((word for word, (name, found, _) in zip(words, split, strict=True) if not (name and found)), None)
+    if wrong is not None:
+        raise UsageError(f"{option} takes NAME{mark}VALUE", "See: multi-mcp add --help")
+    return {name.strip(): value.strip() if mark == ":" else value for name, _, value in split}
+
+
+def _entry(
+    name: str, command: Sequence[str], url: str | None, env: dict[str, str], headers: dict[str, str]
+) -> dict[str, Any]:
+    """The entry to be written. Raises UsageError for one that could not be used."""
+    if bool(command) == bool(url):
+        raise UsageError("Give a command or --url, one of them", f"For example: {EXAMPLE}")
+    entry: dict[str, Any] = {"url": url} if url else {"command": command[0], "args": list(command[1:])}
+    if command and not entry["args"]:
+        entry = {"command": [command[0]]}  # a list: a path with blanks in it is never split
+    entry |= {"env": env} if env else {}
+    entry |= {"headers": headers} if headers else {}
+    fault = name_fault(name)
+    problems = parse(json.dumps({"servers": {name: entry}}), "").problems
+    if fault or problems:
+        raise UsageError(fault or problems[0].message, "See: multi-mcp add --help")
+    return entry
+
+
+# --- remove
+
+
+@click.command("remove", epilog=examples("multi-mcp remove files", "multi-mcp remove files --scope project"))
+@click.argument("name")
+@click.option("--scope", type=click.Choice(SCOPES), help="Where to remove it, when more than one file has it.")
+@json_option
+def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
+    """Remove a server from servers.yaml, or from the project's own .multi-mcp.yaml.
+
+    A .mcp.json belongs to other tools too: from there only with --scope project.
+    """
+    store, home = own_store(), Machine().home
+    project = project_file.project_file_for(Path.cwd(), home)
+    config = _own_config(store.path, store.read().text)
+    chosen = scope or _owner(name, config, project, store.path)
+    if chosen == "project":
+        project_file.remove_server(project, name, own_trust())
+    else:
+        store.remove_server(name)
+    path = project if chosen == "project" else store.path
+    tell_gateway()
+    if as_json:
+        print_json({"name": name, "scope": chosen, "file": str(path)})
+    else:
+        say(one_line(f"Removed {name} from {shown_path(path, home)}"))
+
+
+def _own_config(path: Path, text: str) -> Config:
+    config = parse(text, str(path))
+    names = config.settings.imports
+    return lay_over(config, ClientLayers().read(names, str(path)), str(path)) if names else config
+
+
+def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
+    """The one file that has that server and is ours to edit. Raises UsageError, ServerNotFoundError, which say who."""
+    written = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
+    in_own = name in written and name not in config.foreign
+    in_project = project_file.has_server(project, name)
+    if in_own and in_project:
+        raise UsageError(f"{shown(name)} is in {own} and in {project}", "Say which: --scope global or --scope project")
+    if in_own:
+        return "global"
+    if in_project and project.suffix != ".json":
+        return "project"
+    if in_project:
+        hint = f"Other tools read it too; remove it there with: multi-mcp remove {name} --scope project"
+        raise UsageError(f"{shown(name)} is in {project}, the project's own file", hint)
+    if name in config.foreign:
+        hint = f"Remove it there, or hide it here with: multi-mcp disable {name}"
+        raise UsageError(f"{shown(name)} is in {config.foreign[name]}, which settings.imports names", hint)
+    known = [*written, *_project_names(project)]
+    error = ServerNotFoundError(name, known)
+    near = nearest(name, known)
+    error.hint = f"Did you mean {near}?" if near else error.hint
+    raise error
+
+
+def _project_names(project: Path) -> list[str]:
+    try:
+        return list(project_file.read_config(project).servers)
+    except Unparsable:
+        return []

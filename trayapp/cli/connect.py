@@ -1,0 +1,151 @@
+"""`multi-mcp connect` and `multi-mcp disconnect`: our entry into the files of AI tools, and out of them.
+
+Never here: where a tool keeps what (clients/table), how a file is edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from trayapp.cli.options import examples, json_option
+from trayapp.cli.output import Table, note, print_json, print_table, say
+from trayapp.cli.text import clean, one_line, shortened
+from trayapp.clients.connect import (
+    Change,
+    ClientState,
+    client_state,
+    connect,
+    disconnect,
+    found_clients,
+    plan_connect,
+    plan_disconnect,
+)
+from trayapp.clients.files import backup_of
+from trayapp.clients.places import shown_path
+from trayapp.clients.table import BY_NAME
+from trayapp.clients.world import World, this_world
+from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
+from trayapp.model.redact import redacted
+
+LONGEST_LINE = 200  # columns of a difference: some programs write their whole file in one line
+NEEDS = {"restart": "Restart {title} to see it", "reload": "Reload the servers in {title} to see it", "no": ""}
+Plan = Callable[[str, World], Change]
+
+
+@click.command("connect", epilog=examples("multi-mcp connect cursor", "multi-mcp connect --all --dry-run"))
+@click.argument("client", metavar="[CLIENT]", required=False)
+@click.option("--all", "everyone", is_flag=True, help="Every AI tool that is found here.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@json_option
+def connect_verb(client: str | None, everyone: bool, dry_run: bool, as_json: bool) -> int:
+    """Point an AI tool at multi-mcp.
+
+    Shows the change of the tool's own configuration and makes it, with a backup beside the file. Without CLIENT: show
+    the tools that are here, and how they stand.
+    """
+    world = this_world()
+    if client is None and not everyone:
+        return show(found_clients(world), world, as_json)
+    names = _names(client, everyone, lambda state: state.state != "connected", world)
+    return _each(names, plan_connect, connect, dry_run, as_json, world)
+
+
+@click.command("disconnect", epilog=examples("multi-mcp disconnect cursor", "multi-mcp disconnect --all"))
+@click.argument("client", metavar="[CLIENT]", required=False)
+@click.option("--all", "everyone", is_flag=True, help="Every AI tool that is connected.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@json_option
+def disconnect_verb(client: str | None, everyone: bool, dry_run: bool, as_json: bool) -> int:
+    """Take multi-mcp out of an AI tool.
+
+    The tool's file is again what it was before, byte for byte, or loses only this entry where it was changed since.
+    """
+    if client is None and not everyone:
+        raise UsageError("Which AI tool?", "Name one, or say --all; see them with: multi-mcp connect")
+    world = this_world()
+    names = _names(client, everyone, lambda state: state.state in ("connected", "drifted"), world)
+    return _each(names, plan_disconnect, disconnect, dry_run, as_json, world)
+
+
+def _names(client: str | None, everyone: bool, wanted: Callable[[ClientState], bool], world: World) -> list[str]:
+    if client is not None and everyone:
+        raise UsageError("Name one AI tool, or say --all", "multi-mcp connect --help")
+    if client is not None:
+        return [client]
+    return [state.name for state in found_clients(world) if wanted(state)]
+
+
+def _each(names: Sequence[str], plan: Plan, do: Plan, dry_run: bool, as_json: bool, world: World) -> int:
+    """Carry it out for each; one that fails is told and stops no other. A single one that fails is the verb's error."""
+    done: list[dict[str, Any]] = []
+    failed = False
+    for name in names:
+        try:
+            change = (plan if dry_run else do)(name, world)
+        except MultiMcpError as error:
+            if len(names) == 1:
+                raise
+            failed = True
+            done.append({"name": name, "error": {"title": error.title, "hint": error.hint, "code": error.code}})
+            if not as_json:
+                note(one_line(f"{BY_NAME[name].title}: {error}"))
+            continue
+        done.append(_as_json(change, world))
+        if not as_json:
+            say(*_lines(change, dry_run, world))
+    if as_json:
+        print_json({"clients": done})
+    elif not names:
+        say("Nothing to do: see multi-mcp connect")
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _lines(change: Change, dry_run: bool, world: World) -> list[str]:
+    """The difference, and in words what was, or would be, done."""
+    title, path = change.client.title, shown_path(change.file, world.machine.home)
+    if not change.changes:
+        return [f"{title} is {'already' if change.wanted == 'connected' else 'not'} connected ({path})"]
+    lines = [shortened(redacted(line), LONGEST_LINE) for text in change.diff() for line in clean(text).splitlines()]
+    if dry_run:
+        return [*lines, f"{title} would be {change.wanted}"]
+    words = f"{title} {change.wanted}: {path}"
+    if change.wanted == "connected":
+        kept = backup_of(change.file).name if change.keep and change.before is not None else ""
+        words += f" (backup: {kept})" if kept else ""
+        return [*lines, words, *filter(None, [NEEDS[change.client.restart].format(title=title)])]
+    if change.after is None:
+        words += " (removed: it held nothing else)"
+    return [*lines, words + (" (as it was before)" if change.restores else "")]
+
+
+def _as_json(change: Change, world: World) -> dict[str, Any]:
+    """`{"name", "title", "state", "file", "reason", "changed", "diff"}`."""
+    diff = [redacted(line) for line in change.diff()]
+    return _state_json(client_state(change.client.name, world)) | {"changed": change.changes, "diff": diff}
+
+
+def _state_json(state: ClientState) -> dict[str, Any]:
+    return {
+        "name": state.name, "title": state.title, "state": state.state, "file": str(state.file), "reason": state.reason,
+    }  # fmt: skip
+
+
+def show(states: Sequence[ClientState], world: World, as_json: bool) -> int:
+    """The tools that are here."""
+    if as_json:
+        print_json({"clients": [_state_json(state) for state in states]})
+        return 0
+    if not states:
+        say("No AI tool that multi-mcp knows was found here", f"It knows: {', '.join(BY_NAME)}")
+        return 0
+    rows = [_row(state, world) for state in states]
+    print_table(Table(("CLIENT", "STATE", "FILE"), rows, {"connected": "green", "drifted": "red"}, wraps=True))
+    return 0
+
+
+def _row(state: ClientState, world: World) -> tuple[str, str, str]:
+    reason = f": {one_line(state.reason)}" if state.reason else ""
+    return state.name, state.state, one_line(shown_path(state.file, world.machine.home)) + reason

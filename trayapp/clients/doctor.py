@@ -1,0 +1,44 @@
+"""What doctor says of the clients: each one that is here, and whether its entry of multi-mcp is right.
+
+Here and not beside the other checks: those may know no client. Never here: printing.
+"""
+
+from __future__ import annotations
+
+from trayapp.clients.connect import ClientState, found_clients
+from trayapp.clients.places import Machine
+from trayapp.clients.world import RECORD_NAME, World
+from trayapp.service.checks.finding import Check, Finding
+from trayapp.service.checks.finding import World as Surroundings
+
+CODE = "clients.connected"
+
+
+def connected(surroundings: Surroundings) -> list[Finding]:
+    """A finding for each client; one note when none is connected."""
+    machine = Machine(environ=surroundings.environ, platform=surroundings.platform)
+    world = World(machine, surroundings.paths.config_file.with_name(RECORD_NAME))
+    states = found_clients(world)
+    told = [finding for state in states if (finding := _finding(state)) is not None]
+    if any(state.state in ("connected", "drifted") for state in states):
+        return told
+    names = ", ".join(state.title for state in states)
+    what = f"None is connected of: {names}" if names else "No AI tool that we know was found"
+    return [*told, Finding(CODE, "note", what, "Connect all of them: multi-mcp connect --all" if names else "")]
+
+
+def _finding(state: ClientState) -> Finding | None:
+    if state.state == "connected":
+        return Finding(CODE, "ok", f"{state.title}: {state.file}")
+    if state.state == "drifted":
+        return Finding(
+            CODE, "problem", f"{state.title}: {state.reason} ({state.file})", f"multi-mcp connect {state.name}"
+        )
+    if state.state == "unreadable":
+        return Finding(
+            CODE, "note", f"{state.title}: {state.file}: {state.reason}", "Correct the file, or move it away"
+        )
+    return None
+
+
+CLIENT_CHECKS = (Check(CODE, connected),)

@@ -1,0 +1,142 @@
+"""Which servers an import would take over, under which names, and taking them away where they were.
+
+Never here: asking, printing, servers.yaml's form (config/edits).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trayapp.clients import files
+from trayapp.clients.family import Keys
+from trayapp.clients.places import Machine
+from trayapp.clients.servers import Found, found_servers
+from trayapp.clients.table import Client
+from trayapp.config.parse import parse
+from trayapp.model.errors import FileChangedError
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig, launch_settings
+
+ATTEMPTS = 3  # against a client that saves at the same moment
+SAMPLE = "sample"  # the server that a first servers.yaml holds
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One server to be taken over as `name`. `known`: one that starts the same way is there already, by that name."""
+
+    found: Found
+    name: str
+    known: str = ""
+
+
+def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> list[Offer]:
+    """What could be taken over, in order. `existing`: what is configured, by folder (None: servers.yaml).
+
+    A name that another server has gets the client's behind it; what starts the same way is taken over once.
+    """
+    taken: dict[Path | None, dict[str, ServerConfig | None]] = {
+        folder: {**dict.fromkeys(_wrong(config)), **config.servers} for folder, config in existing.items()
+    }
+    made: list[Offer] = []
+    for one in found:
+        names = taken.setdefault(one.folder, {})
+        server = as_server(one.name, one.entry)
+        known = next((name for name, other in names.items() if other and server and _same(other, server)), "")
+        name = known or _free_name(one, names)
+        made.append(Offer(one, name, known))
+        names[name] = server
+    return made
+
+
+def _wrong(config: Config) -> list[str]:
+    return [problem.server for problem in config.problems if problem.server]
+
+
+def _same(one: ServerConfig, other: ServerConfig) -> bool:
+    return launch_settings(one) == launch_settings(other)
+
+
+def as_server(name: str, entry: Mapping[str, Any]) -> ServerConfig | None:
+    """The entry as servers.yaml would have it; None when it cannot be used there."""
+    return parse(json.dumps({"servers": {name: dict(entry)}}), "").servers.get(name)
+
+
+def _free_name(found: Found, taken: Collection[str]) -> str:
+    name = re.sub(r"[/\x00-\x1f\x7f]+", "-", found.name).strip() or found.client.name
+    for candidate in (name, f"{name}-{found.client.name}"):
+        if candidate not in taken:
+            return candidate
+    return next(f"{name}-{n}" for n in range(2, len(taken) + 3) if f"{name}-{n}" not in taken)
+
+
+# --- the first start
+
+
+def offered_at_first(config: Config | None, machine: Machine | None = None) -> dict[str, list[str]]:
+    """Servers that clients have while servers.yaml holds none of the user's own: names by the client's title.
+
+    `config`: servers.yaml's, None while there is none. For a notification, a menu entry, a line. Blocks.
+    """
+    if config is not None and (set(config.servers) - {SAMPLE} or config.settings.imports):
+        return {}
+    found: dict[str, list[str]] = {}
+    for one in found_servers(machine).servers:
+        found.setdefault(one.client.title, []).append(one.name)
+    return found
+
+
+def first_words(found: Mapping[str, list[str]]) -> str:
+    """`Cursor and Claude Code have 5 servers of their own`; "" where there are none."""
+    if not found:
+        return ""
+    *most, last = found
+    who = f"{', '.join(most)} and {last}" if most else last
+    total = sum(map(len, found.values()))
+    have, their = ("have", "their") if most else ("has", "its")
+    return f"{who} {have} {total} server{'' if total == 1 else 's'} of {their} own"
+
+
+# --- moving
+
+
+def take_away(moved: Iterable[Found]) -> list[Path]:
+    """Remove these servers from their clients' files, each file once, with a backup; the files that changed.
+
+    Blocks. Raises StorageError, Unparsable, EditRefusedError, FileChangedError; a file is changed whole or not at all.
+    """
+    places: dict[Path, tuple[Client, list[Keys]]] = {}
+    for found in moved:
+        for path, keys in ((found.file, found.keys), *found.also):
+            places.setdefault(path, (found.client, []))[1].append(keys)
+    return [path for path, (client, keys) in places.items() if _drop_all(client, path, keys)]
+
+
+def _drop_all(client: Client, path: Path, keys: list[Keys]) -> bool:
+    for left in range(ATTEMPTS - 1, -1, -1):
+        text = files.read_text(path)
+        if text is None:
+            return False
+        after = text
+        for each in keys:
+            after = client.family.drop(after, each, str(path))
+        if after == text:
+            return False
+        try:
+            files.replace_text(path, text, after, files.backup_of(path, files.BACKUP_MOVED))
+        except FileChangedError:
+            if not left:
+                raise
+        else:
+            return True
+    raise AssertionError("unreachable")
+
+
+def renamed(offer: Offer, entry: Mapping[str, Any]) -> Offer:
+    """The offer with another entry: its secrets taken out."""
+    return replace(offer, found=replace(offer.found, entry=dict(entry)))
