@@ -47,6 +47,7 @@ LIBRARIES: dict[str, set[str]] = {
     "yaml": {"config"},
     "platformdirs": {"config"},
     "pystray": {"tray.toolkit", "tray.xembed"},
+    "Xlib": {"tray.xembed"},
     "PIL": {"tray.icons", "tray.artwork", "tray.xembed"},
     "jeepney": {"tray.bus", "tray.sni", "tray.notifications", "backends", "auth"},
     "click": {"cli"},

@@ -58,8 +58,10 @@ def until(found: Callable[[], Any], what: str = "") -> Any:
 
 
 @contextmanager
-def session_bus(folder: Path | None = None, services: str = "") -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A running bus: its address and its process. `services`: configuration of what it may start."""
+def session_bus(
+    folder: Path | None = None, services: str = "", environ: dict[str, str] | None = None
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A running bus: its address and its process. `services`: configuration of what it may start, with `environ`."""
     place = Path(tempfile.mkdtemp(prefix="mm-bus-", dir="/tmp")) if folder is None else folder
     config = place / "bus.conf"
     config.write_text(CONFIG.format(path=place / "bus", services=services), encoding="utf-8")
@@ -68,7 +70,7 @@ def session_bus(folder: Path | None = None, services: str = "") -> Iterator[tupl
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={"PATH": os.environ["PATH"], "HOME": str(place)},
+        env=environ or {"PATH": os.environ["PATH"], "HOME": str(place)},
     )
     assert daemon.stdout is not None
     try:

@@ -276,6 +276,15 @@ class SessionBus:
         return f"<node>{thing.description if thing else ''}{STANDARD if thing else ''}{nodes}</node>"
 
 
+def connect() -> SessionBus | None:
+    """The session bus; None, with the reason in the log, where there is none."""
+    try:
+        return SessionBus.open()
+    except NoBusError as error:
+        log.info("no session bus: %s", error)
+        return None
+
+
 STANDARD = (
     f'<interface name="{BUS}.Properties">'
     '<method name="Get"><arg type="s" direction="in"/><arg type="s" direction="in"/>'

@@ -12,22 +12,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from trayapp.tray.bus import NoBusError, SessionBus
+from trayapp.tray.bus import SessionBus, connect
 from trayapp.tray.hosts import KINDS, PANEL_WAIT_S, Facts, Kind, may_have_xembed, way
 from trayapp.tray.sni import Face
 from trayapp.tray.toolkit import BaseIcon, Menu
 from trayapp.tray.worker import Worker
 
+__all__ = ["Icon", "SniIcon", "XembedIcon", "connect"]
 log = logging.getLogger(__name__)
-
-
-def connect() -> SessionBus | None:
-    """The session bus; None, with the reason in the log, where there is none."""
-    try:
-        return SessionBus.open()
-    except NoBusError as error:
-        log.info("no session bus: %s", error)
-        return None
+DOCK_WAIT_S = 1.0  # for an XEmbed tray that is there to take the icon, before it is said that nobody does
 
 
 class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
@@ -180,9 +173,9 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
                 left = 0.0 if alone_since is None else alone_since + self._panel_wait_s - time.monotonic()
             facts = Facts(self._bus is not None, self._watcher, self._has_display(), left <= 0)
             self._take(way(facts))
-            if left <= 0:
-                self._say_if_alone()
             with self._changed:
+                if left <= 0 and not self._changed.wait_for(self._news(facts), DOCK_WAIT_S):
+                    self._say_if_alone()
                 self._changed.wait_for(self._news(facts), left if left > 0 else None)
 
     def _news(self, known: Facts) -> Callable[[], bool]:
@@ -191,14 +184,29 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
     def _take(self, kind: Kind | None) -> None:
         if kind == "xembed" and self._xembed is None:
-            self._xembed = self._make_xembed()
+            self._xembed = made = self._make_xembed()
+            if made is not None:  # once again, because what changed since it was made went past it
+                made.icon, made.title, made.visible = self._icon, self.title, self._visible
         elif kind != "xembed" and self._xembed is not None:
             docked, self._xembed = self._xembed, None
             docked.stop()
             self._docked_is(False)
 
     def _make_xembed(self) -> Any:
-        return None
+        """The icon in an XEmbed tray, docked as soon as there is one; None without a display that lets us in."""
+        try:
+            from trayapp.tray import xembed  # opens the display
+
+            made = xembed.Icon(self.name, self._icon, self.title, self._activated, self._docked_is, self._display_gone)
+        except Exception as error:  # the boundary of a library that raises what it likes on a strange display
+            log.info("no X display: %r", error)
+            return None
+        made.start()
+        return made
+
+    def _display_gone(self) -> None:
+        if self._bus is None:
+            self._end()  # nothing else tells of the end of the session
 
     def _say_if_alone(self) -> None:
         if self.host is None and self._on_no_host is not None:

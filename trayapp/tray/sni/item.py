@@ -70,8 +70,8 @@ class ItemService:
             "AttentionIconName": ("s", ""),
             "AttentionIconPixmap": pixmaps,  # some panels show nothing else while attention is needed
             "AttentionMovieName": ("s", ""),
-            # The text below the headline may hold markup (specification), so ours is escaped.
-            "ToolTip": ("(sa(iiay)ss)", ("", [], headline, escape(rest).replace("\n", "<br/>"))),
+            # The text below the headline may hold markup (specification), so ours is escaped; not all panels know <br>.
+            "ToolTip": ("(sa(iiay)ss)", ("", [], headline, escape(rest))),
             "ItemIsMenu": ("b", False),
             "Menu": ("o", self._menu_path),
         }

@@ -1,0 +1,1 @@
+"""The tray on real panels, under Xvfb."""

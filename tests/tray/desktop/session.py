@@ -1,0 +1,255 @@
+"""A desktop of the tests' own: Xvfb, a session bus, a window manager, a panel and a notification server, all real.
+
+Used by every test that has to see or click: `with desktop_session("xfce4-panel") as desktop: desktop.start([...])`.
+Never here: what a test expects to see.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from jeepney import message_bus
+from jeepney.io.blocking import open_dbus_connection
+from PIL import Image
+
+from tests.tools import require
+from tests.tray.bus import NOTIFICATIONS, WAIT_S, WATCHER, session_bus, until
+
+Panel = Literal["xfce4-panel", "tint2"]
+Box = tuple[int, int, int, int]  # left, top, right, bottom; pixels
+SCREEN = (900, 500)
+PANEL_HEIGHT = 28
+SCREENSHOTS = Path(__file__).resolve().parents[3] / ".cache" / "screenshots"
+SERVICES = Path("/usr/share/dbus-1/services")
+END_S = 5.0
+
+# One panel along the top with nothing on it but the icons, so that a test finds them.
+XFCE_PANEL = f"""<?xml version="1.0" encoding="UTF-8"?>
+<channel name="xfce4-panel" version="1.0">
+<property name="configver" type="int" value="2"/>
+<property name="panels" type="array"><value type="int" value="1"/>
+<property name="panel-1" type="empty">
+<property name="position" type="string" value="p=6;x=0;y=0"/><property name="length" type="uint" value="100"/>
+<property name="position-locked" type="bool" value="true"/><property name="size" type="uint" value="{PANEL_HEIGHT}"/>
+<property name="plugin-ids" type="array"><value type="int" value="1"/></property></property></property>
+<property name="plugins" type="empty"><property name="plugin-1" type="string" value="systray">
+<property name="square-icons" type="bool" value="true"/></property></property>
+</channel>"""
+
+TINT2 = f"""rounded = 0
+border_width = 0
+background_color = #336699 100
+panel_items = S
+panel_size = 100% {PANEL_HEIGHT}
+panel_position = top center horizontal
+panel_background_id = 1
+systray_padding = 4 2 4
+systray_icon_size = 24
+"""
+TINT2_COLOUR = (0x33, 0x66, 0x99)
+
+DUNST = """[global]
+origin = bottom-right
+offset = 10x10
+width = 300
+font = DejaVu Sans 10
+idle_threshold = 0
+[urgency_normal]
+timeout = 0
+"""
+
+
+@dataclass
+class Desktop:
+    """What runs, and how to look at it and click. `environ` is that of a program that the user would start."""
+
+    home: Path
+    environ: dict[str, str]
+    bus_address: str
+    processes: list[subprocess.Popen[Any]] = field(default_factory=list)
+
+    def start(self, argv: list[str], **environ: str) -> subprocess.Popen[Any]:
+        """A program of the session; it ends with it."""
+        log = (self.home / f"{Path(argv[0]).name}.log").open("ab")
+        with log:
+            process = subprocess.Popen(
+                argv, env={**self.environ, **environ}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home
+            )
+        self.processes.append(process)
+        return process
+
+    def end(self, process: subprocess.Popen[Any]) -> None:
+        """End a program that start() started, by force if it has to be."""
+        process.terminate()
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process in self.processes:
+            self.processes.remove(process)
+
+    def run(self, *argv: str) -> bytes:
+        """What a short-lived program of the session prints."""
+        return subprocess.run(argv, env=self.environ, stdout=subprocess.PIPE, check=True, timeout=WAIT_S).stdout
+
+    def picture(self) -> Image.Image:
+        """The screen as it is now."""
+        return Image.open(io.BytesIO(self.run("import", "-silent", "-window", "root", "png:-"))).convert("RGB")
+
+    def screenshot(self, name: str) -> Path:
+        """The screen as it is now, kept for people to look at."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        path = SCREENSHOTS / f"{name}.png"
+        self.picture().save(path)
+        return path
+
+    def click(self, x: int, y: int, button: int = 1) -> None:
+        """Move the mouse there and click; 1 left, 2 middle, 3 right."""
+        self.run("xdotool", "mousemove", str(x), str(y), "click", str(button))
+
+    def owns(self, name: str) -> bool:
+        """Whether somebody has that name on the session bus."""
+        with open_dbus_connection(self.bus_address) as connection:
+            return bool(connection.send_and_get_reply(message_bus.NameHasOwner(name)).body[0])
+
+    def start_panel(self, panel: Panel) -> subprocess.Popen[Any]:
+        """Start the panel and wait until it takes icons."""
+        if panel == "tint2":
+            process = self.start([require("tint2"), "-c", str(_written(self.home / "tint2rc", TINT2))])
+            until(lambda: _tray_owner(self.environ["DISPLAY"]), "tint2 is the tray")
+        else:
+            folder = self.home / ".config/xfce4/xfconf/xfce-perchannel-xml"
+            _written(folder / "xfce4-panel.xml", XFCE_PANEL)
+            process = self.start([require("xfce4-panel"), "--disable-wm-check"])
+            until(lambda: self.owns(WATCHER), "xfce4-panel is the watcher")
+        return process
+
+    def start_notifications(self) -> subprocess.Popen[Any]:
+        """Start dunst and wait until it takes notifications."""
+        process = self.start([require("dunst"), "-conf", str(_written(self.home / "dunstrc", DUNST))])
+        until(lambda: self.owns(NOTIFICATIONS), "dunst is the notification server")
+        return process
+
+    def until_seen(self, colour: tuple[int, int, int], within: Box | None = None, tolerance: int = 12) -> Box:
+        """The box of all pixels of about that colour on the screen (or a part of it), once there are any."""
+        found: Box = until(lambda: box_of(self.picture(), colour, within, tolerance), f"{colour} is on the screen")
+        return found
+
+    def until_gone(self, colour: tuple[int, int, int], within: Box | None = None, tolerance: int = 12) -> None:
+        """Wait until no pixel of about that colour is there."""
+        until(lambda: not box_of(self.picture(), colour, within, tolerance), f"{colour} is gone from the screen")
+
+
+def box_of(
+    picture: Image.Image, colour: tuple[int, int, int], within: Box | None = None, tolerance: int = 12
+) -> Box | None:
+    """Around all pixels whose colour is about that one."""
+    left, top = (within or (0, 0))[:2]
+    part = picture.crop(within) if within else picture
+    bands = [
+        band.point([255 * (abs(value - wanted) <= tolerance) for value in range(256)])
+        for band, wanted in zip(part.split(), colour, strict=True)
+    ]
+    same = Image.merge("RGB", bands).convert("L").point([255 * (value == 255) for value in range(256)])
+    found = same.getbbox()
+    return (found[0] + left, found[1] + top, found[2] + left, found[3] + top) if found else None
+
+
+def middle(box: Box) -> tuple[int, int]:
+    return (box[0] + box[2]) // 2, (box[1] + box[3]) // 2
+
+
+@contextmanager
+def desktop_session(panel: Panel | None, notifications: bool = False) -> Iterator[Desktop]:
+    """A session with that panel (None: start one later, or never); everything ends with it, by its process id."""
+    home = Path(tempfile.mkdtemp(prefix="mm-desk-", dir="/tmp"))
+    screen, display = _start_screen()
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "DISPLAY": display,
+        "XDG_RUNTIME_DIR": str(home),
+        "XDG_CURRENT_DESKTOP": "XFCE",
+        "LANG": "C.UTF-8",
+        "NO_AT_BRIDGE": "1",
+        "GTK_A11Y": "none",
+        "GSETTINGS_BACKEND": "memory",
+    }
+    home.chmod(0o700)
+    try:
+        with session_bus(home, _startable(home), environ) as (address, _):
+            desktop = Desktop(home, {**environ, "DBUS_SESSION_BUS_ADDRESS": address}, address)
+            try:
+                _furnish(desktop, panel, notifications)
+                yield desktop
+            finally:
+                for process in reversed(desktop.processes.copy()):
+                    desktop.end(process)
+    finally:
+        _end(screen)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _furnish(desktop: Desktop, panel: Panel | None, notifications: bool) -> None:
+    for tool in ("import", "xdotool", "xsetroot"):
+        require(tool)
+    desktop.start([require("openbox")])
+    desktop.run("xsetroot", "-solid", "#203040")
+    if panel is not None:
+        desktop.start_panel(panel)
+    if notifications:
+        desktop.start_notifications()
+
+
+def _start_screen() -> tuple[subprocess.Popen[str], str]:
+    size = "{}x{}x24".format(*SCREEN)
+    argv = [require("Xvfb"), "-displayfd", "1", "-screen", "0", size, "-nolisten", "tcp", "-noreset"]
+    screen = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert screen.stdout is not None
+    return screen, f":{screen.stdout.readline().strip()}"
+
+
+def _end(screen: subprocess.Popen[str]) -> None:
+    screen.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        screen.wait(END_S)
+    if screen.poll() is None:
+        screen.kill()
+        screen.wait()
+    if screen.stdout is not None:
+        screen.stdout.close()
+
+
+def _startable(home: Path) -> str:
+    """Configuration for the bus: of all services of this machine it may start only the panel's settings."""
+    folder = home / "services"
+    folder.mkdir()
+    for service in SERVICES.glob("org.xfce.Xfconf.service"):
+        shutil.copy(service, folder)
+    return f"<servicedir>{folder}</servicedir>"
+
+
+def _written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _tray_owner(display: str) -> bool:
+    import Xlib.display
+
+    connection = Xlib.display.Display(display)
+    try:
+        return bool(connection.get_selection_owner(connection.intern_atom("_NET_SYSTEM_TRAY_S0")))
+    finally:
+        connection.close()

@@ -1,0 +1,244 @@
+"""The icon in trays that know only XEmbed (i3bar, tint2, polybar): pystray's xorg backend with what it lacks.
+
+It lacks: clicks (it never asks for them), docking when the tray starts after us, a background that shows through, and
+an end when the display goes away. Import it where an X display is: pystray opens one on import.
+Rules: freedesktop.org "System Tray Protocol", "XEmbed". Never here: whether this way is taken (hosts).
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import Xlib.error
+import Xlib.X
+from PIL import Image
+from pystray import _xorg
+
+from trayapp.tray.artwork import Artwork, at_size
+
+log = logging.getLogger(__name__)
+EVENTS = Xlib.X.ExposureMask | Xlib.X.StructureNotifyMask | Xlib.X.ButtonPressMask
+CLICKS = (1, 3)  # left; right too, because there is no menu to show
+ALL_PLANES = 0xFFFFFFFF
+DEPTH = 24  # bits a pixel that the background can be read and mixed with; in memory they take BYTES_A_PIXEL
+DEEP = 32  # bits a pixel with alpha
+BYTES_A_PIXEL = 4
+X_ERRORS = (Xlib.error.XError, Xlib.error.ConnectionClosedError, _xorg.XError, OSError)
+
+
+class Icon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
+    """An icon without menu. `on_click` is called on the thread that reads the display, so is `on_docked` with whether
+    a tray shows the icon, and `on_gone` when the display went away.
+
+    All of pystray's methods and properties may be used from any thread; they do not wait for the display.
+    """
+
+    _systray_manager: Any
+    _window: Any
+
+    def __init__(
+        self,
+        name: str,
+        artwork: Artwork,
+        title: str,
+        on_click: Callable[[], None],
+        on_docked: Callable[[bool], None],
+        on_gone: Callable[[], None],
+    ) -> None:
+        self._jobs: collections.deque[Callable[[], None]] = collections.deque()
+        self._on_click, self._on_docked, self._on_gone = on_click, on_docked, on_gone
+        self._told = False
+        super().__init__(name, artwork, name)
+        self._title = title
+        self._message_handlers[Xlib.X.ClientMessage] = self._on_message
+
+    def start(self) -> None:
+        """Read the display on a thread of its own; the icon is shown once it is made `visible`."""
+        self._running = True
+        self._thread = threading.Thread(target=self._run, name="xembed", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take the icon away and end that thread, soon."""
+        if self._running:
+            self._stop()
+
+    # -- between threads -------------------------------------------------------------------------------------------
+
+    def _rewrite_implementation(self, *methods: Callable[[], None]) -> None:
+        """pystray's own waits for the display's thread, for ever if that has ended."""
+        self._wake = self._display.intern_atom("_MULTI_MCP_WAKE")
+        self._manager = self._display.intern_atom("MANAGER")
+        for method in methods:
+            setattr(self, method.__name__, self._in_loop(method))
+
+    def _in_loop(self, method: Callable[[], None]) -> Callable[[], None]:
+        def queued() -> None:
+            self._jobs.append(method)
+            try:
+                self._send_message(self._window, self._wake)
+                self._display.flush()
+            except X_ERRORS as error:
+                log.debug("the display is gone: %r", error)
+
+        return queued
+
+    def _on_message(self, event: Any) -> None:
+        if event.client_type == self._wake:
+            while self._jobs:
+                self._jobs.popleft()()
+        elif event.client_type == self._manager and event.data[1][1] == self._net_system_tray_sx:
+            self._dock_window()  # a tray has started
+
+    def _run(self) -> None:
+        try:
+            self._mainloop()
+        except X_ERRORS as error:
+            log.info("the display is gone: %r", error)
+            self._on_gone()
+        finally:
+            self._running = False
+            self._tell(False)
+            with suppress(*X_ERRORS):
+                self._display.close()
+
+    def _mainloop(self) -> None:
+        for event in self._events():
+            if event.type == Xlib.X.DestroyNotify and event.window.id == self._window.id:
+                return
+            self._message_handlers.get(event.type, lambda event: None)(event)
+
+    def __del__(self) -> None:
+        """pystray's own waits for a thread."""
+
+    # -- docking ---------------------------------------------------------------------------------------------------
+
+    def _create_window(self) -> Any:
+        # Trays announce themselves to the root window (System Tray Protocol), so nothing has to ask again and again.
+        self._display.screen().root.change_attributes(event_mask=Xlib.X.StructureNotifyMask)
+        window = super()._create_window()
+        window.change_attributes(event_mask=EVENTS)
+        self._deep = False
+        return window
+
+    def _create_deep_window(self, visual: int) -> Any:
+        """A window whose pixels have alpha, for trays that mix them with what is behind."""
+        root = self._display.screen().root
+        window = root.create_window(
+            *(-1, -1, 1, 1, 0, DEEP),
+            visual=visual,
+            colormap=root.create_colormap(visual, Xlib.X.AllocNone),
+            background_pixel=0,
+            border_pixel=0,  # needed: the default is the parent's, which has another depth
+            event_mask=EVENTS,
+        )
+        window.set_wm_class(f"{self.name}SystemTrayIcon", self.name)
+        window.change_property(self._xembed_info, self._xembed_info, 32, [self._XEMBED_VERSION, self._XEMBED_MAPPED])
+        self._deep = True
+        return window
+
+    def _show(self) -> None:
+        self._update_title()
+        self._dock_window()
+
+    def _update_title(self) -> None:
+        # pystray's own fails on letters that are not in Latin-1.
+        utf8 = self._display.intern_atom("UTF8_STRING")
+        self._window.change_property(self._display.intern_atom("_NET_WM_NAME"), utf8, 8, self.title.encode())
+        self._window.set_wm_name(self.title.encode("ascii", "replace").decode())
+
+    def _update_icon(self) -> None:
+        self._icon_data = None
+        self._icon_valid = True
+        if self._systray_manager is None:
+            self._dock_window()
+        else:
+            self._draw()
+
+    def _dock_window(self) -> None:
+        manager = self._get_systray_manager()
+        if manager is not None and not self._deep and (visual := self._deep_visual(manager)):
+            self._window.destroy()
+            self._window = self._create_deep_window(visual)
+            self._gc = self._window.create_gc()
+            self._update_title()
+        super()._dock_window()
+        self._tell(self._systray_manager is not None)
+
+    def _deep_visual(self, manager: Any) -> int:
+        """The visual that the tray wants icons to have, if it is one with alpha that we can draw in; else 0."""
+        wanted = manager.get_full_property(self._display.intern_atom("_NET_SYSTEM_TRAY_VISUAL"), Xlib.X.AnyPropertyType)
+        depths = self._display.screen().allowed_depths
+        deep = {visual.visual_id for depth in depths if depth.depth == DEEP for visual in depth.visuals}
+        is_ours = self._display.display.info.image_byte_order == Xlib.X.LSBFirst
+        return wanted.value[0] if wanted and is_ours and wanted.value[0] in deep else 0
+
+    def _on_destroy_notify(self, event: Any) -> None:
+        if self._systray_manager is not None and event.window.id == self._systray_manager.id:
+            self._systray_manager = None
+            self._dock_window()
+
+    def _tell(self, docked: bool) -> None:
+        if docked != self._told:
+            self._told = docked
+            self._on_docked(docked)
+
+    # -- clicks and drawing ----------------------------------------------------------------------------------------
+
+    def _on_button_press(self, event: Any) -> None:
+        if event.detail in CLICKS:
+            self._on_click()
+
+    def _draw(self) -> None:
+        try:
+            size = self._window.get_geometry()
+            (self._draw_deep if self._deep else self._draw_flat)(size.width, size.height)
+        except Xlib.error.BadDrawable:
+            return  # hidden meanwhile
+        self._display.flush()
+
+    def _draw_deep(self, width: int, height: int) -> None:
+        picture = self._on(Image.new("RGBA", (width, height)))
+        rows = self._display.display.info.max_request_length * 4 // (width * BYTES_A_PIXEL) - 1
+        for top in range(0, height, max(1, rows)):
+            part = picture.crop((0, top, width, min(height, top + rows)))
+            data = part.convert("RGBa").tobytes("raw", "BGRa")
+            self._window.put_image(self._gc, 0, top, *part.size, Xlib.X.ZPixmap, DEEP, 0, data)
+
+    def _draw_flat(self, width: int, height: int) -> None:
+        picture = self._on(self._background(width, height))
+        picture.tostring = picture.tobytes  # what python-xlib still calls it
+        self._window.put_pil_image(self._gc, 0, 0, picture)
+
+    def _on(self, background: Any) -> Any:
+        """The icon in the middle of the background."""
+        side = min(background.size)
+        icon = at_size(self._icon, side)
+        place = tuple((length - side) // 2 for length in background.size)
+        if background.mode == "RGBA":
+            background.alpha_composite(icon, place)
+        else:
+            background.paste(icon, place, icon)
+        return background
+
+    def _background(self, width: int, height: int) -> Any:
+        """What the tray has painted there: X draws it for windows that ask for their parent's background.
+
+        Black in trays of another depth than ours, where X refuses that; asked for once docked, or it refuses docking.
+        """
+        try:
+            with _xorg.display_manager(self._display):
+                self._window.change_attributes(background_pixmap=Xlib.X.ParentRelative)
+                self._window.clear_area(0, 0, width, height, False)
+                raw = self._window.get_image(0, 0, width, height, Xlib.X.ZPixmap, ALL_PLANES)
+        except (_xorg.XError, Xlib.error.XError) as error:
+            log.debug("the tray's background cannot be read: %r", error)
+            return Image.new("RGB", (width, height))
+        if raw.depth != DEPTH or len(raw.data) != width * height * BYTES_A_PIXEL:
+            return Image.new("RGB", (width, height))
+        return Image.frombytes("RGB", (width, height), raw.data, "raw", "BGRX")
