@@ -6,11 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from devtools.environment import can_make_venv
 from devtools.steps import StepFailed, in_ci, run, say
 
-# program -> the package that brings it; asked for by program, because a person may have it from elsewhere
+# program, or file -> the package that brings it; asked for by program, because a person may have it from elsewhere
 PACKAGES = {
     "git": "git",  # mcp-server-git works on a real repository
     "node": "nodejs",  # runs the npm test servers
@@ -23,6 +24,17 @@ PACKAGES = {
     "zsh": "zsh",  # shells whose PATH a server must see
     "fish": "fish",
     "tcsh": "tcsh",
+    "Xvfb": "xvfb",  # the screen on which the icon is looked at and clicked
+    "xdotool": "xdotool",  # the mouse
+    "import": "imagemagick",  # the camera
+    "xsetroot": "x11-xserver-utils",
+    "openbox": "openbox",
+    "xfce4-panel": "xfce4-panel",  # a panel that speaks StatusNotifierItem
+    "xfconf-query": "xfconf",  # its settings
+    "tint2": "tint2",  # a panel that knows only XEmbed
+    "dunst": "dunst",  # shows notifications
+    "/usr/share/icons/Adwaita": "adwaita-icon-theme",  # the menu's check marks
+    "/usr/share/fonts/truetype/dejavu": "fonts-dejavu-core",
 }
 QUESTION_TIMEOUT_S = 10.0  # `sudo -n true` asks nobody; a slow directory service is all that it may wait for
 
@@ -46,10 +58,14 @@ def ensure_debian_packages() -> None:
 
 
 def _missing() -> list[str]:
-    packages = [package for program, package in PACKAGES.items() if shutil.which(program) is None]
+    packages = [package for thing, package in PACKAGES.items() if not _is_there(thing)]
     if not can_make_venv() and sys.prefix == "/usr":
         packages.append(f"python{sys.version_info.major}.{sys.version_info.minor}-venv")
     return packages
+
+
+def _is_there(thing: str) -> bool:
+    return Path(thing).exists() if thing.startswith("/") else shutil.which(thing) is not None
 
 
 def _install(prefix: list[str], packages: list[str]) -> None:
