@@ -12,7 +12,14 @@ from typing import Any
 
 from trayapp import __version__
 from trayapp.wire.envelope import SERVER_INFO, enveloped, without_envelope
-from trayapp.wire.messages import INTERNAL_ERROR, UNSUPPORTED_PROTOCOL_VERSION, Channel, Params, RpcError
+from trayapp.wire.messages import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    Channel,
+    Params,
+    RpcError,
+)
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
@@ -45,7 +52,8 @@ class Peer:
 
 
 async def shake_hands(channel: Channel, capabilities: Mapping[str, Any], hint: str = "") -> Peer:
-    """Negotiate. `hint` is the revision of last time ("" = never met): a server of the older era is not probed.
+    """Negotiate. `hint` is the revision to begin with ("" = none): with one of the older era there is no probe, and the
+    newer era is tried only with a server that names it, or that knows no initialize.
 
     Raises RpcError when the server refuses both ways or closes the channel. The caller bounds the time.
     """
@@ -53,7 +61,7 @@ async def shake_hands(channel: Channel, capabilities: Mapping[str, Any], hint: s
         try:
             return await _initialize(channel, capabilities)
         except RpcError as error:
-            if _offered_modern(error) is None:
+            if _offered_modern(error) is None and error.code != METHOD_NOT_FOUND:
                 raise
     peer = await _negotiate(channel, capabilities)
     channel.adopt(peer.protocol)

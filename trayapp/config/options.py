@@ -12,6 +12,7 @@ from trayapp.config.keys import read_keys, timed
 from trayapp.config.nodes import Node, Pair, Scalar, is_null, kind
 from trayapp.config.problems import Report, Wrong, shown
 from trayapp.config.spelling import HTTP_KEYS, PROFILE_KEYS, SETTING_KEYS
+from trayapp.config.urls import url_fault
 from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, HttpSettings, Profile, Settings
 
 MAX_PORT = 65_535
@@ -20,6 +21,15 @@ MAX_RESULT_BYTES = 1 << 30
 MIN_HEALTH_INTERVAL_S = 1.0  # more often would keep an idle machine awake
 
 _HINTS = get_type_hints(Settings)
+
+
+def read_document_url(node: Node) -> str:
+    """The https address of a document; it is our name at sign-in services (MCP authorization, client id metadata)."""
+    url: str = fields.text(node).strip()
+    if url_fault(url) or not url.startswith("https://") or url.count("/") < 3 or url.endswith("/"):
+        raise Wrong(node, "must be the https address of a document")
+    return url
+
 
 READERS: dict[str, fields.Reader] = {
     "expose": fields.choice(EXPOSE_MODES),
@@ -37,8 +47,13 @@ READERS: dict[str, fields.Reader] = {
     "token_store": fields.choice(get_args(_HINTS["token_store"])),
     "approve_changes": fields.choice(get_args(_HINTS["approve_changes"])),
     "update_check": fields.switch,
+    "client_metadata_url": read_document_url,
 }
-_HTTP_READERS: dict[str, fields.Reader] = {"enabled": fields.switch, "port": fields.whole(0, MAX_PORT)}
+_HTTP_READERS: dict[str, fields.Reader] = {
+    "enabled": fields.switch,
+    "port": fields.whole(0, MAX_PORT),
+    "token": fields.switch,
+}
 _PROFILE_READERS: dict[str, fields.Reader] = {
     "servers": fields.words,
     "expose": fields.choice(EXPOSE_MODES),

@@ -13,19 +13,19 @@ SERVERS_KEYS = frozenset(("servers", "mcp_servers"))
 SERVER_KEYS = frozenset(
     [
         "command", "args", "env", "cwd", "inherit_env", "url", "type", "headers", "auth", "bearer_token_env",
-        "client_id", "client_secret", "scopes", "disabled", "enabled", "lifecycle", "always_on", "idle_timeout",
-        "scope", "connect_timeout", "request_timeout", "title", "tools", "include_tools", "exclude_tools",
-        "direct_tools", "expose_resources", "new_tools",
+        "client_id", "client_secret", "scopes", "callback_port", "disabled", "enabled", "lifecycle", "always_on",
+        "idle_timeout", "scope", "connect_timeout", "request_timeout", "title", "tools", "include_tools",
+        "exclude_tools", "direct_tools", "expose_resources", "new_tools",
     ]
 )  # fmt: skip
 SETTING_KEYS = frozenset(
     [
         "expose", "defer_above", "tool_prefix", "idle_timeout", "health_interval", "failure_backoff", "connect_timeout",
         "request_timeout", "linger", "result_limit", "http", "imports", "profiles", "synonyms", "token_store",
-        "approve_changes", "update_check",
+        "approve_changes", "update_check", "client_metadata_url",
     ]
 )  # fmt: skip
-HTTP_KEYS = frozenset(("enabled", "port"))
+HTTP_KEYS = frozenset(("enabled", "port", "token"))
 PROFILE_KEYS = frozenset(("servers", "expose", "include_tools", "exclude_tools"))
 TOOL_KEYS = frozenset(("enabled", "stale"))
 

@@ -5,7 +5,9 @@ Never here: connecting, variables. An address may hold a secret, so no message r
 
 from __future__ import annotations
 
+import ipaddress
 import re
+import socket
 from urllib.parse import urlsplit
 
 _VARIABLE = re.compile(r"\$\{|\$env:|\{env:")
@@ -30,3 +32,33 @@ def url_fault(url: str) -> str | None:
 def has_variable(text: str) -> bool:
     """Whether a text may change when its variables are resolved."""
     return _VARIABLE.search(text) is not None
+
+
+_METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
+_METADATA_ADDRESSES = frozenset({"100.100.100.200", "192.0.0.192", "fd00:ec2::254"})  # of clouds, beside 169.254/16
+
+
+def is_forbidden_place(url: str) -> bool:
+    """Whether an address names the machine's link or its cloud's metadata: nothing a web page may talk us into."""
+    try:
+        host = (urlsplit(url).hostname or "").rstrip(".").lower()
+    except ValueError:
+        return False
+    if host in _METADATA_NAMES:
+        return True
+    address = _address(host)
+    if address is None:
+        return False
+    plain = getattr(address, "ipv4_mapped", None) or address
+    return plain.is_link_local or str(plain) in _METADATA_ADDRESSES
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Numbers in every spelling that connecting would take: 169.254.169.254, 0xa9fea9fe, 2852039166."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(host))
+        except (OSError, ValueError):
+            return None

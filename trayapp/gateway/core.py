@@ -19,6 +19,7 @@ import anyio.abc
 from trayapp import __version__
 from trayapp.backends.clock import Clock
 from trayapp.backends.connection import Connection
+from trayapp.backends.handshake import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
@@ -90,7 +91,7 @@ class Gateway:
             open=parts.open,
             stderr=parts.stderr,
             observer=self,
-            hint=self.offers.protocol_hint,
+            hint=self._hint,
             wants_offer=self.offers.worth_asking,
             capabilities=self.client_capabilities,
             subscribed=lambda name: self.subscriptions.wanted(name),
@@ -235,6 +236,19 @@ class Gateway:
     def client_capabilities(self, key: str) -> dict[str, Any]:
         """What the sessions of that server can do together."""
         return united(session.capabilities for session in self.sessions if session.may_be_asked_by(key))
+
+    def _hint(self, key: str) -> str:
+        """With which revision to begin. A server of both eras is used by older clients the older way, in which it can
+        ask them anything at any time; the newer one is for when all its clients speak it.
+        """
+        if not self._all_modern(key):
+            return HANDSHAKE_VERSIONS[-1]
+        known = self.offers.protocol_hint(key)
+        return known if known in MODERN_VERSIONS else ""
+
+    def _all_modern(self, key: str) -> bool:
+        eras = {session.modern for session in self.sessions if session.protocol and session.may_be_asked_by(key)}
+        return eras == {True}
 
     def should_restart(self, connection: Connection) -> bool:
         """Whether an older server was connected before a client came that can do more for it, and unused since.

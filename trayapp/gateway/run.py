@@ -31,12 +31,13 @@ from trayapp.gateway.admin import Control
 from trayapp.gateway.boundary import fenced, kept_up
 from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
+from trayapp.gateway.http.door import TOKEN_NAME, Door, kept_token
 from trayapp.gateway.logs import StderrFiles, start_logging
 from trayapp.gateway.peer import FramePeer
 from trayapp.gateway.projects import look_with
 from trayapp.gateway.servers_file import Layers, NoLayers, Outcome, ServersFile
 from trayapp.model.plan import Config
-from trayapp.wire.endpoint import GatewayLock, Link, listen
+from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
 from trayapp.wire.memory import keep_freed_memory
@@ -100,6 +101,8 @@ class Process:
         self._keeper = make_keeper(run)
         self._open = open or partial(open_transport, keeper=self._keeper)
         self._gateway: Gateway
+        self._door: Door
+        self._listener: Listener
         self._tasks: anyio.abc.TaskGroup
 
     async def main(self, linger: bool, on_ready: Callable[[], None]) -> None:
@@ -108,10 +111,13 @@ class Process:
             gateway = self._gateway = Gateway(self._parts(), tasks)
             self._tasks = tasks
             tasks.start_soon(fenced, self._environ.complete)
+            token = await anyio.to_thread.run_sync(kept_token, self._paths.config_file.with_name(TOKEN_NAME))
+            self._door = Door(gateway, self._file, token, self._http_changed)
             await anyio.to_thread.run_sync(self._file.create)
             await self._file.reload()
-            listener = await listen(self._run, self._accept, __version__)
+            self._listener = listener = await listen(self._run, self._accept, __version__, token)
             gateway.start_serving()
+            tasks.start_soon(kept_up, self._door.serve, anyio.sleep)
             tasks.start_soon(kept_up, self._file.follow, anyio.sleep)
             tasks.start_soon(fenced, watch_wake, self._look_around, SystemClock())
             tasks.start_soon(fenced, anyio.to_thread.run_sync, reap_leftovers, self._run)
@@ -153,6 +159,7 @@ class Process:
             return  # nothing is started any more
         if isinstance(outcome, Config):
             self._gateway.take_config(outcome)
+            self._door.follow(outcome.settings.http)
         else:
             self._gateway.take_problem(outcome)
 
@@ -176,6 +183,13 @@ class Process:
         session = Session(self._gateway, peer, hello.options, "stdio")
         self._tasks.start_soon(self._hold, link, partial(self._gateway.serve, session))
         return peer.dispatcher
+
+    def _http_changed(self, url: str | None) -> None:
+        """The HTTP port was opened or closed: whoever looks into the endpoint file finds it."""
+        self._gateway.http_url = url
+        self._gateway.changed()
+        if self._gateway.state != "stopping":
+            self._listener.publish(url)
 
     async def _hold(self, link: Link, work: Callable[[], Any]) -> None:
         """One connection from start to end: the boundary at which one session's failure stops."""
@@ -203,7 +217,7 @@ class Process:
         gateway, unused = self._gateway, 0.0
         while unused < gateway.config.settings.linger * 60 or gateway.config.settings.linger <= 0:
             await anyio.sleep(LINGER_CHECK_S)
-            unused = 0.0 if self._links else unused + LINGER_CHECK_S
+            unused = 0.0 if self._links or gateway.sessions else unused + LINGER_CHECK_S
         log.info("Nobody has used the gateway for %g minutes", gateway.config.settings.linger)
         gateway.stop_wanted.set()
 

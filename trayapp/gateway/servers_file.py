@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 import anyio.to_thread
@@ -119,6 +119,14 @@ class ServersFile:
         finally:
             if watch is not None:
                 watch.close()
+
+    def add_server(self, name: str, entry: dict[str, Any]) -> None:
+        """Write a new server. Blocks. Raises MultiMcpError."""
+        self._store.add_server(name, entry)
+
+    def remove_server(self, name: str) -> None:
+        """Take a server out. Blocks. Raises MultiMcpError."""
+        self._store.remove_server(name)
 
     def note_tools(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
         """Write what servers were found to offer; not of those that other programs' files alone have, whose tools are

@@ -21,6 +21,7 @@ class HttpSettings:
 
     enabled: bool = True
     port: int = 7461
+    token: bool = True  # whether clients must send the token; off only for those that cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,5 +53,6 @@ class Settings:
     profiles: dict[str, Profile] = field(default_factory=dict)
     synonyms: dict[str, tuple[str, ...]] = field(default_factory=dict)
     token_store: Literal["keyring", "file"] = "keyring"
+    client_metadata_url: str | None = None  # of a client id metadata document, for sign-in services that take one
     approve_changes: Literal["ask", "notify", "off"] = "ask"
     update_check: bool = False

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from trayapp.model.errors import StorageError
@@ -151,6 +151,14 @@ class Listener:
     endpoint: Endpoint
     server: asyncio.Server
 
+    def publish(self, http_url: str | None) -> None:
+        """Say in the endpoint file where HTTP clients come in. A disk that is full costs them that, nothing else."""
+        self.endpoint = replace(self.endpoint, http_url=http_url)
+        try:
+            write_endpoint(self.run, self.endpoint)
+        except StorageError as error:
+            log.warning("%s", error)
+
     def close(self) -> None:
         """Stop listening; connections that exist stay until they are closed."""
         self.server.close()
@@ -161,9 +169,12 @@ class Listener:
                 Path(self.endpoint.socket).unlink()
 
 
-async def listen(run: str, accept: Accept, version: str, tcp: bool = USES_TCP) -> Listener:
-    """Bind the local socket and publish the endpoint file. The caller holds the GatewayLock. Raises StorageError."""
-    token = secrets.token_urlsafe(32)
+async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: bool = USES_TCP) -> Listener:
+    """Bind the local socket and publish the endpoint file. The caller holds the GatewayLock. Raises StorageError.
+
+    `token`: the secret of clients that come over TCP; without one it is new.
+    """
+    token = token or secrets.token_urlsafe(32)
     path = "" if tcp else _socket_place(run)
     try:
         server = await (_listen_tcp(accept, token) if tcp else _listen_unix(accept, path))

@@ -1,0 +1,175 @@
+"""Clients over HTTP as ClientPeers: each request has a way of its own, and between requests there may be another.
+
+The SDK's server hands over each message with the channels that belong to it. Never here: routes, sessions' behaviour.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import anyio.abc
+from mcp.server.context import ServerRequestContext
+from mcp.shared.dispatcher import Outbound
+from mcp.shared.exceptions import MCPError, NoBackChannelError
+
+from trayapp.gateway.peer import OnNotification, OnRequest
+from trayapp.wire.messages import (
+    CANCELLED,
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    Call,
+    Params,
+    Reply,
+    RequestId,
+    RpcError,
+)
+
+log = logging.getLogger(__name__)
+
+Message = ServerRequestContext[Any, Any]
+MANY = 10_000  # messages that wait for one client that does not read; more are dropped
+
+
+class Exchange:
+    """One request of a client's until its answer: what is to be told with it, in its order."""
+
+    def __init__(self, channel: Outbound | None) -> None:
+        self.channel = channel
+        self._send, self._receive = anyio.create_memory_object_stream[Reply | tuple[str, Params]](MANY)
+
+    def put(self, item: Reply | tuple[str, Params]) -> None:
+        """An answer, or a notification before it."""
+        try:
+            self._send.send_nowait(item)
+        except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            log.debug("A client does not read; a message to it is dropped")
+
+    async def until_answered(self) -> Reply:
+        """Pass on what is told meanwhile, and return the answer."""
+        with self._send, self._receive:
+            async for item in self._receive:
+                if isinstance(item, Reply):
+                    return item
+                if self.channel is not None:
+                    await self.channel.notify(*item)
+        raise RpcError(CONNECTION_CLOSED, "The gateway is stopping")
+
+
+class HttpPeer:
+    """See gateway.peer.ClientPeer. `standing`: the way for what belongs to no request, where there is one."""
+
+    def __init__(self, standing: Outbound | None) -> None:
+        self._open: dict[RequestId, Exchange] = {}
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, anyio.CancelScope] = {}
+        self._own = Exchange(standing)
+        self._gone = anyio.Event()
+        self._ready = anyio.Event()
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._on_request: OnRequest | None = None
+        self._on_notification: OnNotification | None = None
+
+    async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
+        """See ClientPeer."""
+        self._on_request, self._on_notification = on_request, on_notification
+        async with anyio.create_task_group() as self._tasks:
+            self._tasks.start_soon(self._own.until_answered)
+            self._ready.set()
+            await self._gone.wait()
+            self._tasks.cancel_scope.cancel()
+
+    def close(self) -> None:
+        """The client is gone."""
+        self._gone.set()
+
+    # -- from the client -----------------------------------------------------------------------------------------
+
+    async def request(self, message: Message) -> dict[str, Any]:
+        """One request and its answer. Raises MCPError. Being cancelled cancels it for the session, too."""
+        await self._ready.wait()
+        assert self._on_request is not None
+        assert message.request_id is not None
+        request_id = message.request_id
+        if request_id in self._open:
+            raise MCPError(-32600, f"A request with the id {request_id!r} is under way already")
+        self._open[request_id] = exchange = Exchange(channel_of(message))
+        try:
+            self._on_request(request_id, message.method, _plain(message.params))
+            return (await exchange.until_answered()).result()
+        except RpcError as error:
+            raise MCPError(error.code, error.message, error.data) from None
+        except BaseException:
+            self.notification(CANCELLED, {"requestId": request_id, "reason": "the client went away"})
+            raise
+        finally:
+            self._open.pop(request_id, None)
+
+    def notification(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """What the client tells."""
+        if self._on_notification is not None:
+            self._on_notification(method, _plain(params))
+
+    # -- to the client (ClientPeer) ------------------------------------------------------------------------------
+
+    def respond(self, request_id: RequestId, reply: Reply) -> None:
+        """See ClientPeer."""
+        exchange = self._open.get(request_id)
+        if exchange is not None:
+            exchange.put(reply)
+
+    def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:
+        """See ClientPeer."""
+        exchange = self._open.get(about) if about is not None else None
+        (exchange or self._own).put((method, params))
+
+    def relay(self, method: str, params: Params, call: Call, about: RequestId | None = None) -> int:
+        """See ClientPeer."""
+        number = next(self._numbers)
+        exchange = self._open.get(about) if about is not None else None
+        channel = (exchange or self._own).channel
+        if self._tasks is None or channel is None:
+            call.answered(Reply.of_error(RpcError(CONNECTION_CLOSED, "The client cannot be asked")))
+        else:
+            self._asked[number] = scope = anyio.CancelScope()
+            self._tasks.start_soon(self._ask, number, scope, channel, method, params, call)
+        return number
+
+    def cancel(self, request_id: int, reason: str) -> None:
+        """See ClientPeer."""
+        scope = self._asked.pop(request_id, None)
+        if scope is not None:
+            scope.cancel()
+
+    async def _ask(
+        self, number: int, scope: anyio.CancelScope, channel: Outbound, method: str, params: Params, call: Call
+    ) -> None:
+        """One question: the boundary from the SDK's errors to ours."""
+        reply = Reply.of_error(RpcError(CONNECTION_CLOSED, "The client went away"))
+        with scope:
+            try:
+                reply = Reply.of_result(await channel.send_raw_request(method, params))
+            except NoBackChannelError:
+                reply = Reply.of_error(RpcError(CONNECTION_CLOSED, "The client cannot be asked now"))
+            except MCPError as error:
+                reply = Reply.of_error(RpcError(error.code, error.message, error.data))
+            except Exception:
+                log.exception("A question to a client failed in a way that we do not know")
+                reply = Reply.of_error(RpcError(INTERNAL_ERROR, "The question could not be asked"))
+        if self._asked.pop(number, None) is not None:
+            call.answered(reply)
+
+
+def channel_of(message: Message) -> Outbound:
+    """The way that belongs to one request: the stream of its answer.
+
+    The SDK's public methods want typed messages, which would lose fields that it does not know.
+    """
+    return message.session._request_outbound
+
+
+def _plain(params: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return params if params is None or isinstance(params, dict) else dict(params)
