@@ -1,13 +1,15 @@
-"""`multi-mcp` without a verb: the app. Until there is an icon, that is the gateway here, with its live status.
+"""`multi-mcp` and `multi-mcp tray`: the app; without any desktop `multi-mcp` is the gateway with its live status.
 
-Never here: the words of the status (status_view), what a gateway does.
+Never here: the words of the status (status_view), what a gateway does, the icon.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,15 +25,46 @@ LAST_WORDS_S = 2.0  # for the display to end after the gateway did
 
 
 @click.command("tray", epilog=examples("multi-mcp"))
-def tray_verb() -> int:
-    """Run the app; the same as no verb at all.
+@click.option("--autostart", is_flag=True, hidden=True, help="Started at login: nothing is printed.")
+def tray_verb(autostart: bool) -> int:
+    """Run the tray app.
 
-    The gateway runs here, with its status, until Ctrl-C.
+    It shows how your servers are, and starts the gateway anew should it end.
+    Without a tray icon on this desktop it goes on as that.
     """
-    return run_app()
+    return run_tray_here(autostart)
 
 
-def run_app() -> int:
+def run_app(autostart: bool) -> int:
+    """Without a verb: the tray app; the exit code. Raises AlreadyRunningError, StorageError.
+
+    Where no desktop is (ssh, a container) nobody would see an icon: there this process is the gateway, with its live
+    status. `multi-mcp tray` is the tray app even there, and looks after a gateway without an icon.
+    """
+    return run_tray_here(autostart) if autostart or has_desktop(os.environ) else run_gateway_here()
+
+
+def has_desktop(environ: Mapping[str, str]) -> bool:
+    """Whether there may be a place for an icon, now or later: a display, or a session bus."""
+    if sys.platform != "linux":
+        return True
+    runtime = environ.get("XDG_RUNTIME_DIR")
+    named = any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS"))
+    return named or bool(runtime and Path(runtime, "bus").exists())
+
+
+def run_tray_here(autostart: bool) -> int:
+    """Be the tray; the exit code. Raises StorageError."""
+    from trayapp.tray.start import run_tray
+
+    return run_tray(os.environ, autostart=autostart, say=quiet if sys.stdout is None or autostart else say)
+
+
+def quiet(*lines: str) -> None:
+    """There is nobody who reads."""
+
+
+def run_gateway_here() -> int:
     """The gateway in this process, its status from a thread beside it; the exit code."""
     display = threading.Thread(target=show, name="status", daemon=True)
     code = run_here(False, display.start)

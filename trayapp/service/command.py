@@ -15,6 +15,9 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SAMPLE_VERB = "sample-server"  # how a frozen program, which has no interpreter to run a file, runs the sample server
 
 
+NO_WINDOW = 0x08000000 if os.name == "nt" else 0  # CREATE_NO_WINDOW: a child of ours brings no console window
+
+
 def is_frozen() -> bool:
     """Whether this is a packaged program without an interpreter of its own."""
     return bool(getattr(sys, "frozen", False))
@@ -31,6 +34,20 @@ def own_command() -> list[str]:
 def gateway_command(*, linger: bool) -> list[str]:
     """Runs a gateway; with `linger` one that ends by itself some time after its last session."""
     return [*own_command(), "start", *(["--linger"] if linger else [])]
+
+
+def tray_command() -> list[str]:
+    """What is to be started at login: absolute, the same after an update, and without a console window on Windows."""
+    words = ["tray", "--autostart"]
+    folder, ending = os.path.dirname(sys.executable), ".exe" if os.name == "nt" else ""
+    if is_frozen():
+        beside = os.path.join(folder, f"multi-mcp-tray{ending}")
+        return [beside if os.access(beside, os.X_OK) else sys.executable, *words]
+    windowless = os.path.join(folder, "pythonw.exe")
+    if os.name == "nt" and os.access(windowless, os.X_OK):
+        return [windowless, os.path.join(PACKAGE, "__main__.py"), *words]
+    script = os.path.join(folder, f"multi-mcp{ending}")
+    return [script, *words] if os.access(script, os.X_OK) else [*own_command(), *words]
 
 
 def shim_command() -> list[str]:

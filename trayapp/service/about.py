@@ -1,0 +1,48 @@
+"""What this program is: its version, and the commit that it was made from where that is known.
+
+Never here: what it does.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from trayapp import __version__
+from trayapp.service.command import PACKAGE
+
+COMMIT_FILE = "commit"  # beside the package's modules, written when a program is packaged
+SHORT = 7
+_HASH = re.compile(r"[0-9a-f]{7,64}")
+
+
+def version_text(package: Path = Path(PACKAGE)) -> str:
+    """`0.1.0`, or `0.1.0 (3de80d5)`."""
+    commit = commit_of(package)
+    return f"{__version__} ({commit[:SHORT]})" if commit else __version__
+
+
+def commit_of(package: Path) -> str:
+    """The commit of a packaged program or of a checkout; "" when nobody wrote it down."""
+    with suppress(OSError, UnicodeDecodeError):
+        return _checked((package / COMMIT_FILE).read_text(encoding="ascii"))
+    with suppress(OSError, UnicodeDecodeError):
+        return _head(package.parent / ".git")
+    return ""
+
+
+def _head(git: Path) -> str:
+    head = (git / "HEAD").read_text(encoding="ascii").strip()
+    kind, _, name = head.partition(" ")
+    if kind != "ref:":
+        return _checked(head)
+    with suppress(FileNotFoundError):
+        return _checked((git / name).read_text(encoding="ascii"))
+    packed = (git / "packed-refs").read_text(encoding="utf-8").splitlines()
+    return next((_checked(line.partition(" ")[0]) for line in packed if line.endswith(f" {name}")), "")
+
+
+def _checked(text: str) -> str:
+    found = _HASH.fullmatch(text.strip())
+    return found[0] if found else ""

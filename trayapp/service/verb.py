@@ -1,0 +1,54 @@
+"""A verb of our own command line, run as a process of its own: for the tray, which holds no configuration itself.
+
+Never here: what the verb does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trayapp.model.errors import MultiMcpError
+from trayapp.service.command import NO_WINDOW, own_command
+
+FROM_ANYWHERE = "/" if os.name == "posix" else None
+
+
+def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float) -> Any:
+    """What `multi-mcp ARGV --json` printed, parsed; None when it printed nothing.
+
+    Raises MultiMcpError: the verb's own title and hint, or that it did not end in time.
+    """
+    name = " ".join(["multi-mcp", *argv])
+    try:
+        done = subprocess.run(
+            [*own_command(), *argv, "--json"],
+            env=dict(environ),
+            cwd=FROM_ANYWHERE,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+            creationflags=NO_WINDOW,
+        )
+    except subprocess.TimeoutExpired:
+        raise MultiMcpError(f"It did not end within {timeout_s:g} s", f"Try it on a terminal: {name}") from None
+    except OSError as error:
+        raise MultiMcpError(f"It cannot be started: {error.strerror}", "Install multi-mcp again") from None
+    answer = _parsed(done.stdout)
+    if done.returncode == 0:
+        return answer
+    said = answer.get("error") if isinstance(answer, dict) else None
+    if isinstance(said, dict) and said.get("title"):
+        raise MultiMcpError(str(said["title"]), str(said.get("hint", "")))
+    raise MultiMcpError(f"It failed (exit code {done.returncode})", f"Try it on a terminal: {name}")
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None

@@ -1,0 +1,163 @@
+"""What a click does: one function a verb, each ends in a Notice, in a new state, or in an error for people.
+
+Never here: threads, the icon; the words (outcomes); how the gateway's process is held (service/supervisor).
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trayapp.config.paths import Paths
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
+from trayapp.service.autostart import Autostart
+from trayapp.service.supervision import WishKind
+from trayapp.tray import outcomes, texts
+from trayapp.tray.news import Notice
+from trayapp.tray.state import Action, Verb, View
+from trayapp.wire.control import RECONNECT, REFRESH
+
+log = logging.getLogger(__name__)
+
+VERB_S = 30.0  # for an edit of one file
+SIGN_IN_S = 330.0  # the browser page waits five minutes for the user
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What actions are done with; tests pass fakes of the same shapes. All may block and raise MultiMcpError."""
+
+    ask: Callable[[str, dict[str, Any]], Any]  # a control request, however long it takes
+    run: Callable[[Sequence[str], float], Any]  # a verb of the command line, within so many seconds
+    wish: Callable[[WishKind], None]
+    create_file: Callable[[], None]  # the first servers.yaml
+    open_file: Callable[[Path], None]
+    copy: Callable[[str], bool]
+    autostart: Autostart
+    paths: Paths
+    shim: list[str]
+    version: str
+    view: Callable[[], View]  # what is shown now
+    changed: Callable[[], None]  # something is different that no snapshot tells
+    quit: Callable[[], None]
+
+
+class Actions:
+    """Does what clicks ask for."""
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        self._table: dict[Verb, Callable[[str], Notice | None]] = {
+            Verb.RECONNECT: self._reconnect,
+            Verb.REFRESH: self._refresh,
+            Verb.SIGN_IN: self._sign_in,
+            Verb.SIGN_OUT: self._sign_out,
+            Verb.ENABLE: lambda server: self._switch(server, True),
+            Verb.DISABLE: lambda server: self._switch(server, False),
+            Verb.SHOW_LOG: self._show_log,
+            Verb.APPROVE: self._approve,
+            Verb.OPEN_FILE: self._open_file,
+            Verb.CONNECT_CLIENT: lambda client: self._client(client, True),
+            Verb.DISCONNECT_CLIENT: lambda client: self._client(client, False),
+            Verb.COPY_COMMAND: self._copy_command,
+            Verb.SHOW_LOGS: self._show_logs,
+            Verb.PAUSE: lambda _: means.wish(WishKind.PAUSE),
+            Verb.RESUME: lambda _: means.wish(WishKind.START),
+            Verb.RESTART: lambda _: means.wish(WishKind.RESTART),
+            Verb.RETRY: lambda _: means.wish(WishKind.START),
+            Verb.AUTOSTART_ON: lambda _: self._autostart(True),
+            Verb.AUTOSTART_OFF: lambda _: self._autostart(False),
+            Verb.SHOW_STATE: self._show_state,
+            Verb.ABOUT: self._about,
+            Verb.QUIT: lambda _: means.quit(),
+        }
+
+    def do(self, action: Action) -> Notice | None:
+        """Do it; what there is to say, None when the new state says it. Raises nothing."""
+        log.info("Click: %s %s", action.verb, action.target)
+        try:
+            return self._table[action.verb](action.target)
+        except MultiMcpError as error:
+            log.info("%s failed: %s", action.verb, error)
+            return outcomes.failed(action, error)
+        except Exception as error:  # the boundary of a click: whatever it is, the user hears of it
+            log.exception("%s failed in a way that we do not know", action.verb)
+            return outcomes.unknown(action, error)
+
+    # -- servers -------------------------------------------------------------------------------------------------
+
+    def _reconnect(self, server: str) -> Notice:
+        return outcomes.reconnected(self._means.ask(RECONNECT, {"server": server or None})["servers"])
+
+    def _refresh(self, server: str) -> Notice:
+        return outcomes.refreshed(self._means.ask(REFRESH, {"server": server or None})["servers"])
+
+    def _sign_in(self, server: str) -> Notice:
+        self._means.run(["auth", server], SIGN_IN_S)
+        return outcomes.signed_in(server)
+
+    def _sign_out(self, server: str) -> Notice:
+        self._means.run(["auth", server, "--logout"], VERB_S)
+        return outcomes.signed_out(server)
+
+    def _approve(self, server: str) -> Notice:
+        raise MultiMcpError(
+            "What changed is to be looked at before it is approved", f"On a terminal: multi-mcp approve {server}"
+        )
+
+    def _switch(self, server: str, on: bool) -> Notice:
+        self._means.run(["enable" if on else "disable", server], VERB_S)
+        return outcomes.switched(server, on)
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def _open_file(self, path: str) -> None:
+        """servers.yaml, which is written first if there is none; or another file that a problem is in."""
+        file = Path(path) if path else self._means.paths.config_file
+        if not path and not file.exists():
+            self._means.create_file()
+        self._means.open_file(file)
+
+    def _show_log(self, server: str) -> None:
+        file = self._means.paths.log_dir / SERVER_LOGS / log_name(server)
+        if not file.exists():
+            raise MultiMcpError(f"{texts.name(server)} has written nothing yet", "Reconnect it to see how it starts")
+        self._means.open_file(file)
+
+    def _show_logs(self, _: str) -> None:
+        """The gateway's; the folder where there is none yet."""
+        folder = self._means.paths.log_dir
+        file = folder / GATEWAY_LOG
+        if not folder.exists():
+            raise MultiMcpError("Nothing has been written yet", f"Logs will lie in {folder}")
+        self._means.open_file(file if file.exists() else folder)
+
+    # -- clients -------------------------------------------------------------------------------------------------
+
+    def _client(self, name: str, on: bool) -> Notice:
+        self._means.run(["connect" if on else "disconnect", name], VERB_S)
+        self._means.changed()
+        return outcomes.client(name, on)
+
+    def _copy_command(self, _: str) -> Notice:
+        command = shlex.join(self._means.shim)
+        return outcomes.copied(command) if self._means.copy(command) else outcomes.not_copied(command)
+
+    # -- the app itself ------------------------------------------------------------------------------------------
+
+    def _autostart(self, on: bool) -> Notice:
+        self._means.autostart.turn(on)
+        self._means.changed()
+        return outcomes.autostart(on)
+
+    def _show_state(self, _: str) -> Notice:
+        return outcomes.state(texts.APP, self._means.view().summary)
+
+    def _about(self, _: str) -> Notice:
+        paths = self._means.paths
+        return outcomes.about(self._means.version, str(paths.config_file), str(paths.log_dir))

@@ -1,0 +1,198 @@
+"""The tray app: its parts put together, from its start to its end.
+
+The main thread belongs to the icon; the supervisor, the redraws and each click have threads of their own. Never here:
+what any of them decides.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any, Protocol
+
+from trayapp.service.supervision import Seen, WishKind
+from trayapp.service.supervisor import Supervisor
+from trayapp.tray.actions import Actions
+from trayapp.tray.desk import Desk
+from trayapp.tray.news import News, Notice, Told, news
+from trayapp.tray.painter import Painter
+from trayapp.tray.redraws import Redraws
+from trayapp.tray.state import Action, IconKind, Verb, View
+from trayapp.tray.view import view
+
+log = logging.getLogger(__name__)
+
+QUIT_S = 30.0  # the gateway's own end is bounded by half of that
+
+
+class Speaker(Protocol):
+    """Shows notifications."""
+
+    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
+        """Show it in the place of one with the same key; False when nobody sees it. May block."""
+
+
+class App:
+    """One tray. `clock`: seconds of a steady clock."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        speaker: Speaker,
+        make_icon: Callable[[], Any],
+        picture: Callable[[IconKind], Any],
+        clock: Callable[[], float],
+    ) -> None:
+        self._desk = desk
+        self._speaker = speaker
+        self._clock = clock
+        self._actions: Actions
+        self._supervisor: Supervisor
+        self._told = Told()
+        self._news_lock = threading.Lock()
+        self._busy: set[Action] = set()
+        self._busy_lock = threading.Lock()
+        self._icon = make_icon()
+        self._painter = Painter(self._icon, picture, self.click)
+        self._redraws = Redraws(self._draw)
+        self._painter.render(view(desk.state()))
+
+    def join(self, actions: Actions, supervisor: Supervisor) -> None:
+        """The parts that need this one to exist."""
+        self._actions = actions
+        self._supervisor = supervisor
+
+    # -- the life of the app -------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Be the tray until Quit, a signal, or the end of the desktop's session. On the main thread."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        self._icon.run(self._begin)
+        self._redraws.close()
+        self._end_gateway()
+
+    def _begin(self, icon: Any) -> None:
+        icon.visible = True
+        self._supervisor.start()
+        self._redraws.start()
+        self._desk.look_around()
+        self._redraws.wanted()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        log.info("Signal %d: the tray ends", number)
+        threading.Thread(target=self.quit, name="quit", daemon=True).start()
+
+    def quit(self) -> None:
+        """Stop the gateway that we started, then end. From any thread but the main one."""
+        try:
+            self._end_gateway()
+        finally:
+            self._icon.stop()
+
+    def _end_gateway(self) -> None:
+        if not self._supervisor.join(0):
+            self._supervisor.wish(WishKind.QUIT, QUIT_S)
+            self._supervisor.join(QUIT_S)
+
+    # -- what comes in -------------------------------------------------------------------------------------------
+
+    def saw(self, seen: Seen) -> None:
+        """From the supervisor. A state that lasts too short to be drawn is told all the same."""
+        if self._desk.see(seen):
+            self._tell()
+        self._redraws.wanted()
+
+    def looked_around(self) -> None:
+        """A click changed what no snapshot tells."""
+        self._desk.look_around()
+        self._redraws.wanted()
+
+    def click(self, action: Action) -> None:
+        """Do it on a thread of its own; the same thing that is still under way is not begun again."""
+        with self._busy_lock:
+            if action in self._busy:
+                return
+            self._busy.add(action)
+        threading.Thread(target=self._do, args=(action,), name=f"click {action.verb}", daemon=True).start()
+
+    def _do(self, action: Action) -> None:
+        try:
+            notice = self._actions.do(action)
+            if notice is not None:
+                self.show(notice)
+        finally:
+            with self._busy_lock:
+                self._busy.discard(action)
+
+    # -- what goes out -------------------------------------------------------------------------------------------
+
+    def shown(self) -> View:
+        """What there is to see now."""
+        return view(self._desk.state())
+
+    def _draw(self) -> float | None:
+        self._painter.render(self.shown())
+        return self._tell().again_s
+
+    def _tell(self) -> News:
+        """Notifications that the state calls for, shown off this thread: a notification server may be slow."""
+        with self._news_lock:
+            fresh = news(self._desk.state(), self._told, self._clock())
+            self._told = fresh.told
+        if fresh.notices:
+            threading.Thread(target=self._show_all, args=(fresh.notices,), name="news", daemon=True).start()
+        return fresh
+
+    def _show_all(self, notices: tuple[Notice, ...]) -> None:
+        for notice in notices:
+            self.show(notice)
+
+    def show(self, notice: Notice) -> None:
+        """Show a notification, and keep it in the log: there may be nobody who shows any."""
+        seen = self._speaker.show(notice, self.click)
+        log.info("Notification%s: %s | %s", "" if seen else " (nobody shows it)", notice.title, notice.text)
+
+    def second_start(self, wish: str) -> str:
+        """A second `multi-mcp`: show where we are, and let it say so."""
+        self.click(Action(Verb.SHOW_STATE))
+        return self.shown().summary
+
+
+class OverBus:
+    """Implements Speaker with trayapp.tray.notifications."""
+
+    def __init__(self, notifier: Any) -> None:
+        self._notifier = notifier
+
+    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
+        """See Speaker."""
+        actions = {str(number): action for number, (_, action) in enumerate(notice.actions)}
+        labels = [(str(number), label) for number, (label, _) in enumerate(notice.actions)]
+        chosen = partial(_choose, actions, click)
+        return bool(self._notifier.notify(notice.key, notice.title, notice.text, labels, chosen if labels else None))
+
+
+def _choose(actions: dict[str, Action], click: Callable[[Action], None], chosen: str) -> None:
+    if chosen in actions:
+        click(actions[chosen])
+
+
+class ByIcon:
+    """Implements Speaker with the icon's own balloons (Windows, macOS): they know no actions."""
+
+    def __init__(self, icon: Any) -> None:
+        self._icon = icon
+
+    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
+        """See Speaker."""
+        try:
+            self._icon.notify(notice.text, notice.title)
+        except Exception:  # the boundary to pystray and the system below it: the log has the words
+            log.exception("A notification could not be shown")
+            return False
+        return True

@@ -1,0 +1,169 @@
+"""What is said after a click: done, partly done, or what went wrong and what to do. Pure; a Notice each.
+
+Never here: doing it (actions), what is told without a click (news).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.lifecycle import State
+from trayapp.model.text import count
+from trayapp.tray import texts
+from trayapp.tray.news import Notice
+from trayapp.tray.state import Action, Verb
+
+KEY = "click"  # of every outcome: the newest takes the place of the one before
+Outcome = Mapping[str, Any]  # of one server, see wire/control
+SHOWN = 3
+
+# How the title of a failure begins; the reason follows below.
+FAILURES: dict[Verb, str] = {
+    Verb.RECONNECT: "Reconnecting failed",
+    Verb.REFRESH: "Refreshing failed",
+    Verb.SIGN_IN: "Sign-in failed",
+    Verb.SIGN_OUT: "Sign-out failed",
+    Verb.ENABLE: "Not switched on",
+    Verb.DISABLE: "Not switched off",
+    Verb.SHOW_LOG: "The log cannot be shown",
+    Verb.APPROVE: "Not approved",
+    Verb.OPEN_FILE: "The file cannot be opened",
+    Verb.CONNECT_CLIENT: "Not connected",
+    Verb.DISCONNECT_CLIENT: "Not disconnected",
+    Verb.COPY_COMMAND: "Not copied",
+    Verb.SHOW_LOGS: "The logs cannot be shown",
+    Verb.PAUSE: "Not paused",
+    Verb.RESUME: "Not resumed",
+    Verb.RESTART: "Not restarted",
+    Verb.RETRY: "Not started",
+    Verb.AUTOSTART_ON: "Start at login was not switched on",
+    Verb.AUTOSTART_OFF: "Start at login was not switched off",
+    Verb.SHOW_STATE: "The state cannot be shown",
+    Verb.ABOUT: "It cannot be shown",
+    Verb.QUIT: "Not quit",
+}
+
+
+def said(title: str, *lines: str) -> Notice:
+    """A notice of an outcome, cut to what fits."""
+    return Notice(KEY, texts.within([texts.fit(title)], texts.TITLE), texts.within(list(lines) or [""], texts.BODY))
+
+
+def failed(action: Action, error: MultiMcpError) -> Notice:
+    """What went wrong, and what to do."""
+    about = f": {texts.name(action.target)}" if action.target and action.verb is not Verb.OPEN_FILE else ""
+    lines = [*texts.wrapped(error.title), *(texts.wrapped(error.hint) if error.hint else [])]
+    return said(f"{FAILURES[action.verb]}{about}", *lines)
+
+
+def unknown(action: Action, error: Exception) -> Notice:
+    """A mistake of ours."""
+    return said(FAILURES[action.verb], f"Unexpected: {type(error).__name__}", "The tray's log says more: tray.log")
+
+
+def reconnected(servers: Mapping[str, Outcome]) -> Notice:
+    """After Reconnect and Reconnect all."""
+    return _summed(servers, "reconnected", "Reconnected", _state)
+
+
+def _state(outcome: Outcome) -> str:
+    word = str(outcome.get("state", ""))
+    return texts.STATES.get(State(word), word) if word in set(State) else word
+
+
+def refreshed(servers: Mapping[str, Outcome]) -> Notice:
+    """After Refresh tools."""
+    return _summed(servers, "refreshed", "Refreshed", _change)
+
+
+def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callable[[Outcome], str]) -> Notice:
+    """Of one server its outcome; of many how many it worked for, and why not for the others."""
+    if not servers:
+        return said("There are no servers to ask", "Add one in servers.yaml")
+    bad = {name: outcome["error"] for name, outcome in servers.items() if outcome.get("error")}
+    if len(servers) == 1:
+        name, outcome = next(iter(servers.items()))
+        if not bad:
+            return said(f"{begin}: {texts.name(name)}", texts.sentence(words(outcome)))
+        lines = [*texts.wrapped(bad[name]["title"]), *texts.wrapped(bad[name].get("hint") or "")]
+        return said(f"Not {done}: {texts.name(name)}", *lines)
+    good = len(servers) - len(bad)
+    why = [texts.fit(f"{texts.name(name)}: {error['title']}") for name, error in bad.items()]
+    changed = [texts.fit(f"{texts.name(n)}: {words(o)}") for n, o in servers.items() if n not in bad and _moved(o)]
+    title = f"{good} of {count(len(servers), 'server')} {done}" if bad else f"{count(good, 'server')} {done}"
+    return said(title, *texts.bounded([*why, *changed], SHOWN).split("\n") if why or changed else [texts.ALL_WELL])
+
+
+def _moved(outcome: Outcome) -> bool:
+    return any(outcome.get(key) for key in ("added", "gone", "back"))
+
+
+def _change(outcome: Outcome) -> str:
+    added, gone = len(outcome.get("added") or ()), len(outcome.get("gone") or ())
+    back = len(outcome.get("back") or ())
+    return texts.tool_change(added + back, gone) or "no change"
+
+
+def switched(server: str, on: bool) -> Notice:
+    """After Enabled."""
+    after = "Clients see its tools again." if on else "Clients see its tools no more."
+    return said(f"{texts.name(server)} is switched {'on' if on else 'off'}", after)
+
+
+def copied(command: str) -> Notice:
+    """After Copy stdio command."""
+    return said("Copied", "Paste it where your AI tool wants a command:", command)
+
+
+def not_copied(command: str) -> Notice:
+    """There is nothing here that copies: the text itself, to be typed."""
+    return said("This is the stdio command", command, "To copy it here, install wl-clipboard or xclip.")
+
+
+def autostart(on: bool) -> Notice:
+    """After Start at login."""
+    if on:
+        return said("multi-mcp starts at login", "From the next login on.")
+    return said(
+        "multi-mcp does not start at login any more", "Your AI tools still start the gateway when they need it."
+    )
+
+
+def client(title: str, on: bool) -> Notice:
+    """After a click on a client."""
+    if on:
+        return said(f"{title} is connected", "Start it again, so that it reads its configuration.")
+    return said(f"{title} is disconnected", "Its configuration is as it was before.")
+
+
+def signed_in(server: str) -> Notice:
+    """After Sign in."""
+    return said(f"Signed in to {texts.name(server)}", "Its tools answer now.")
+
+
+def signed_out(server: str) -> Notice:
+    """After Sign out."""
+    return said(f"Signed out of {texts.name(server)}", "Its tokens are deleted on this computer.")
+
+
+def about(version: str, config: str, logs: str) -> Notice:
+    """After About."""
+    return said(f"multi-mcp {version}", f"Configuration: {config}", f"Logs: {logs}")
+
+
+def state(headline: str, summary: str) -> Notice:
+    """After a click on the icon."""
+    return said(headline, *summary.split("\n"))
+
+
+def no_host() -> Notice:
+    """Nothing on this desktop shows icons; the tray goes on without one."""
+    return Notice(
+        "no-host",
+        "multi-mcp runs without an icon",
+        "Nothing here shows tray icons; it appears as soon as something does.\n"
+        "On GNOME, install the extension AppIndicator.\n"
+        "See the state with: multi-mcp status",
+    )

@@ -1,0 +1,68 @@
+"""A View brought onto the icon, touching only what differs from the View before: the one place that does.
+
+Never here: what is shown (view), when (redraws), what a click does (actions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from trayapp.tray.state import Action, IconKind, Item, Separator, View
+from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
+
+Click = Callable[[Action], None]
+WANTS_EYES = frozenset({IconKind.ATTENTION, IconKind.DOWN})  # panels that hide quiet icons are asked to show these
+
+
+class Painter:
+    """Draws on one icon. `picture`: what to show for a kind, in whatever form the icon takes."""
+
+    def __init__(self, icon: Any, picture: Callable[[IconKind], Any], click: Click) -> None:
+        self._icon = icon
+        self._picture = picture
+        self._click = click
+        self.shown: View | None = None
+        self.redraws = 0
+
+    def render(self, view: View) -> bool:
+        """Show it; whether there was something to do."""
+        before, self.shown = self.shown, view
+        if before == view:
+            return False
+        self.redraws += 1
+        if before is None or before.icon is not view.icon:
+            self._icon.attention = view.icon in WANTS_EYES  # pystray's own icons keep it as a plain attribute
+            self._icon.icon = self._picture(view.icon)
+        if before is None or before.tooltip != view.tooltip:
+            self._icon.title = view.tooltip
+        if before is None or (before.menu, before.click) != (view.menu, view.click):
+            self._icon.menu = menu_of(view, self._click)
+        return True
+
+
+def menu_of(view: View, click: Click) -> Any:
+    """The menu as pystray wants it, and a click on the icon itself as an entry that is not seen."""
+    itself = MenuItem("", partial(_clicked, click, view.click), default=True, visible=False)
+    return Menu(itself, *(_entry(entry, click) for entry in view.menu))
+
+
+def _entry(entry: Item | Separator, click: Click) -> Any:
+    if isinstance(entry, Separator):
+        return Menu.SEPARATOR
+    action: Any = None
+    if entry.children:
+        action = Menu(*(_entry(child, click) for child in entry.children))
+    elif entry.action is not None:
+        action = partial(_clicked, click, entry.action)
+    checked = None if entry.checked is None else partial(_constant, entry.checked)
+    return KeyedItem(entry.key, entry.text, action, checked=checked, enabled=entry.enabled)
+
+
+def _clicked(click: Click, action: Action, *_: object) -> None:
+    click(action)
+
+
+def _constant(value: bool, *_: object) -> bool:
+    return value

@@ -1,0 +1,60 @@
+"""Drawing at a bounded rate: many changes lead to one redraw, the last state always to one.
+
+Never here: what is drawn.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+PAUSE_S = 0.25  # at most 4 redraws a second: panels and eyes take no more
+
+Draw = Callable[[], float | None]
+
+
+class Redraws:
+    """Calls `draw` in one thread of its own after `wanted()`, with a pause after each call.
+
+    `draw` returns in how many seconds it wants to be called even if nobody asks; None = not before somebody asks.
+    `sleep`: waits that many seconds; tests pass another.
+    """
+
+    def __init__(self, draw: Draw, sleep: Callable[[float], object] | None = None) -> None:
+        self._draw = draw
+        self._ended = threading.Event()
+        self._sleep = sleep or self._ended.wait
+        self._wanted = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="redraws", daemon=True)
+
+    def start(self) -> None:
+        """Begin, with a first redraw."""
+        self._wanted.set()
+        self._thread.start()
+
+    def wanted(self) -> None:
+        """Something is different. From any thread; returns at once."""
+        self._wanted.set()
+
+    def close(self, timeout_s: float = 2.0) -> None:
+        """Draw no more."""
+        self._ended.set()
+        self._wanted.set()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        again_s: float | None = None
+        while True:
+            self._wanted.wait(again_s)
+            if self._ended.is_set():
+                return
+            self._wanted.clear()  # what changes from here on leads to another one
+            try:
+                again_s = self._draw()
+            except Exception:  # the boundary of a redraw: the next one has to come
+                log.exception("Drawing failed in a way that we do not know")
+                again_s = None
+            self._sleep(PAUSE_S)

@@ -1,0 +1,189 @@
+"""`multi-mcp tray` from its start to its end: the one tray of this user, or the word of it to the one that runs.
+
+Never here: how the parts work together (app).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from trayapp.config.own_log import start_logging
+from trayapp.config.paths import Paths, find_paths
+from trayapp.model.errors import MultiMcpError, StorageError
+from trayapp.model.logs import TRAY_LOG
+from trayapp.service.about import version_text
+from trayapp.service.autostart import Autostart, find_autostart
+from trayapp.service.clipboard import copy
+from trayapp.service.command import shim_command, tray_command
+from trayapp.service.opener import open_file
+from trayapp.service.place import GatewayPlace
+from trayapp.service.single import SingleTray
+from trayapp.service.supervisor import Supervisor
+from trayapp.service.verb import run_verb
+from trayapp.tray import darwin, icons, windows
+from trayapp.tray.actions import Actions, Means
+from trayapp.tray.app import App, ByIcon, OverBus, Speaker
+from trayapp.tray.bus import connect
+from trayapp.tray.desk import Desk
+from trayapp.tray.hosts import icon_class
+from trayapp.tray.news import Notice
+from trayapp.tray.notifications import Notifier
+from trayapp.tray.outcomes import no_host
+from trayapp.tray.state import Action, IconKind
+from trayapp.tray.worker import Worker
+from trayapp.wire.control import ControlClient
+from trayapp.wire.rundir import run_dir
+
+log = logging.getLogger(__name__)
+
+NAME = "multi-mcp"
+SHOW = "show"  # the wish of a second start
+RETINA_PX = 44  # twice the height of the menu bar's icons
+
+Say = Callable[[str], None]
+
+
+def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
+    """Be the tray until it is quit; the exit code. `say` prints a line, where there is somebody who reads.
+
+    A second one lets the first one show itself, says so, and ends; started at login, in silence. Raises StorageError.
+    """
+    run = run_dir(dict(environ))
+    single = SingleTray(run)
+    holder = single.take()
+    if holder is not None:
+        if not autostart:
+            say(second_words(holder, single.send(SHOW)))
+        return 0
+    try:
+        _be_the_tray(dict(environ), run, single, autostart, say)
+    finally:
+        single.close()
+    return 0
+
+
+def second_words(holder: int, answer: str | None) -> str:
+    """What a second start says; `answer`: the state that the first one shows, None when it does not answer."""
+    who = f"multi-mcp is already running (process {holder})" if holder else "multi-mcp is already running"
+    return f"{who}\n{answer}" if answer else f"{who}, but it does not answer"
+
+
+def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostart: bool, say: Say) -> None:
+    paths = find_paths(environ)
+    start_logging(paths.log_dir, name=TRAY_LOG)
+    log.info("Tray %s starts (process %d)", version_text(), os.getpid())
+    switch = find_autostart(environ, tray_command())
+    app = build(environ, run, paths, switch, say)
+    _serve(single, app)
+    threading.Thread(target=_keep_true, args=(switch,), name="start at login", daemon=True).start()
+    if not autostart:
+        say("multi-mcp runs with its icon in the tray; Quit in its menu, or Ctrl-C here, ends it")
+    app.run()
+    log.info("Tray ended")
+
+
+def _serve(single: SingleTray, app: App) -> None:
+    try:
+        single.serve(app.second_start)
+    except (OSError, StorageError) as error:  # then a second start cannot say more than that there is a first one
+        log.warning("Second starts cannot be heard: %s", error)
+
+
+def _keep_true(switch: Autostart) -> None:
+    try:
+        if switch.keep_true():
+            log.info("The entry for start at login points at this program now: %s", switch.where)
+    except MultiMcpError as error:
+        log.warning("The entry for start at login could not be renewed: %s", error)
+
+
+def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, say: Say) -> App:
+    """All parts of one tray, joined."""
+    desk = Desk(switch, _no_clients)
+    face = Face(say)
+    app = App(desk, face, face.make_icon, face.picture, time.monotonic)
+    face.app = app
+    supervisor = Supervisor(GatewayPlace(environ, run, paths.log_dir), app.saw)
+    means = Means(
+        ask=partial(_ask, run),
+        run=lambda argv, timeout_s: run_verb(argv, environ, timeout_s),
+        wish=supervisor.wish,
+        create_file=partial(_create, paths.config_file),
+        open_file=lambda path: open_file(path, environ),
+        copy=lambda text: copy(text, environ),
+        autostart=switch,
+        paths=paths,
+        shim=shim_command(),
+        version=version_text(),
+        view=app.shown,
+        changed=app.looked_around,
+        quit=app.quit,
+    )
+    app.join(Actions(means), supervisor)
+    return app
+
+
+def _ask(run: str, method: str, params: dict[str, Any]) -> Any:
+    with ControlClient(run, None) as client:
+        return client.call(method, params)
+
+
+def _create(path: Path) -> None:
+    """Write the first servers.yaml. The file's libraries are loaded for that only: the tray does not need them."""
+    from trayapp.config.sample import sample_text
+    from trayapp.config.store import Store
+    from trayapp.service.command import sample_command
+
+    Store(path, first_text=lambda: sample_text(sample_command())).create()
+
+
+def _no_clients() -> tuple[Any, ...]:
+    return ()
+
+
+class Face:
+    """The icon and its notifications on this system. Implements app.Speaker."""
+
+    def __init__(self, say: Say) -> None:
+        self.app: App
+        self._say = say
+        self._speaker: Speaker
+
+    def make_icon(self) -> Any:
+        """The icon, and with it the way to notify."""
+        if sys.platform in ("win32", "darwin"):
+            icon = _native_class()(NAME)
+            self._speaker = ByIcon(icon)
+            return icon
+        bus, worker = connect(), Worker()
+        self._speaker = OverBus(Notifier(bus, NAME, worker.submit, picture=partial(icons.icon, IconKind.HEALTHY)))
+        return icon_class()(NAME, bus=bus, worker=worker, on_no_host=self._nobody)
+
+    def picture(self, kind: IconKind) -> Any:
+        """What to show for a kind."""
+        if sys.platform == "win32":
+            return icons.icon(kind, windows.icon_px(), not windows.light_taskbar())
+        return icons.icon(kind, RETINA_PX) if sys.platform == "darwin" else partial(icons.icon, kind)
+
+    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
+        """See Speaker."""
+        return self._speaker.show(notice, click)
+
+    def _nobody(self) -> None:
+        """Said once: there is no place for an icon."""
+        notice = no_host()
+        self._say(f"{notice.title}. {notice.text}")
+        self.app.show(notice)
+
+
+def _native_class() -> type[Any]:
+    base = icon_class()
+    return darwin.adapted(base) if sys.platform == "darwin" else windows.mended(base)
