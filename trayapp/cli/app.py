@@ -48,6 +48,7 @@ VERBS: dict[str, Verb] = {
     "doctor": Verb("doctor", "Look for what is wrong, and say what to do."),
     "trust": Verb("trust", "Approve the servers that a project's own file starts."),
     "edit": Verb("edit", "Open servers.yaml."),
+    "autostart": Verb("autostart", "Start the tray at login, or not."),
     "demo": Verb("demo", "Show it all at work, in a folder of its own."),
 }
 HIDDEN: dict[str, Verb] = {"sample-server": Verb("sample", "Be the bundled sample server.")}
@@ -95,9 +96,10 @@ def _did_you_mean(asked: str) -> str:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     epilog=f"\b\nExample: {PROGRAM} status\nHelp for one verb: {PROGRAM} VERB --help",
 )
+@click.option("--autostart", is_flag=True, hidden=True, help="Started at login: nothing is printed.")
 @click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
 @click.pass_context
-def program(context: click.Context) -> int | None:
+def program(context: click.Context, autostart: bool) -> int | None:
     """All your MCP servers behind one endpoint.
 
     Without a verb: run the app.
@@ -106,7 +108,7 @@ def program(context: click.Context) -> int | None:
         return None
     from trayapp.cli.tray import run_app
 
-    return run_app()
+    return run_app(autostart)
 
 
 def run(argv: list[str]) -> int:
