@@ -1,0 +1,162 @@
+"""A machine of any platform in a temporary folder, and files as people write them there. Never here: tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trayapp.clients.family import Family
+from trayapp.clients.places import Machine
+from trayapp.clients.table import Client
+from trayapp.clients.world import World
+
+PLATFORMS = ("linux", "darwin", "win32")
+COMMAND = ["/opt/multi-mcp/bin/multi-mcp", "stdio"]
+
+
+def machine_in(home: Path, platform: str = "linux", **environ: str) -> Machine:
+    """A home folder of that platform; on Windows with the variables that are always there."""
+    if platform == "win32":
+        below = home / "AppData"
+        environ = {"APPDATA": str(below / "Roaming"), "LOCALAPPDATA": str(below / "Local")} | environ
+    return Machine(home, environ, platform)
+
+
+def world_in(home: Path, platform: str = "linux", **environ: str) -> World:
+    """The same with a note of ours and a shim."""
+    return World(machine_in(home, platform, **environ), home / "multi-mcp" / "clients.json", COMMAND)
+
+
+def file_of(client: Client, world: World) -> Path:
+    """Where that client's file lies first of all, its folder made."""
+    machine = world.machine
+    path = machine.path(next(t for t in client.templates(machine.platform) if machine.has(t)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+_JSON = """\
+{
+  "theme": "dark",
+  "HOLDER": {
+    "other": {"command": "x", "args": ["1"]}
+  }
+}
+"""
+_COMMENTED = """\
+// mine
+{
+  "theme": "dark", /* why
+  not */
+  "HOLDER": {
+    // "old": {"command": "y"},
+    "other": {"command": "x", "args": ["1"]}, // the one
+    // last words
+  }, // and a comma
+  "url": "https://a.test/x//y", // no comment in there
+}
+"""
+_TOML = 'model = "x"\n\n[HOLDER.other]\ncommand = "x"\nargs = ["1"]\n'
+_TOML_COMMENTED = """\
+# mine
+model = "x" # why not
+notice = \"\"\"
+[HOLDER.multi-mcp]
+\"\"\"
+
+[HOLDER.other] # the one
+command = "x"
+args = [
+  "1", # a comma
+]
+# last words
+
+[[profiles]]
+name = 'a'
+"""
+_MAPPED = 'THEME: dark\nHOLDER:\n  other:\n    cmd: x\n    args: ["1"]\n'
+_MAPPED_COMMENTED = """\
+# mine
+THEME: dark   # why not
+HOLDER:
+    # old: {cmd: y}
+    other:   # the one
+        cmd: "x"
+        args:
+        - '1'
+        text: |
+          multi-mcp: 5
+    # last words
+after: {a: 1, b: [2]}
+"""
+_LISTED = 'name: mine\nHOLDER:\n  - name: other\n    command: x\n    args: ["1"]\n'
+_LISTED_COMMENTED = """\
+# mine
+name: mine   # why not
+HOLDER:
+# the one
+- name: other
+  command: "x"
+  args:
+  - '1'
+# last words
+models: []
+"""
+_EMPTY_HOLDER = {"TOML": "[HOLDER]\n", "JSON": '{"HOLDER": {}}', "YAML": "HOLDER: {}\n", "LISTED": "HOLDER: []\n"}
+
+
+def kind_of(client: Client) -> str:
+    """JSON, TOML, YAML or LISTED."""
+    if client.format == "YAML" and getattr(client.family, "listed", False):
+        return "LISTED"
+    return "JSON" if client.format == "JSONC" else client.format
+
+
+def samples(client: Client) -> dict[str, str]:
+    """Files of that client, by what is special about them; all but `nothing of ours` hold a server named other."""
+    kind = kind_of(client)
+    plain = {"JSON": _JSON, "TOML": _TOML, "YAML": _MAPPED, "LISTED": _LISTED}[kind]
+    commented = {
+        "JSON": _COMMENTED, "TOML": _TOML_COMMENTED, "YAML": _MAPPED_COMMENTED, "LISTED": _LISTED_COMMENTED,
+    }[kind]  # fmt: skip
+    texts = {
+        "plain": plain,
+        "comments": commented,
+        "crlf": commented.replace("\n", "\r\n"),
+        "a byte order mark": "\ufeff" + plain,
+        "no final newline": commented.rstrip("\n"),
+        "tabs": _tabbed(plain, kind),
+        "no servers": _without_servers(kind),
+        "an empty holder": _EMPTY_HOLDER[kind],
+        "a comment alone": "// nothing yet\n" if kind == "JSON" else "# nothing yet\n",
+        "blank lines": "\n\n",
+    }
+    if kind == "JSON":
+        texts["one line"] = '{"theme":"dark","HOLDER":{"other":{"command":"x"}},"z":[1,{"a":{}}]}'
+        texts["one line with blanks"] = '{ "HOLDER": { "other": { "command": "x" } } }\n'
+        texts["four columns"] = plain.replace("  ", "    ")
+    return {name: text.replace("HOLDER", client.holder[0]) for name, text in texts.items()}
+
+
+def _tabbed(text: str, kind: str) -> str:
+    """YAML takes no tabs before a key; before a comment it does."""
+    if kind in ("YAML", "LISTED"):
+        first, rest = text.split("\n", 1)
+        return f"{first}\t# tabs\n{rest}"
+    return text.replace("  ", "\t") if kind == "JSON" else text.replace("command", "\tcommand")
+
+
+def _without_servers(kind: str) -> str:
+    return {"JSON": '{\n\t"theme": "dark"\n}\n', "TOML": 'model = "x"\n'}.get(kind, "THEME: dark\n")
+
+
+def broken(client: Client) -> str:
+    """A file of that client that nobody can read: line 3 is wrong."""
+    kind = kind_of(client)
+    if kind == "JSON":
+        return '{\n  "a": 1,\n  "b": [}\n}\n'
+    return "a = 1\nb = 2\nc = = 3\n" if kind == "TOML" else "a: 1\nb: 2\nc: [}\n"
+
+
+def read_of(family: Family, text: str) -> object:
+    """What a text says."""
+    return family.read(text, "f")

@@ -1,0 +1,349 @@
+"""Every client on every platform: connected, again, disconnected, and its file is what it was, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.clients.machines import COMMAND, PLATFORMS, broken, file_of, samples, world_in
+from trayapp.clients import connect as connecting
+from trayapp.clients import files
+from trayapp.clients.connect import (
+    ClientNotFoundError,
+    apply,
+    client_state,
+    connect,
+    disconnect,
+    found_clients,
+    plan_connect,
+    plan_disconnect,
+)
+from trayapp.clients.entry import wanted_entry
+from trayapp.clients.family import lookup
+from trayapp.clients.table import BY_NAME, CLIENTS, NAME, Client
+from trayapp.clients.world import World, noted
+from trayapp.config.problems import Unparsable
+from trayapp.config.splice import EditRefusedError
+from trayapp.model.errors import FileChangedError, StorageError, UsageError
+
+EACH = pytest.mark.parametrize("client", CLIENTS, ids=[client.name for client in CLIENTS])
+EVERYWHERE = pytest.mark.parametrize("platform", PLATFORMS)
+SAMPLES = [(client, name) for client in CLIENTS for name in samples(client)]
+EACH_SAMPLE = pytest.mark.parametrize(("client", "name"), SAMPLES, ids=[f"{c.name}-{name}" for c, name in SAMPLES])
+CURSOR = BY_NAME["cursor"]
+
+
+def entry_in(client: Client, path: Path) -> object:
+    document = client.family.read(path.read_text(encoding="utf-8"), "f")
+    entry = lookup(document, (*client.holder, NAME))
+    return {key: value for key, value in entry.items() if key != "name"} if isinstance(entry, dict) else entry
+
+
+def wanted(client: Client) -> object:
+    return {key: value for key, value in wanted_entry(client, COMMAND).items() if key != "name"}
+
+
+def beside(path: Path) -> list[Path]:
+    """The file and all that was made of it: backups, what a write left behind."""
+    return sorted(other for other in path.parent.iterdir() if path.name in other.name)
+
+
+def written(path: Path, text: str) -> bytes:
+    path.write_bytes(text.encode("utf-8"))
+    return path.read_bytes()
+
+
+@pytest.mark.requirement("client-round-trip")
+@EVERYWHERE
+@EACH_SAMPLE
+def test_connect_then_disconnect_gives_the_original_bytes(
+    tmp_path: Path, client: Client, name: str, platform: str
+) -> None:
+    world = world_in(tmp_path, platform)
+    path = file_of(client, world)
+    original = written(path, samples(client)[name])
+    before = client.family.read(original.decode(), "f")
+
+    assert connect(client.name, world).changes
+    assert entry_in(client, path) == wanted(client)
+    after = client.family.read(path.read_text(encoding="utf-8"), "f")
+    assert lookup(after, (*client.holder, "other")) == lookup(before, (*client.holder, "other"))
+    assert files.backup_of(path).read_bytes() == original
+    once = path.read_bytes()
+    assert not connect(client.name, world).changes
+    assert path.read_bytes() == once
+    assert client_state(client.name, world).state == "connected"
+
+    assert disconnect(client.name, world).changes
+    assert path.read_bytes() == original
+    assert client_state(client.name, world).state == "not connected"
+    assert beside(path) == [path]  # no backup, nothing temporary
+    assert not disconnect(client.name, world).changes
+
+
+@pytest.mark.requirement("client-round-trip")
+@EVERYWHERE
+@EACH
+def test_a_missing_file_is_made_and_taken_away_again(tmp_path: Path, client: Client, platform: str) -> None:
+    world = world_in(tmp_path, platform)
+    path = file_of(client, world)
+    for sign in client.installed:
+        world.machine.path(sign).mkdir(parents=True, exist_ok=True)
+    assert client_state(client.name, world).state == "not connected"
+    connect(client.name, world)
+    assert entry_in(client, path) == wanted(client)
+    if os.name == "posix":
+        assert path.stat().st_mode & 0o777 == 0o600
+    disconnect(client.name, world)
+    assert not path.exists()
+
+
+@EVERYWHERE
+@EACH
+def test_a_client_that_is_not_there_is_said_to_be_missing(tmp_path: Path, client: Client, platform: str) -> None:
+    world = world_in(tmp_path, platform)
+    with pytest.raises(ClientNotFoundError, match=client.title.split()[0]) as caught:
+        connect(client.name, world)
+    assert str(tmp_path) in caught.value.hint
+    assert (client_state(client.name, world).state, found_clients(world)) == ("not found", [])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.requirement("client-left-alone")
+@EACH
+def test_a_file_that_cannot_be_read_is_left_alone_with_the_line(tmp_path: Path, client: Client) -> None:
+    world = world_in(tmp_path)
+    path = file_of(client, world)
+    original = written(path, broken(client))
+    for work in (connect, disconnect):
+        with pytest.raises(Unparsable, match="line 3") as caught:
+            work(client.name, world)
+        assert caught.value.problem.file == str(path)
+    assert path.read_bytes() == original
+    assert beside(path) == [path]
+    state = client_state(client.name, world)
+    assert (state.state, "line 3" in state.reason) == ("unreadable", True)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe{\x00}\x00", b'{"a": "\xe4"}', b"[1]", b"5", b'{"mcpServers": []}'])
+def test_a_file_of_another_kind_is_left_alone(tmp_path: Path, data: bytes) -> None:
+    world = world_in(tmp_path)
+    path = file_of(CURSOR, world)
+    path.write_bytes(data)
+    with pytest.raises((Unparsable, EditRefusedError)):
+        connect("cursor", world)
+    assert path.read_bytes() == data
+
+
+@pytest.mark.requirement("client-left-alone")
+@EACH
+def test_a_read_only_file_is_refused(tmp_path: Path, client: Client) -> None:
+    world = world_in(tmp_path)
+    path = file_of(client, world)
+    original = written(path, samples(client)["plain"])
+    path.chmod(0o444)
+    with pytest.raises(StorageError, match="read-only"):
+        connect(client.name, world)
+    assert path.read_bytes() == original
+    assert beside(path) == [path]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights on Windows")
+@EACH
+def test_a_link_is_followed_and_stays_one(tmp_path: Path, client: Client) -> None:
+    world = world_in(tmp_path / "home")
+    path = file_of(client, world)
+    target = tmp_path / "dotfiles" / "it"
+    target.parent.mkdir()
+    original = written(target, samples(client)["comments"])
+    target.chmod(0o640)
+    path.symlink_to(target)
+    connect(client.name, world)
+    assert path.is_symlink()
+    assert entry_in(client, target) == wanted(client)
+    assert target.stat().st_mode & 0o777 == 0o640
+    disconnect(client.name, world)
+    assert (path.is_symlink(), target.read_bytes()) == (True, original)
+    assert beside(target) == [target]
+
+
+@pytest.mark.requirement("client-left-alone")
+@EACH
+def test_a_file_that_was_saved_meanwhile_is_not_overwritten(tmp_path: Path, client: Client) -> None:
+    world = world_in(tmp_path)
+    path = file_of(client, world)
+    written(path, samples(client)["plain"])
+    change = plan_connect(client.name, world)
+    saved = written(path, samples(client)["comments"])
+    with pytest.raises(FileChangedError):
+        apply(change, world)
+    assert path.read_bytes() == saved
+    assert beside(path) == [path]
+
+
+def test_a_client_that_saves_once_at_the_same_moment_loses_nothing(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    path = file_of(CURSOR, world)
+    texts = [samples(CURSOR)["plain"], samples(CURSOR)["one line"]]
+    seen: list[str] = []
+
+    def plan() -> connecting.Change:
+        written(path, texts[min(len(seen), 1)])
+        change = plan_connect("cursor", world)
+        seen.append(change.before or "")
+        if len(seen) == 1:
+            written(path, texts[1])
+        return change
+
+    assert connecting._settled(plan, world).before == texts[1]
+    assert len(seen) == 2
+    assert entry_in(CURSOR, path) == wanted(CURSOR)
+
+
+@pytest.mark.requirement("client-round-trip")
+@EACH
+def test_what_was_changed_since_stays_when_our_entry_goes(tmp_path: Path, client: Client) -> None:
+    world = world_in(tmp_path)
+    path = file_of(client, world)
+    written(path, samples(client)["comments"])
+    connect(client.name, world)
+    more = client.family.put(path.read_text(encoding="utf-8"), (*client.holder, "later"), {"command": "later"}, "f")
+    written(path, more)
+    disconnect(client.name, world)
+    expected = client.family.put(samples(client)["comments"], (*client.holder, "later"), {"command": "later"}, "f")
+    assert client.family.read(path.read_text(encoding="utf-8"), "f") == client.family.read(expected, "f")
+    for line in samples(client)["comments"].splitlines():
+        assert line.rstrip(",") in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.requirement("client-drift")
+@EACH
+def test_an_entry_of_an_older_place_is_drift_and_is_set_right(tmp_path: Path, client: Client) -> None:
+    world = world_in(tmp_path)
+    path = file_of(client, world)
+    original = written(path, samples(client)["comments"])
+    old = World(world.machine, world.record, ["/gone/multi-mcp", "stdio"])
+    connect(client.name, old)
+    state = client_state(client.name, world)
+    assert (state.state, state.reason) == ("drifted", "it points at /gone/multi-mcp, which is not there")
+    connect(client.name, world)
+    assert entry_in(client, path) == wanted(client)
+    disconnect(client.name, world)
+    assert path.read_bytes() == original
+
+
+@pytest.mark.requirement("client-drift")
+@EACH
+def test_an_entry_that_vanished_is_drift(tmp_path: Path, client: Client) -> None:
+    world = world_in(tmp_path)
+    path = file_of(client, world)
+    written(path, samples(client)["plain"])
+    connect(client.name, world)
+    written(path, samples(client)["plain"])
+    state = client_state(client.name, world)
+    assert (state.state, state.reason) == ("drifted", "the entry that was there has vanished")
+    connect(client.name, world)
+    assert client_state(client.name, world).state == "connected"
+    disconnect(client.name, world)
+    assert client_state(client.name, world).state == "not connected"
+
+
+@pytest.mark.requirement("client-drift")
+@EACH
+def test_what_the_user_wrote_into_our_entry_stays_when_it_is_set_right(tmp_path: Path, client: Client) -> None:
+    world = world_in(tmp_path)
+    path = file_of(client, world)
+    written(path, samples(client)["plain"])
+    connect(client.name, World(world.machine, world.record, ["/gone/multi-mcp", "stdio"]))
+    text = client.family.put(path.read_text(encoding="utf-8"), (*client.holder, NAME, "note"), "mine", "f")
+    written(path, client.family.put(text, (*client.holder, NAME, "disabled"), True, "f"))
+    assert client_state(client.name, world).reason == "multi-mcp is switched off there"
+    connect(client.name, world)
+    assert client_state(client.name, world).state == "connected"
+    entry = entry_in(client, path)
+    assert isinstance(entry, dict)
+    assert (entry["note"], entry["disabled"]) == ("mine", False)
+
+
+def test_options_behind_the_shim_are_the_users_own(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    path = file_of(CURSOR, world)
+    words = [*COMMAND, "--expose", "tools"]
+    entry = {"command": words[0], "args": words[1:]}
+    original = written(path, json.dumps({"mcpServers": {"multi-mcp": entry}}))
+    assert client_state("cursor", world).state == "connected"
+    assert not connect("cursor", world).changes
+    assert path.read_bytes() == original
+
+
+def test_an_entry_that_is_no_mapping_is_replaced(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    path = file_of(CURSOR, world)
+    written(path, '{"mcpServers": {"multi-mcp": "oops", "other": {}}}')
+    assert client_state("cursor", world).reason == "its entry is no mapping"
+    connect("cursor", world)
+    assert entry_in(CURSOR, path) == wanted(CURSOR)
+
+
+def test_an_entry_by_address_becomes_the_shim(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    path = file_of(CURSOR, world)
+    written(path, '{"mcpServers": {"multi-mcp": {"url": "http://127.0.0.1:7461/mcp", "note": 1}}}')
+    connect("cursor", world)
+    assert entry_in(CURSOR, path) == {"note": 1, "type": "stdio", "command": COMMAND[0], "args": ["stdio"]}
+
+
+def test_a_dry_run_changes_nothing_and_shows_the_difference(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    path = file_of(CURSOR, world)
+    original = written(path, samples(CURSOR)["plain"])
+    change = plan_connect("cursor", world)
+    assert any(line.startswith("+") and '"multi-mcp"' in line for line in change.diff())
+    assert not any(line.startswith("-") and "other" not in line for line in change.diff()[2:])
+    assert path.read_bytes() == original
+    assert not plan_disconnect("cursor", world).changes
+    assert noted(world, "cursor") is None
+
+
+def test_found_clients_are_those_that_are_here_in_the_order_of_the_table(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    for name in ("goose", "codex", "cursor"):
+        file_of(BY_NAME[name], world)
+    connect("codex", world)
+    assert [(state.name, state.state) for state in found_clients(world)] == [
+        ("codex", "connected"), ("cursor", "not connected"), ("goose", "not connected"),
+    ]  # fmt: skip
+
+
+def test_a_wrong_name_is_a_usage_error_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Did you mean cursor"):
+        connect("curser", world_in(tmp_path))
+
+
+def test_a_backup_is_never_of_a_file_with_our_entry_in_it(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    path = file_of(CURSOR, world)
+    original = written(path, samples(CURSOR)["plain"])
+    connect("cursor", World(world.machine, world.record, ["/gone/multi-mcp", "stdio"]))
+    connect("cursor", world)
+    assert files.backup_of(path).read_bytes() == original
+
+
+def test_a_note_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    world.record.parent.mkdir()
+    for data in (
+        b"{",
+        b"[]",
+        b'{"version": 9}',
+        b'{"version": 1, "connected": 5}',
+        b'{"version":1,"connected":{"cursor":5}}',
+    ):
+        world.record.write_bytes(data)
+        assert noted(world, "cursor") is None
+    file_of(CURSOR, world)
+    connect("cursor", world)
+    assert noted(world, "cursor") is not None
