@@ -108,6 +108,10 @@ REQUIREMENTS: dict[str, str] = {
     "wire-large-result": "A large result passes with its id replaced in place and all other bytes unchanged.",
     "fault-table": "Each fault: sessions live, one error a call, others undisturbed, back in 5 s, nothing left behind.",
     "fault-disk-full": "A full disk or read-only folder is a clear error; nothing is lost or half written.",
+    # Clients
+    "client-round-trip": "A client is connected once, with a backup, and disconnect gives back the bytes it had.",
+    "client-left-alone": "A client's file that is unparsable, read-only or saved meanwhile is left alone, with the reason.",
+    "client-drift": "A client's entry that vanished or points at an old path is seen, and connect sets it right.",
     # Command line
     "cli-exit-codes": "Exit codes are those of PRODUCT 12: 0, 1, 2, 3, 4, 5, 6, 7.",
     "cli-error-lines": "An error is one line what and one line what to do, on stderr.",
