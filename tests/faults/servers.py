@@ -6,8 +6,9 @@ Never here: what a well-behaved server does not need; the odd server (tests/fixt
 --stays      the end of stdin does not end it     --deaf   nor does SIGTERM
 --family FILE   starts a process in a session and one in a process group of its own, both deaf; their ids go to FILE
 --hang FILE  answers nothing while FILE exists, from the start on; not the end of stdin either
-Tools: count {n, size}: an answer of that many characters; flood {n, mb}: so much on stderr, then an answer;
-huge {n, mb}: an answer of that many MB in small pieces; half {n}: half an answer, then its process dies.
+--mood FILE  what FILE holds is done at the next start or call: see MOODS
+Tools: wait {n}: no answer; count {n, size}: an answer of that many characters; flood {n, mb}: so much on stderr, then
+an answer; huge {n, mb}: an answer of that many MB in small pieces; half {n}: half an answer, then its process dies.
 """
 
 # ruff: noqa: PTH110, PTH123 (pathlib would double its start)
@@ -25,14 +26,14 @@ from typing import Any
 argv = sys.argv[1:]
 MB = 1 << 20
 DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)"
-TOOLS = ("count", "flood", "huge", "half")
+TOOLS = ("count", "wait", "flood", "huge", "half")
 
 
 def value(switch: str, default: str = "") -> str:
     return argv[argv.index(switch) + 1] if switch in argv else default
 
 
-NAME, LOG, HANG = value("--name", "counting"), value("--log"), value("--hang")
+NAME, LOG, HANG, MOOD = value("--name", "counting"), value("--log"), value("--hang"), value("--mood")
 
 
 def write(data: bytes) -> None:
@@ -57,9 +58,106 @@ def executed(n: Any) -> None:
         os.close(file)
 
 
+def mood() -> str:
+    try:
+        with open(MOOD, encoding="ascii") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def twice(request_id: Any) -> None:
+    answer(request_id, text("first"))
+    answer(request_id, text("second"))
+
+
+def foreign(request_id: Any) -> None:
+    for other in (None, 10**9, "text", 1.5, [request_id], {"id": request_id}, True):
+        answer(other, text("nobody asked"))
+    answer(request_id, text("asked"))
+
+
+def neither(request_id: Any) -> None:
+    write(json.dumps({"jsonrpc": "2.0", "id": request_id}).encode() + b"\n")
+
+
+def both(request_id: Any) -> None:
+    error = {"code": -1, "message": f"{NAME} is of two minds"}
+    write(json.dumps({"jsonrpc": "2.0", "id": request_id, "result": text("x"), "error": error}).encode() + b"\n")
+
+
+def odd_error(request_id: Any) -> None:
+    write(json.dumps({"jsonrpc": "2.0", "id": request_id, "error": "no object"}).encode() + b"\n")
+
+
+def binary(request_id: Any) -> None:
+    write(bytes(range(256)) * 4096 + b"\n\0\n\r\n\xff\xfe\n")
+    answer(request_id, text("after junk"))
+
+
+def deep(request_id: Any) -> None:
+    write(b'{"jsonrpc":"2.0","id":%d,"result":' % request_id + b"[" * 100_000 + b"]" * 100_000 + b"}\n")
+
+
+def endless(request_id: Any) -> None:
+    while True:
+        write(b"x" * MB)  # a line without an end
+
+
+def mute(request_id: Any) -> None:
+    os.close(1)
+    time.sleep(3600)
+
+
+def deaf(request_id: Any) -> None:
+    os.close(0)
+    time.sleep(3600)
+
+
+def stuck(request_id: Any) -> None:
+    time.sleep(3600)  # reads nothing any more
+
+
+def leave(request_id: Any) -> None:
+    os._exit(0)
+
+
+def heirs(request_id: Any) -> None:
+    """Dies; a child keeps its stdout and stderr open."""
+    subprocess.Popen([sys.executable, "-I", "-S", "-c", DEAF], stdin=subprocess.DEVNULL)
+    os._exit(7)
+
+
+def ask(request_id: Any) -> None:
+    """Many questions to the client before the answer."""
+    for number in range(200):
+        question = {"jsonrpc": "2.0", "id": f"q{number}", "method": "sampling/createMessage", "params": {}}
+        write(json.dumps(question).encode() + b"\n")
+    answer(request_id, text("asked"))
+
+
+def shout(request_id: Any) -> None:
+    """A storm of list changes and log messages before the answer."""
+    for number in range(2000):
+        method, params = "notifications/tools/list_changed", {}
+        if number % 2:
+            method, params = "notifications/message", {"level": "info", "data": "x" * 500}
+        write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode() + b"\n")
+    answer(request_id, text("shouted"))
+
+
+MOODS = (twice, foreign, neither, both, odd_error, binary, deep, endless, mute, deaf, stuck, leave, heirs, ask, shout)
+
+
 def call(request_id: Any, params: dict[str, Any]) -> None:
     name, arguments = params.get("name"), params.get("arguments") or {}
     executed(arguments.get("n", "?"))
+    if name == "wait":
+        return
+    for act in MOODS:
+        if act.__name__ == mood():
+            act(request_id)
+            return
     if name == "flood":
         line = b"noise and nothing but noise " * 36 + b"\n"
         for _ in range(arguments["mb"] * MB // len(line)):
@@ -112,6 +210,8 @@ def main() -> None:
         start_family(family)
     while HANG and os.path.exists(HANG):
         time.sleep(0.01)
+    if mood() == "dies_at_start":
+        sys.exit(3)
     buffer = b""
     while data := os.read(0, 1 << 18):
         *lines, buffer = (buffer + data).split(b"\n")

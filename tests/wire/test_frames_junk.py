@@ -304,3 +304,65 @@ async def test_a_deep_message_that_can_be_read_is_passed_on() -> None:
         peer.feed(f'{{"id":1,"method":"echo","params":{{"deep":{deep}}}}}'.encode())
         await turns()
         assert peer.writes == [f'{{"jsonrpc":"2.0","id":1,"result":{{"echo":{{"deep":{deep}}}}}}}\n'.encode()]
+
+
+DEEP = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (1, b"[" * 50_000 + b"]" * 50_000)
+
+
+async def test_a_large_answer_nested_past_any_parser_is_not_passed_on() -> None:
+    async with alone() as peer:
+        call = ask(peer)
+        assert len(DEEP) > SMALL_FRAME_BYTES
+        peer.feed(DEEP)
+        (reply,) = call.replies
+        assert reply.message["error"]["code"] == INTERNAL_ERROR
+        assert await is_alive(peer)
+
+
+async def test_a_large_answer_with_many_brackets_is_passed_on_as_it_came() -> None:
+    async with alone() as peer:
+        call = ask(peer)
+        rows = json.dumps([[number] for number in range(20_000)])
+        frame = f'{{"jsonrpc":"2.0","id":1,"result":{{"rows": {rows}, "n": 12345678901234567890123}}}}'.encode()
+        peer.feed(frame)
+        (reply,) = call.replies
+        assert reply.with_id(b'"mine"') == frame.replace(b'"id":1', b'"id":"mine"') + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("members", "error"),
+    [
+        ('"result":{"a":1},"error":null', None),
+        ('"result":null,"error":{"code":-5,"message":"x","data":[1],"more":2}', (-5, "x")),
+        ('"error":"no object"', (INTERNAL_ERROR, 'The server sent an error without a code: "no object"')),
+        ('"error":null', (INTERNAL_ERROR, "The server sent an error without a code: null")),
+        ('"error":{"message":"x"}', (INTERNAL_ERROR, "x")),
+        ('"error":{"code":"7","message":"x"}', (INTERNAL_ERROR, "x")),
+        ('"error":{"code":7}', (7, "")),
+        ('"error":{"code":7,"message":{"a":1}}', (7, "{'a': 1}")),
+    ],
+)
+async def test_an_answer_is_mended_so_that_any_client_can_read_it(members: str, error: tuple[int, str] | None) -> None:
+    async with alone() as peer:
+        call = ask(peer)
+        peer.feed(f'{{"jsonrpc":"2.0","id":1,{members}}}'.encode())
+        (reply,) = call.replies
+        sent = json.loads(reply.with_id(b"9"))
+        assert sent["id"] == 9
+        assert ("result" in sent) != ("error" in sent)
+        if error is None:
+            assert sent["result"] == {"a": 1}
+        else:
+            assert (sent["error"]["code"], sent["error"]["message"]) == error
+        if "more" in members:
+            assert sent["error"]["data"] == [1]
+            assert sent["error"]["more"] == 2
+
+
+async def test_an_answer_with_neither_result_nor_error_is_an_error_of_its_call() -> None:
+    async with alone() as peer:
+        call = ask(peer)
+        peer.feed({"id": 1})
+        (reply,) = call.replies
+        assert "neither a result nor an error" in reply.message["error"]["message"]
+        assert peer.writes == []

@@ -119,7 +119,9 @@ async def _stdio(
         return True
 
     tail = StderrTail(stderr)
-    dispatcher: FrameDispatcher = FrameDispatcher(lambda data: process.write(data), on_junk=_to_stderr_log(stderr))
+    dispatcher: FrameDispatcher = FrameDispatcher(
+        lambda data: process.write(data), on_junk=_to_stderr_log(stderr), peer=launch.server
+    )
     started = running(launch, lambda data: dispatcher.feed(data), tail, keeper)
     async with started as process, anyio.create_task_group() as tasks:
         await tasks.start(dispatcher.run, on_request, on_notify, on_notification)

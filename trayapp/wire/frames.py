@@ -33,7 +33,7 @@ from trayapp.wire.framing import (
     find_answer_id,
     find_outer_id,
 )
-from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.jsonio import MAX_DEPTH, JsonError, dumps, loads
 from trayapp.wire.messages import (
     CANCELLED,
     CONNECTION_CLOSED,
@@ -48,7 +48,9 @@ from trayapp.wire.messages import (
     Reply,
     RequestId,
     RpcError,
+    is_answer,
     is_request_id,
+    mended,
     own_id,
     progress_token,
 )
@@ -94,10 +96,14 @@ class FrameDispatcher:
 
     `sink` takes whole frames and does not block. `request_intercept(id, method, params)`, when set, sees every inbound
     request first, without a task; returning True means that it answers by itself (`respond`, `respond_frame`).
-    `on_junk` gets (the beginning of) what is no JSON-RPC and has no id to answer; without it the log does.
+    `on_junk` gets (the beginning of) what is no JSON-RPC and has no id to answer; without it the log does. `peer` is
+    how errors over its answers call the other side.
     """
 
-    def __init__(self, sink: Callable[[bytes], None], *, on_junk: Callable[[bytes], None] | None = None) -> None:
+    def __init__(
+        self, sink: Callable[[bytes], None], *, on_junk: Callable[[bytes], None] | None = None, peer: str = ""
+    ) -> None:
+        self._answer_words = f"The answer of {peer}" if peer else "The answer"
         self._out = Outbox(sink)
         self._splitter = FrameSplitter()
         self._on_junk = on_junk or _log_junk
@@ -246,7 +252,7 @@ class FrameDispatcher:
             self._refuse(frame.head, frame.tail, INVALID_REQUEST, f"is larger than {MAX_FRAME_BYTES // 2**20} MiB")
             return
         place = find_answer_id(frame)
-        if place is not None and len(frame) > SMALL_FRAME_BYTES and frame.endswith((b"}", b"}\r")):
+        if place is not None and _may_pass_unread(frame):
             self._answer(loads(frame[place[0] : place[1]]), Reply(frame, *place))
             return
         try:
@@ -273,9 +279,14 @@ class FrameDispatcher:
                 self._on_junk(frame or dumps(message))
         elif is_request_id(request_id := message.get("id")):
             if "result" in message or "error" in message:
+                if not is_answer(message):
+                    frame, place, message = b"", None, mended(message)
                 if place is not None and frame[slice(*place)] != dumps(request_id):
                     place = None  # the id is there twice: the parser's is replaced, not the one in front
                 self._answer(request_id, Reply(frame, *(place or (0, 0)), message))
+            elif own_id(request_id) in self._pending:
+                why = f"{self._answer_words} holds neither a result nor an error"
+                self._answer(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
             else:
                 self.respond(request_id, Reply.of_error(RpcError(INVALID_REQUEST, "Neither a request nor an answer")))
         else:
@@ -288,7 +299,7 @@ class FrameDispatcher:
         if id_json is not None and not begins_answer(head) and b'"method"' in head[:TAIL_BYTES]:
             self.respond_frame(Reply.of_error(RpcError(code, f"The request {why}")).with_id(id_json))
         elif number in self._pending:
-            self._answer(number, Reply.of_error(RpcError(INTERNAL_ERROR, f"The answer {why}")))
+            self._answer(number, Reply.of_error(RpcError(INTERNAL_ERROR, f"{self._answer_words} {why}")))
         else:
             self._on_junk(head)
 
@@ -375,6 +386,16 @@ class FrameDispatcher:
         call, original = pending
         call.progress({**params, "progressToken": original})
         return True
+
+
+def _may_pass_unread(frame: bytes) -> bool:
+    """Whether an answer is large enough to be passed on as it is, and surely not nested past anybody's parser.
+
+    Counting brackets costs a tenth of a parse; what has more of them than may be nested is parsed.
+    """
+    if len(frame) <= SMALL_FRAME_BYTES or not frame.endswith((b"}", b"}\r")):
+        return False
+    return frame.count(b"[") + frame.count(b"{") <= MAX_DEPTH
 
 
 def _log_junk(frame: bytes) -> None:

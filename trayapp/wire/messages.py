@@ -140,6 +140,27 @@ class Reply:
         return result
 
 
+def is_answer(message: dict[str, Any]) -> bool:
+    """Whether a message with a result or an error holds exactly one, and the error is one (JSON-RPC 2.0, section 5)."""
+    if "error" not in message:
+        return True
+    error = message["error"]
+    if "result" in message or not isinstance(error, dict):
+        return False
+    code = error.get("code")
+    return isinstance(code, int) and not isinstance(code, bool) and isinstance(error.get("message"), str)
+
+
+def mended(message: dict[str, Any]) -> dict[str, Any]:
+    """The same answer as every client can read it: some servers send `"error": null` beside a result, or a mere text."""
+    if message["error"] is None and "result" in message:
+        return {name: value for name, value in message.items() if name != "error"}
+    error = RpcError.received(message["error"])
+    body = {"code": error.code, "message": error.message}
+    extra = {**error.raw, **body} if error.raw is not None else body
+    return {**{name: value for name, value in message.items() if name != "result"}, "error": extra}
+
+
 class Call(Protocol):
     """Whoever waits for one answer. Both methods are called on the event loop and must not block."""
 
