@@ -13,9 +13,9 @@ import anyio
 
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS, shake_hands
 from trayapp.backends.launch import Launch, StdioLaunch, prepared
-from trayapp.backends.transports import SSE_AFTER, UNAUTHORIZED, Inbound, Transport, ways
+from trayapp.backends.transports import SSE_AFTER, Inbound, Transport, refused, ways
 from trayapp.backends.world import Live, World
-from trayapp.model.errors import ConnectFailedError, ServerError, SignInWantedError
+from trayapp.model.errors import ConnectFailedError, ServerError
 from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 
@@ -51,12 +51,8 @@ async def connected(server: ServerConfig, world: World, inbound: Inbound) -> Asy
 
 @asynccontextmanager
 async def _opened(way: Launch, server: ServerConfig, world: World, inbound: Inbound) -> AsyncIterator[Transport]:
-    """The transport; an address that wants a sign-in before it opens at all (legacy SSE) says so."""
-    try:
-        async with world.open(way, inbound, world.stderr(server.name)) as transport:
-            yield transport
-    except ConnectFailedError as error:
-        raise (SignInWantedError(server.name) if error.http_status == UNAUTHORIZED else error) from None
+    async with world.open(way, inbound, world.stderr(server.name)) as transport:
+        yield transport
 
 
 async def _greeted(transport: Transport, server: ServerConfig, world: World, hint: str, *, last: bool) -> Live | None:
@@ -77,8 +73,8 @@ def _may_go_on(transport: Transport, error: RpcError) -> bool:
 
 
 def _failure(name: str, transport: Transport, error: RpcError) -> ServerError:
-    if transport.refusal.status == UNAUTHORIZED:
-        return SignInWantedError(name)
+    if transport.refusal.is_of_us:
+        return refused(name, transport.refusal)
     why = error.message
     if transport.refusal.status is not None and "(HTTP" not in why:
         why = f"{why} (HTTP {transport.refusal.status})"

@@ -1,6 +1,6 @@
 """Streamable HTTP and legacy SSE servers: the SDK's transports under its dispatcher, behind our Channel.
 
-With backends/sse and http_wire the only one that imports the SDK or httpx2, whose exceptions end here.
+With backends/sse, http_wire and http_signed the only one that imports the SDK or httpx2, whose exceptions end here.
 Never here: sign-in flows.
 """
 
@@ -27,11 +27,13 @@ from mcp.shared.inbound import (
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 
+from trayapp.auth.accounts import Accounts
 from trayapp.backends.handshake import MODERN_VERSIONS
+from trayapp.backends.http_signed import signed_for
 from trayapp.backends.http_wire import SESSION, SESSION_LOST, Wire, retry_after_s
 from trayapp.backends.launch import HttpLaunch
 from trayapp.backends.sse import sse_streams
-from trayapp.backends.transports import HttpRefusal, Inbound, Transport, first_cause
+from trayapp.backends.transports import UNAUTHORIZED, HttpRefusal, Inbound, Transport, first_cause, refused
 from trayapp.model.errors import ConnectFailedError
 from trayapp.wire.frames import progress_token
 from trayapp.wire.framing import MAX_FRAME_BYTES
@@ -165,10 +167,10 @@ class SdkChannel:
 
 
 @asynccontextmanager
-async def open_http(launch: HttpLaunch, inbound: Inbound) -> AsyncIterator[Transport]:
-    """Open a connection to an address. Raises ConnectFailedError."""
-    refusal, gone = HttpRefusal(), anyio.Event()
-    wire = Wire(launch, refusal, gone)
+async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | None = None) -> AsyncIterator[Transport]:
+    """Open a connection to an address. Raises ConnectFailedError, SignInWantedError."""
+    refusal, gone = HttpRefusal(auth=launch.auth), anyio.Event()
+    wire = Wire(launch, refusal, gone, signed=signed_for(launch, accounts, refusal))
     unbounded = httpx2.Timeout(None, connect=CONNECT_S)
     try:
         async with (
@@ -256,6 +258,8 @@ def _ours(launch: HttpLaunch, error: BaseException, refusal: HttpRefusal) -> Bas
         refusal.retry_after_s = retry_after_s(error.response.headers.get("retry-after"))
     if not isinstance(error, httpx2.HTTPError | OSError | ValueError):
         return error
+    if refusal.status == UNAUTHORIZED:
+        return refused(launch.server, refusal)
     host = httpx2.URL(launch.url).host
     why = f"HTTP {refusal.status}" if refusal.status else str(error) or type(error).__name__
     failure = ConnectFailedError(

@@ -15,6 +15,7 @@ import anyio.abc
 import httpx2
 
 from trayapp.backends.answers import Kind, is_json_rpc, kind_of, words
+from trayapp.backends.http_signed import Signed
 from trayapp.backends.launch import HttpLaunch
 from trayapp.backends.transports import NOT_EXECUTED, UNAUTHORIZED, HttpRefusal
 from trayapp.wire.framing import MAX_FRAME_BYTES
@@ -44,7 +45,12 @@ class Wire(httpx2.AsyncHTTPTransport):
     """
 
     def __init__(
-        self, launch: HttpLaunch, refusal: HttpRefusal, gone: anyio.Event, now: Callable[[], float] = time.monotonic
+        self,
+        launch: HttpLaunch,
+        refusal: HttpRefusal,
+        gone: anyio.Event,
+        now: Callable[[], float] = time.monotonic,
+        signed: Signed | None = None,
     ) -> None:
         super().__init__(socket_options=signs_of_life())
         self._server = launch.server
@@ -55,6 +61,11 @@ class Wire(httpx2.AsyncHTTPTransport):
         self._refusal = refusal
         self._gone = gone
         self.session: str | None = None
+        self._signed = signed
+
+    async def _sent(self, request: httpx2.Request) -> httpx2.Response:
+        send = super().handle_async_request
+        return await (send(request) if self._signed is None else self._signed.send(request, send))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         kind = _kind(request)
@@ -76,7 +87,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         if request.method == "POST" and (left := self._busy_until - self._now()) > 0:
             return _json_answer(request, 503, RpcError(INTERNAL_ERROR, f"{self._server} {_busy(left)}"))
         try:
-            response = await super().handle_async_request(request)
+            response = await self._sent(request)
             if request.method == "POST" and is_json(response):
                 response = await _whole(self._server, request, response)
         except httpx2.RequestError as error:

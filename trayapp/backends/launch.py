@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from trayapp.auth.account import ClientSettings
 from trayapp.auth.sealed import PASSPHRASE
 from trayapp.auth.vault import Secrets
 from trayapp.backends.npx import may_be_npx, resolve_npx
@@ -22,7 +23,7 @@ from trayapp.backends.shellenv import Environment
 from trayapp.config.interpolate import keyring_names, resolve
 from trayapp.config.paths import HOME_VARIABLE, find_paths
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, MissingVariableError
-from trayapp.model.servers import ServerConfig
+from trayapp.model.servers import Auth, ServerConfig, auth_of
 
 # What a child gets of our environment with `inherit_env: false`: enough for a program to find itself and its user.
 _POSIX_DEFAULTS = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
@@ -70,6 +71,8 @@ class HttpLaunch:
     url: str = field(repr=False)
     headers: dict[str, str] = field(repr=False)
     kind: str | None = None
+    auth: Auth = "oauth"
+    client: ClientSettings = field(default_factory=ClientSettings, repr=False)
 
 
 Launch = StdioLaunch | HttpLaunch
@@ -116,7 +119,8 @@ def _checked(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets)
     home = environ.get("HOME") or str(Path.home())
     ready = resolve(server, environ, secrets.values.get, home)
     if ready.url is not None:
-        return HttpLaunch(server.name, ready.url, _headers(ready, environ), ready.type)
+        client = ClientSettings(ready.client_id, ready.client_secret, ready.scopes)
+        return HttpLaunch(server.name, ready.url, _headers(ready, environ), ready.type, auth_of(ready), client)
     if ready.command is None:
         raise ConfigError(f"{server.name} has neither command nor url", "Give it one of them in servers.yaml")
     cwd = ready.cwd

@@ -15,9 +15,9 @@ import anyio
 import anyio.abc
 
 from trayapp.backends.listing import fetch_offer
-from trayapp.backends.transports import UNAUTHORIZED
+from trayapp.backends.transports import UNAUTHORIZED, refused
 from trayapp.backends.world import Live, World
-from trayapp.model.errors import ConnectFailedError, ConnectionLostError, ServerError, SignInWantedError
+from trayapp.model.errors import ConnectFailedError, ConnectionLostError, ServerError
 from trayapp.model.lifecycle import idle_limit_s, is_idle
 from trayapp.model.offer import Offer
 from trayapp.wire.messages import METHOD_NOT_FOUND, RpcError
@@ -63,7 +63,7 @@ class Serving:
         """Why the connection has ended by itself."""
         name, transport = self._connection.name, self._live.transport
         if transport.refusal.status == UNAUTHORIZED:
-            return SignInWantedError(name)
+            return refused(name, transport.refusal)
         why = await transport.obituary()
         return self._sick or ConnectionLostError(name, f"{name} {why}")
 

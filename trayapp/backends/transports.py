@@ -9,15 +9,17 @@ import importlib
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import anyio
 
+from trayapp.auth.accounts import Accounts
 from trayapp.backends.keeper import Keeper, NoKeeper
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch
 from trayapp.backends.processes import StderrTail, running
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import ConnectFailedError, MultiMcpError, ServerError, SignInWantedError
+from trayapp.model.servers import Auth
 from trayapp.wire.frames import FrameDispatcher, RequestContext
 from trayapp.wire.messages import CONNECTION_CLOSED, Channel, Params, RpcError
 
@@ -47,6 +49,13 @@ class HttpRefusal:
     status: int | None = None
     retry_after_s: float | None = None
     why: str = ""  # a connection that failed without an answer
+    auth: Auth = "oauth"  # how the server was told who asks
+    scope_wanted: bool = False  # the user has to grant more than was granted
+
+    @property
+    def is_of_us(self) -> bool:
+        """Whether the server answers, but not to the one who asks."""
+        return self.status == UNAUTHORIZED or self.scope_wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +76,20 @@ Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContext
 
 @asynccontextmanager
 async def open_transport(
-    launch: Launch, inbound: Inbound, stderr: Callable[[bytes], None], *, keeper: Keeper | None = None
+    launch: Launch,
+    inbound: Inbound,
+    stderr: Callable[[bytes], None],
+    *,
+    keeper: Keeper | None = None,
+    accounts: Accounts | None = None,
 ) -> AsyncIterator[Transport]:
-    """Open the way that `launch` names. Raises ConnectFailedError."""
+    """Open the way that `launch` names, with the user's sign-in where there is one. Raises ConnectFailedError."""
     if isinstance(launch, StdioLaunch):
         way = _stdio(launch, inbound, stderr, keeper or NoKeeper())
     else:
         # 0.6 s of imports: in a thread, so that everybody else is served meanwhile (DESIGN, decision 2).
         http = await anyio.to_thread.run_sync(importlib.import_module, "trayapp.backends.http")
-        way = http.open_http(launch, inbound)
+        way = http.open_http(launch, inbound, accounts)
     try:
         async with way as transport:
             yield transport
@@ -97,10 +111,22 @@ def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return ours[0] if ours else leaves[0]
 
 
+def refused(server: str, refusal: HttpRefusal) -> ServerError:
+    """The error for a refusal that `is_of_us`: the user may sign in, or has to look at a token of his own."""
+    if refusal.auth == "oauth":
+        return SignInWantedError(server)
+    hint = f"Check bearer_token_env and headers of {server} in servers.yaml"
+    if refusal.auth == "none":
+        hint = f"Set auth: oauth for {server} in servers.yaml to sign in, or give it a token"
+    failure = ConnectFailedError(server, f"{server} does not accept us (HTTP {refusal.status})", hint)
+    failure.http_status = refusal.status
+    return failure
+
+
 def ways(launch: Launch) -> tuple[Launch, ...]:
     """What to try in turn: an address without a `type` is tried as Streamable HTTP, then as legacy SSE."""
     if isinstance(launch, HttpLaunch) and launch.kind is None:
-        return tuple(HttpLaunch(launch.server, launch.url, launch.headers, kind) for kind in ("http", "sse"))
+        return tuple(replace(launch, kind=kind) for kind in ("http", "sse"))
     return (launch,)
 
 

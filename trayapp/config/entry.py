@@ -21,7 +21,8 @@ from trayapp.model.servers import ServerConfig
 
 MAX_NAME_CHARACTERS = 128
 STDIO_ONLY = ("args", "env", "cwd", "inherit_env")
-HTTP_ONLY = ("headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes")
+HTTP_ONLY = ("headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes", "callback_port")
+OAUTH_ONLY = ("client_id", "client_secret", "scopes", "callback_port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class _Entry:
         self._join("disabled", "enabled", lambda enabled: not enabled)
         self._check_always_on()
         self._check_bearer()
+        self._check_oauth()
         return self._build() if self._usable else None
 
     def _fail(self, place: Any, message: str, hint: str = "") -> None:
@@ -134,6 +136,13 @@ class _Entry:
         headers = {header.lower() for header in self._get("headers") or {}}
         if self._get("auth") == "bearer" and not named and "authorization" not in headers:
             self._fail(self._place("auth"), "auth is bearer, but bearer_token_env is missing", "Name the variable")
+
+    def _check_oauth(self) -> None:
+        """What only a sign-in needs, where there is none; a secret of nobody."""
+        if self._get("auth") in ("bearer", "none"):
+            self._note_useless(OAUTH_ONLY, "auth: oauth")
+        elif "client_secret" in self._values and "client_id" not in self._values:
+            self._note_useless(("client_secret",), "client_id")
 
     def _build(self) -> ServerConfig | None:
         values = {key: value for key, (_, value) in self._values.items()}

@@ -14,7 +14,9 @@ Entry = Mapping[str, Any]
 Layer = Mapping[str, Any]  # server name -> raw entry
 
 STDIO_FIELDS = frozenset(("command", "args", "env", "cwd", "inherit_env", "type"))
-HTTP_FIELDS = frozenset(("url", "type", "headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes"))
+HTTP_FIELDS = frozenset(
+    ("url", "type", "headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes", "callback_port")
+)
 _SAME = {"enabled": "disabled", "always_on": "lifecycle"}  # two keys that answer one question
 
 

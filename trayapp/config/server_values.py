@@ -17,6 +17,8 @@ from trayapp.config.spelling import TOOL_KEYS
 from trayapp.config.urls import has_variable, url_fault
 from trayapp.model.servers import LIFECYCLES, Auth, Scope, ToolSwitch
 
+MAX_PORT = 65_535
+
 
 def read_type(node: Node) -> str:
     """`stdio`, `http` or `sse`."""
@@ -87,6 +89,7 @@ READERS: Mapping[str, fields.Reader] = {
     "client_id": fields.written,
     "client_secret": fields.written,
     "scopes": fields.split_words,
+    "callback_port": fields.whole(0, MAX_PORT),
     "disabled": fields.switch,
     "enabled": fields.switch,
     "lifecycle": fields.choice(LIFECYCLES),

@@ -45,6 +45,7 @@ class ServerConfig:
     client_id: str | None = None
     client_secret: str | None = None
     scopes: tuple[str, ...] = ()
+    callback_port: int = 0  # where the browser comes back to; 0 = a random one for each sign-in
     disabled: bool = False
     lifecycle: Lifecycle = "lazy"
     idle_timeout: float | None = None  # minutes; None = the setting (lazy) or never (eager)
@@ -66,6 +67,14 @@ class ServerConfig:
         if self.command is not None:
             return "stdio"
         return self.type or "http"
+
+
+def auth_of(server: ServerConfig) -> Auth:
+    """How a server at an address is told who asks: as its entry says; a token of the user's own means no sign-in."""
+    if server.auth is not None:
+        return server.auth
+    named = server.bearer_token_env is not None or any(name.lower() == "authorization" for name in server.headers)
+    return "bearer" if named else "oauth"
 
 
 CHECKSUM_BYTES = 3  # 1 in 16 million changes goes unseen; 24 bits say next to nothing of a secret

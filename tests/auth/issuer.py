@@ -1,0 +1,375 @@
+"""A real authorization server on loopback, made of the SDK's own parts, and an MCP server that it guards.
+
+Every switch is a field that a test may turn at any time. Never here: tests, anything of trayapp/auth.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import httpx2
+import uvicorn
+from mcp.server.auth.provider import (
+    AccessToken,
+    AuthorizationCode,
+    AuthorizationParams,
+    RefreshToken,
+    construct_redirect_uri,
+)
+from mcp.server.auth.routes import create_auth_routes
+from mcp.server.auth.settings import ClientRegistrationOptions, RevocationOptions
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import AnyHttpUrl, AnyUrl
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from tests.contract.http_servers import HttpServer, Seen
+
+METADATA = "/.well-known/oauth-authorization-server"
+RESOURCE = "/.well-known/oauth-protected-resource"
+SECRET_WORDS = "s3cr3t"  # in every token and code, so that a search finds them
+
+Answer = Response | None
+
+
+@dataclass
+class Issuer:
+    """Signs everybody in at once, unless a switch says otherwise. It also is the SDK's provider of its own routes."""
+
+    now: Callable[[], float] = time.time
+    lifetime: int | None = 3600  # seconds; None = the answer does not say
+    rotates: bool = True  # each refresh token counts once
+    renewable: bool = True
+    registers: bool = True
+    takes_documents: bool = False
+    names_itself: bool = True  # iss in answers (RFC 9207)
+    other_iss: str | None = None  # what it calls itself there
+    other_issuer: str | None = None  # what it calls itself in its metadata
+    denies: str | None = None  # an error of RFC 6749 4.1.2.1
+    metadata_status: int = 200
+    token_status: int = 200
+    methods: list[str] | None = field(default_factory=lambda: ["S256"])
+    token_methods: list[str] = field(default_factory=lambda: ["client_secret_post", "client_secret_basic"])
+    scopes: list[str] | None = None
+    delay: anyio.Event | None = None  # token requests wait for it
+    token_padding: int = 0  # letters that make tokens longer
+    port: int = 0
+
+    clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict)
+    codes: dict[str, AuthorizationCode] = field(default_factory=dict)
+    access: dict[str, AccessToken] = field(default_factory=dict)
+    refresh: dict[str, RefreshToken] = field(default_factory=dict)
+    secrets: set[str] = field(default_factory=set)  # all that ever was handed out
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # grant type, form of each token request
+    visits: list[dict[str, str]] = field(default_factory=list)  # queries of the authorization page
+    seen: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)  # verb, path, headers
+    registered: int = 0
+    revoked: int = 0
+    _number: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def url(self) -> str:
+        """Its issuer identifier."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def refreshes(self) -> int:
+        """Token requests that wanted a renewal."""
+        return sum(kind == "refresh_token" for kind, _ in self.asked)
+
+    def end_all(self) -> None:
+        """Revoke every token."""
+        self.access.clear()
+        self.refresh.clear()
+
+    def forget_clients(self) -> None:
+        """As after a loss of its database."""
+        self.clients.clear()
+
+    # -- the SDK's provider ------------------------------------------------------------------------------------------
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        if self.takes_documents and client_id.startswith("https://"):
+            return OAuthClientInformationFull(
+                client_id=client_id, redirect_uris=[AnyUrl(self.asked_redirect)], token_endpoint_auth_method="none"
+            )
+        return self.clients.get(client_id)
+
+    asked_redirect: str = "http://127.0.0.1/callback"
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        self.registered += 1
+        if client_info.client_secret:
+            self.secrets.add(client_info.client_secret)
+        self.clients[client_info.client_id] = client_info
+
+    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+        iss = (self.other_iss or self.url) if self.names_itself else None
+        if self.denies:
+            return construct_redirect_uri(str(params.redirect_uri), error=self.denies, state=params.state, iss=iss)
+        code = self._made("code")
+        self.codes[code] = AuthorizationCode(
+            code=code,
+            scopes=params.scopes or [],
+            expires_at=time.time() + 60,
+            client_id=client.client_id,
+            code_challenge=params.code_challenge,
+            redirect_uri=params.redirect_uri,
+            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
+            resource=params.resource,
+        )
+        return construct_redirect_uri(str(params.redirect_uri), code=code, state=params.state, iss=iss)
+
+    async def load_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: str
+    ) -> AuthorizationCode | None:
+        return self.codes.get(authorization_code)
+
+    async def exchange_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
+    ) -> OAuthToken:
+        del self.codes[authorization_code.code]
+        return self._tokens(client.client_id, authorization_code.scopes, authorization_code.resource)
+
+    async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
+        return self.refresh.get(refresh_token)
+
+    async def exchange_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
+    ) -> OAuthToken:
+        if self.rotates:
+            del self.refresh[refresh_token.token]
+        return self._tokens(client.client_id, scopes, refresh_token.resource, None if self.rotates else refresh_token)
+
+    async def load_access_token(self, token: str) -> AccessToken | None:
+        known = self.access.get(token)
+        return known if known and (known.expires_at is None or known.expires_at > self.now()) else None
+
+    async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
+        self.revoked += 1
+        self.access = {k: v for k, v in self.access.items() if v.client_id != token.client_id}
+        self.refresh = {k: v for k, v in self.refresh.items() if v.client_id != token.client_id}
+
+    async def exchange_identity_assertion(self, client: Any, params: Any) -> OAuthToken:
+        raise NotImplementedError
+
+    def _made(self, kind: str) -> str:
+        made = f"{kind}-{SECRET_WORDS}-{next(self._number)}-{secrets.token_urlsafe(24)}" + "x" * self.token_padding
+        self.secrets.add(made)
+        return made
+
+    def _tokens(
+        self, client: str, scopes: list[str], resource: str | None, kept: RefreshToken | None = None
+    ) -> OAuthToken:
+        access, renewal = self._made("access"), None
+        end = None if self.lifetime is None else int(self.now()) + self.lifetime
+        self.access[access] = AccessToken(
+            token=access, client_id=client, scopes=scopes, expires_at=end, resource=resource
+        )
+        if self.renewable and kept is None:
+            renewal = self._made("refresh")
+            self.refresh[renewal] = RefreshToken(token=renewal, client_id=client, scopes=scopes, resource=resource)
+        scope = " ".join(scopes) or None
+        return OAuthToken(access_token=access, expires_in=self.lifetime, scope=scope, refresh_token=renewal)
+
+    # -- HTTP --------------------------------------------------------------------------------------------------------
+
+    def app(self) -> Starlette:
+        """The SDK's routes over this provider."""
+        options = ClientRegistrationOptions(enabled=True, valid_scopes=None)
+        routes = create_auth_routes(self, AnyHttpUrl(self.url), None, options, RevocationOptions(enabled=True))
+        return Starlette(routes=list(routes))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI: the switches, then the SDK."""
+        request = Request(scope, receive)
+        body = await request.body()
+        self.seen.append((request.method, request.url.path, dict(request.headers)))
+        answer = await self._switched(request, body)
+        if answer is not None:
+            await answer(scope, receive, send)
+        else:
+            await self._app(scope, _again(body), send)
+
+    async def _switched(self, request: Request, body: bytes) -> Answer:
+        path = request.url.path
+        if path == METADATA:
+            return (
+                JSONResponse(self.metadata(), self.metadata_status)
+                if self.metadata_status == 200
+                else Response("", self.metadata_status)
+            )
+        if path == "/register" and not self.registers:
+            return Response("", 404)
+        if path == "/authorize":
+            self.visits.append(dict(request.query_params))
+            self.asked_redirect = request.query_params.get("redirect_uri", "")
+        if path == "/token":
+            return await self._token(body)
+        return None
+
+    async def _token(self, body: bytes) -> Answer:
+        form = dict(httpx2.QueryParams(body.decode()))
+        self.asked.append((form.get("grant_type", ""), form))
+        if self.delay is not None:
+            await self.delay.wait()
+        if self.token_status != 200:
+            return Response("<html>no</html>", self.token_status, media_type="text/html")
+        if form.get("client_id") not in self.clients and not self.takes_documents:
+            return JSONResponse({"error": "invalid_client"}, 401)
+        return None
+
+    def metadata(self) -> dict[str, Any]:
+        """RFC 8414."""
+        said = {
+            "issuer": self.other_issuer or self.url,
+            "authorization_endpoint": f"{self.url}/authorize",
+            "token_endpoint": f"{self.url}/token",
+            "revocation_endpoint": f"{self.url}/revoke",
+            "response_types_supported": ["code"],
+            "token_endpoint_auth_methods_supported": self.token_methods,
+            "authorization_response_iss_parameter_supported": self.names_itself,
+            "client_id_metadata_document_supported": self.takes_documents,
+            "code_challenge_methods_supported": self.methods,
+            "scopes_supported": self.scopes,
+            "registration_endpoint": f"{self.url}/register" if self.registers else None,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Issuer]:
+        """Listen until the end of the block."""
+        listener = socket.create_server(("127.0.0.1", self.port))
+        self.at(listener.getsockname()[1])
+        async with serving(self, listener):
+            yield self
+
+    def at(self, port: int) -> None:
+        """Be what answers on that port."""
+        self.port = port
+        self._app = self.app()
+
+
+@asynccontextmanager
+async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
+    """uvicorn around an ASGI program."""
+    server = _Quiet(uvicorn.Config(app, log_level=logging.CRITICAL, lifespan="off", timeout_graceful_shutdown=0))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, [listener])
+        with anyio.fail_after(10):
+            while not server.started:  # noqa: ASYNC110 (uvicorn has no event for it)
+                await anyio.sleep(0.005)
+        try:
+            yield
+        finally:
+            for open_listener in server.servers:
+                open_listener.close()
+            for connection in list(server.server_state.connections):
+                connection.transport.abort()
+            listener.close()
+            tasks.cancel_scope.cancel()
+
+
+class _Quiet(uvicorn.Server):
+    """Leaves the signals to pytest."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _again(body: bytes) -> Receive:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
+@dataclass
+class Guarded(HttpServer):
+    """An MCP server that takes tokens of one issuer. `needs`: the scope that a JSON-RPC method wants."""
+
+    issuer: Issuer = field(default_factory=Issuer)
+    describes_itself: bool = True  # serves RFC 9728 metadata
+    points: bool = True  # names that metadata in its 401
+    other_resource: str | None = None  # what it calls itself there
+    resource_status: int = 200
+    resource_scopes: list[str] | None = None
+    challenge_scope: str | None = None
+    needs: dict[str, str] = field(default_factory=dict)
+    open_methods: set[str] = field(default_factory=set)  # answered to everybody
+    redirect_to: str | None = None
+
+    def tokens(self) -> list[str]:
+        """The Authorization values that came, in order."""
+        return [seen.headers["authorization"] for seen in self.seen if "authorization" in seen.headers]
+
+    def refuse(self, seen: Seen) -> Response | None:
+        """See HttpServer."""
+        if seen.path.startswith(RESOURCE):
+            return self._metadata(seen.path)
+        if self.redirect_to is not None:
+            return Response(status_code=307, headers={"location": self.redirect_to})
+        if seen.method in self.open_methods:
+            return None
+        token = self._token(seen)
+        if token is None:
+            return self._challenge(401, {"scope": self.challenge_scope} if self.challenge_scope else {})
+        scope = self.needs.get(seen.method or "")
+        if scope is not None and scope not in token.scopes:
+            return self._challenge(403, {"error": "insufficient_scope", "scope": scope})
+        return None
+
+    def _token(self, seen: Seen) -> AccessToken | None:
+        kind, _, value = seen.headers.get("authorization", "").partition(" ")
+        known = self.issuer.access.get(value) if kind == "Bearer" else None
+        ended = known is not None and known.expires_at is not None and known.expires_at <= self.issuer.now()
+        return None if ended else known
+
+    def _challenge(self, status: int, told: dict[str, str]) -> Response:
+        pointer = {"resource_metadata": self.url(f"{RESOURCE}/mcp")} if self.points and self.describes_itself else {}
+        parameters = ", ".join(f'{name}="{value}"' for name, value in {**told, **pointer}.items())
+        return Response(status_code=status, headers={"www-authenticate": f"Bearer {parameters}".strip()})
+
+    def _metadata(self, path: str) -> Response:
+        if not self.describes_itself or path not in (RESOURCE, f"{RESOURCE}/mcp", f"{RESOURCE}/sse"):
+            return Response(status_code=404)
+        if self.resource_status != 200:
+            return Response(status_code=self.resource_status)
+        place = self.url(path.removeprefix(RESOURCE) or "/mcp")
+        said = {"resource": self.other_resource or place, "authorization_servers": [self.issuer.url]}
+        return JSONResponse(said | ({"scopes_supported": self.resource_scopes} if self.resource_scopes else {}))
+
+
+class SelfIssuing(Guarded):
+    """A server that signs people in itself, at its own origin, as in 2025-03-26."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        own = scope["path"] not in ("/authorize", "/token", "/register", METADATA)
+        await (super().__call__(scope, receive, send) if own else self.issuer(scope, receive, send))
+
+
+async def browse(url: str) -> str:
+    """What a browser does with the address: it follows everything, and this is the page that it ends at."""
+    async with httpx2.AsyncClient(follow_redirects=True, timeout=20) as browser:
+        return (await browser.get(url)).text
+
+
+@asynccontextmanager
+async def guarded(**switches: Any) -> AsyncIterator[Guarded]:
+    """An issuer and a server that it guards, both running."""
+    issuer = switches.pop("issuer", None) or Issuer()
+    made = Guarded(issuer=issuer, **switches)
+    async with issuer.running(), made.running():
+        yield made

@@ -1,0 +1,463 @@
+"""Signing in, renewing and signing out against a real authorization server. Never here: connections to servers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import httpx2
+import pytest
+from mcp.shared.auth import OAuthClientInformationFull
+from pydantic import AnyUrl
+
+from tests.auth.issuer import Guarded, Issuer, SelfIssuing, browse, guarded
+from tests.auth.world import Person, person
+from tests.fixtures.clock import settle
+from trayapp.auth.account import ClientSettings
+from trayapp.auth.callback import EXPIRES_S
+from trayapp.auth.grant import SignInError, record_key
+
+pytestmark = pytest.mark.anyio
+
+
+class AnyRedirect(OAuthClientInformationFull):
+    """A client registered by hand, for any port of this machine (RFC 8252 7.3)."""
+
+    def validate_redirect_uri(self, redirect_uri: AnyUrl | None) -> AnyUrl:
+        assert redirect_uri is not None
+        assert redirect_uri.host == "127.0.0.1"
+        return redirect_uri
+
+    def validate_scope(self, requested_scope: str | None) -> list[str] | None:
+        return requested_scope.split() if requested_scope else None
+
+
+async def where_it_ends(url: str) -> str:
+    """The address that the service sends a browser to, without going there."""
+    async with httpx2.AsyncClient() as browser:
+        return str((await browser.get(url)).headers["location"])
+
+
+async def token(made: Person, server: Guarded) -> str | None:
+    """The Authorization for a request to the server now."""
+    return await made.accounts.of(server.url()).authorization(server.url())
+
+
+# -- signing in ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("auth-sign-in")
+async def test_a_sign_in_ends_with_a_token_for_that_address_and_a_page_that_says_so() -> None:
+    async with guarded() as server, person() as made:
+        assert await token(made, server) is None
+        begun = await made.sign_in(server.url())
+        header = await token(made, server)
+        assert header is not None
+        assert header.removeprefix("Bearer ") in server.issuer.access
+        assert "Signed in to web" in made.pages[0]
+        assert made.accounts.under_way(server.url()) is None
+        assert begun.error is None
+        status = made.accounts.status(server.url())
+        assert status is not None
+        assert (status.signed_in, status.renews, status.kept) == (True, True, True)
+        assert status.until == pytest.approx(made.clock.time() + 3600)
+
+
+@pytest.mark.requirement("auth-sign-in")
+async def test_a_sign_in_proves_itself_with_pkce_state_and_the_resource() -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        visit = server.issuer.visits[0]
+        assert visit["code_challenge_method"] == "S256"
+        assert len(visit["state"]) >= 32
+        assert visit["resource"] == server.url()
+        (kind, form), *_ = server.issuer.asked
+        assert (kind, form["resource"]) == ("authorization_code", server.url())
+        assert len(form["code_verifier"]) >= 43
+
+
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"describes_itself": True, "points": False},
+        {"resource_scopes": ["a", "b"]},
+        {"challenge_scope": "c d"},
+        {"open_methods": {"ping"}},
+    ],
+    ids=["well-known only", "scopes by metadata", "scopes by challenge", "refuses only some requests"],
+)
+async def test_who_signs_people_in_is_found(switches: dict[str, Any]) -> None:
+    async with guarded(**switches) as server, person() as made:
+        await made.sign_in(server.url())
+        assert await token(made, server) is not None
+        wanted = switches.get("challenge_scope") or " ".join(switches.get("resource_scopes", []))
+        assert server.issuer.visits[0].get("scope", "") == wanted
+
+
+async def test_a_server_that_signs_people_in_itself_as_in_2025_03_26() -> None:
+    issuer = Issuer()
+    server = SelfIssuing(issuer=issuer, describes_itself=False)
+    async with server.running(), person() as made:
+        issuer.at(server.port)
+        await made.sign_in(server.url())
+        assert await token(made, server) is not None
+
+
+@pytest.mark.requirement("auth-clients")
+async def test_each_sign_in_registers_anew_with_its_own_port() -> None:
+    async with guarded() as server, person() as made:
+        first = await made.sign_in(server.url())
+        second = await made.sign_in(server.url())
+        assert server.issuer.registered == 2
+        assert first.redirect_uri != second.redirect_uri
+
+
+@pytest.mark.requirement("auth-clients")
+async def test_a_stale_registration_is_noticed_and_made_anew_once() -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        server.issuer.forget_clients()
+        await made.clock.pass_(4000)
+        assert await token(made, server) is None
+        assert await token(made, server) is None
+        assert server.issuer.refreshes() == 1
+        await made.sign_in(server.url())
+        assert server.issuer.registered == 2
+        assert await token(made, server) is not None
+
+
+@pytest.mark.requirement("auth-clients")
+@pytest.mark.parametrize("methods", [["client_secret_post"], ["client_secret_basic"]])
+async def test_a_client_of_the_users_own_proves_itself_as_the_service_wants(methods: list[str]) -> None:
+    issuer = Issuer(registers=False, token_methods=methods)
+    async with guarded(issuer=issuer) as server, person() as made:
+        issuer.clients["mine"] = AnyRedirect(
+            client_id="mine", client_secret="s3cr3t-mine", token_endpoint_auth_method=methods[0]
+        )
+        settings = ClientSettings("mine", "s3cr3t-mine", ("a",))
+        await made.sign_in(server.url(), client=settings)
+        assert issuer.visits[0]["scope"] == "a"
+        assert "s3cr3t-mine" not in made.kept()
+        made.restart()
+        made.accounts.of(server.url()).settings = settings
+        await made.clock.pass_(4000)
+        assert await token(made, server) is not None
+        assert issuer.refreshes() == 1
+
+
+async def test_a_service_that_registers_nobody_says_what_to_do() -> None:
+    async with guarded(issuer=Issuer(registers=False)) as server, person() as made:
+        with pytest.raises(SignInError, match="takes no new clients") as caught:
+            await made.sign_in(server.url())
+        assert "client_id" in caught.value.hint
+
+
+@pytest.mark.requirement("auth-clients")
+async def test_a_document_is_our_name_where_the_service_takes_one() -> None:
+    document = "https://multi-mcp.example/client.json"
+    async with guarded(issuer=Issuer(takes_documents=True)) as server, person() as made:
+        await made.sign_in(server.url(), document_url=document)
+        assert server.issuer.visits[0]["client_id"] == document
+        assert server.issuer.registered == 0
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url(), document_url=document)
+        assert server.issuer.registered == 1
+
+
+async def test_one_sign_in_at_a_time_for_an_address() -> None:
+    async with guarded() as server, person() as made:
+        first, second = made.start(server.url()), made.start(server.url() + "#x")
+        assert first is second
+        await browse(await first.shown())
+        await second.finished()
+
+
+# -- what goes wrong -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("auth-refused")
+@pytest.mark.parametrize(
+    ("switches", "title"),
+    [
+        ({"denies": "access_denied"}, "was declined"),
+        ({"denies": "server_error"}, "refused .server_error"),
+        ({"other_iss": "https://evil.example"}, "another sign-in service"),
+        ({"other_issuer": "https://evil.example"}, "issuer mismatch"),
+        ({"metadata_status": 500}, "fails .HTTP 500"),
+        ({"metadata_status": 404}, "does not describe itself"),
+        ({"token_status": 500}, "refused .HTTP 500"),
+        ({"methods": ["plain"]}, "PKCE"),
+    ],
+)
+async def test_a_sign_in_that_fails_says_why_in_page_and_error(switches: dict[str, Any], title: str) -> None:
+    async with guarded(issuer=Issuer(**switches)) as server, person() as made:
+        with pytest.raises(SignInError, match=title) as caught:
+            await made.sign_in(server.url())
+        assert caught.value.hint
+        assert await token(made, server) is None
+        assert made.kept() == ""
+        for page in made.pages:
+            assert "Signed in to" not in page
+            assert "Not signed in" in page or "failed" in page
+
+
+async def test_an_answer_without_its_issuer_is_refused_where_the_service_names_itself() -> None:
+    async with guarded() as server, person() as made:
+        begun = made.start(server.url())
+        await begun.shown()
+        state = parse_qs(urlsplit(begun.url).query)["state"][0]
+        page = await browse(f"{begun.redirect_uri}?code=x&state={state}")
+        assert "another sign-in service" in page
+        with pytest.raises(SignInError, match="another sign-in service"):
+            await begun.finished()
+
+
+@pytest.mark.parametrize("switches", [{"other_resource": "https://evil.example/mcp"}, {"resource_status": 500}])
+async def test_a_server_that_describes_itself_wrongly_is_not_signed_in_to(switches: dict[str, Any]) -> None:
+    async with guarded(**switches) as server, person() as made:
+        with pytest.raises(SignInError):
+            await made.sign_in(server.url())
+        assert server.issuer.seen == []
+
+
+async def test_a_server_that_is_gone_says_so() -> None:
+    async with person() as made:
+        with pytest.raises(SignInError, match="cannot be reached"):
+            await made.sign_in("http://127.0.0.1:1/mcp")
+
+
+async def test_nothing_is_sent_to_a_service_without_encryption() -> None:
+    async with guarded() as server, person() as made:
+        plain = server.issuer.metadata
+        server.issuer.metadata = lambda: plain() | {"registration_endpoint": "http://example.org/register"}  # type: ignore[method-assign]
+        with pytest.raises(SignInError, match="not encrypted"):
+            await made.sign_in(server.url())
+
+
+@pytest.mark.requirement("auth-mixup")
+async def test_a_client_of_the_users_own_is_not_taken_to_another_service() -> None:
+    evil = Issuer()
+    async with guarded() as server, evil.running(), person() as made:
+        server.issuer.clients["mine"] = evil.clients["mine"] = AnyRedirect(
+            client_id="mine", client_secret="s3cr3t-mine", token_endpoint_auth_method="client_secret_basic"
+        )
+        settings = ClientSettings("mine", "s3cr3t-mine")
+        await made.sign_in(server.url(), client=settings)
+        good, server.issuer = server.issuer, evil
+        with pytest.raises(SignInError, match="another sign-in service"):
+            await made.sign_in(server.url(), client=settings)
+        assert (evil.asked, evil.visits) == ([], [])
+        await made.clock.pass_(4000)
+        await token(made, server)
+        assert (good.refreshes(), evil.asked) == (1, [])
+
+
+@pytest.mark.requirement("auth-callback")
+async def test_five_minutes_without_an_answer_end_the_listener() -> None:
+    async with guarded() as server, person() as made:
+        begun = made.start(server.url())
+        await begun.shown()
+        await made.clock.pass_(EXPIRES_S)
+        with pytest.raises(SignInError, match="five minutes"):
+            await begun.finished()
+        with pytest.raises(Exception, match="onnect"):
+            await browse(begun.redirect_uri)
+
+
+@pytest.mark.requirement("auth-callback")
+async def test_the_address_pasted_back_is_as_good_as_the_browser() -> None:
+    async with guarded() as server, person() as made:
+        begun = made.start(server.url())
+        answer = await where_it_ends(await begun.shown())
+        for wrong in ("", "nonsense", "http://127.0.0.1/callback?code=x&state=y", answer.replace("state=", "state=x")):
+            with pytest.raises(SignInError, match="not the address"):
+                begun.paste(wrong)
+        begun.paste(f"  {answer}\n")
+        await begun.finished()
+        with pytest.raises(SignInError):
+            begun.paste(answer)
+        assert await token(made, server) is not None
+
+
+# -- renewing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("auth-renew")
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_token_is_renewed_before_it_ends_also_after_a_restart(restart: bool) -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        first = await token(made, server)
+        await made.clock.pass_(3500)
+        assert await token(made, server) == first
+        await made.clock.pass_(50)
+        if restart:
+            made.restart()
+        assert await token(made, server) not in (first, None)
+        assert (server.issuer.refreshes(), made.opened) == (1, 1)
+        assert server.issuer.asked[-1][1]["resource"] == server.url()
+
+
+@pytest.mark.requirement("auth-renew")
+async def test_twenty_that_wait_make_one_renewal_also_when_the_first_one_goes_away() -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        await made.clock.pass_(4000)
+        server.issuer.delay = anyio.Event()
+        got: list[str | None] = []
+
+        async def ask(scope: anyio.CancelScope) -> None:
+            with scope:
+                got.append(await token(made, server))
+
+        scopes = [anyio.CancelScope() for _ in range(20)]
+        async with anyio.create_task_group() as tasks:
+            for scope in scopes:
+                tasks.start_soon(ask, scope)
+            while not server.issuer.refreshes():
+                await settle()
+            scopes[0].cancel()
+            await settle()
+            server.issuer.delay.set()
+        assert len(got) == 19
+        assert len(set(got)) == 1
+        assert server.issuer.refreshes() == 1
+
+
+@pytest.mark.requirement("auth-renew")
+async def test_after_a_401_the_token_is_renewed_once_and_not_again_at_once() -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        account = made.accounts.of(server.url())
+        first = await token(made, server)
+        await made.clock.pass_(100)
+        server.issuer.access.clear()
+        second = await account.authorization_after(first, server.url())
+        assert second not in (first, None)
+        assert await account.authorization_after(first, server.url()) == second
+        assert await account.authorization_after(second, server.url()) is None
+        assert server.issuer.refreshes() == 1
+
+
+@pytest.mark.requirement("auth-renew")
+@pytest.mark.parametrize("status", [500, 503, 429, 403])
+async def test_a_service_that_fails_for_now_costs_no_sign_in(status: int) -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        server.issuer.token_status = status
+        await made.clock.pass_(3580)
+        first = await token(made, server)
+        assert first is not None  # it still holds
+        await made.clock.pass_(100)
+        for _ in range(5):
+            with pytest.raises(SignInError, match=f"HTTP {status}"):
+                await token(made, server)
+        assert server.issuer.refreshes() == 2  # not hammered
+        server.issuer.token_status = 200
+        await made.clock.pass_(10)
+        assert await token(made, server) not in (first, None)
+
+
+async def test_a_revoked_sign_in_is_over_and_nothing_opens() -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        server.issuer.end_all()
+        await made.clock.pass_(4000)
+        for _ in range(3):
+            assert await token(made, server) is None
+        assert (server.issuer.refreshes(), made.opened) == (1, 1)
+        status = made.accounts.status(server.url())
+        assert status is not None
+        assert not status.signed_in
+        made.restart()
+        assert await token(made, server) is None
+        assert server.issuer.refreshes() == 1
+
+
+@pytest.mark.parametrize("rotates", [True, False])
+@pytest.mark.parametrize("lifetime", [None, 5, 3600])
+async def test_services_of_every_kind_are_renewed(rotates: bool, lifetime: int | None) -> None:
+    async with guarded(issuer=Issuer(rotates=rotates, lifetime=lifetime)) as server, person() as made:
+        server.issuer.now = made.clock.time
+        await made.sign_in(server.url())
+        account = made.accounts.of(server.url())
+        for _ in range(3):
+            await made.clock.pass_(4000)
+            if lifetime is None:
+                server.issuer.access.clear()
+                await account.authorization_after(await token(made, server), server.url())
+            header = await token(made, server)
+            assert header is not None
+            assert await server.issuer.load_access_token(header.removeprefix("Bearer ")) is not None
+
+
+async def test_a_service_without_renewal_is_signed_in_to_again() -> None:
+    async with guarded(issuer=Issuer(renewable=False)) as server, person() as made:
+        await made.sign_in(server.url())
+        await made.clock.pass_(4000)
+        assert await token(made, server) is None
+        assert server.issuer.refreshes() == 0
+
+
+@pytest.mark.requirement("auth-step-up")
+async def test_a_scope_that_was_wanted_is_asked_for_besides_those_that_were_granted() -> None:
+    async with guarded(challenge_scope="read") as server, person() as made:
+        await made.sign_in(server.url())
+        account = made.accounts.of(server.url())
+        account.want("write")
+        account.want("write admin")
+        assert account.status is not None
+        assert account.status.wanted == "write admin"
+        await made.sign_in(server.url())
+        assert server.issuer.visits[-1]["scope"].split() == ["read", "write", "admin"]
+        assert account.status.wanted is None
+
+
+# -- the keyring -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("auth-bound")
+async def test_a_record_for_another_address_is_none() -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        key = record_key(server.url())
+        text = made.entries.texts[key]
+        made.restart()
+        other = f"http://127.0.0.1:{server.port}/other"
+        made.entries.texts[record_key(other)] = text
+        assert await made.accounts.of(other).authorization(other) is None
+        assert server.issuer.url in json.loads(text.removeprefix("1:"))["issuer"]["issuer"]
+
+
+@pytest.mark.requirement("auth-rotation")
+async def test_a_renewed_token_is_kept_before_it_is_used() -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        await made.clock.pass_(4000)
+        header = await token(made, server)
+        assert header is not None
+        assert header.removeprefix("Bearer ") in made.kept()
+        assert [name for name in server.issuer.refresh if name in made.kept()]
+
+
+@pytest.mark.requirement("auth-sign-out")
+async def test_signing_out_forgets_and_revokes() -> None:
+    async with guarded() as server, person() as made:
+        assert not await made.accounts.sign_out(server.url())
+        await made.sign_in(server.url())
+        assert await made.accounts.sign_out(server.url())
+        assert server.issuer.revoked == 1
+        assert await token(made, server) is None
+        assert made.entries.texts == {}
+
+
+async def test_another_client_in_the_file_means_another_sign_in() -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        account = made.accounts.of(server.url())
+        account.settings = ClientSettings("mine")
+        assert await token(made, server) is None
+        account.settings = ClientSettings()
+        assert await token(made, server) is not None

@@ -1,0 +1,65 @@
+"""Accounts over a vault in memory, and a clock that tests move. Never here: tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.abc
+
+from tests.auth.issuer import browse
+from tests.fixtures.clock import FakeClock
+from trayapp.auth.accounts import Accounts, SignIn, Target
+from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
+from trayapp.auth.vault import FixedPlace, Vault
+
+
+@dataclass
+class Person:
+    """Somebody with a keyring, in front of a gateway that may be restarted. `browser` counts openings."""
+
+    tasks: anyio.abc.TaskGroup
+    clock: FakeClock = field(default_factory=FakeClock)
+    entries: MemoryEntries = field(default_factory=MemoryEntries)
+    opened: int = 0
+    pages: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """A new gateway: what is known is what the keyring holds."""
+        vault = Vault(FixedPlace(ChunkedRecords(self.entries)))
+        self.accounts = Accounts(vault, self.tasks, self.clock.time, self.clock.sleep)
+
+    def start(self, url: str, **more: object) -> SignIn:
+        """Begin a sign-in."""
+        return self.accounts.sign_in(Target("web", url, **more))  # type: ignore[arg-type]
+
+    async def sign_in(self, url: str, **more: object) -> SignIn:
+        """The whole of it, with a browser. Raises SignInError."""
+        begun = self.start(url, **more)
+        address = await begun.shown()
+        self.opened += 1
+        self.pages.append(await browse(address))
+        await begun.finished()
+        return begun
+
+    def kept(self) -> str:
+        """All that the keyring holds."""
+        return "\n".join(self.entries.texts.values())
+
+
+@asynccontextmanager
+async def person() -> AsyncIterator[Person]:
+    """One whose gateway ends with the test."""
+    async with anyio.create_task_group() as tasks:
+        made = Person(tasks)
+        try:
+            with anyio.fail_after(50):
+                yield made
+        finally:
+            made.accounts.vault.close()
+            tasks.cancel_scope.cancel()

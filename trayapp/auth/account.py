@@ -1,0 +1,249 @@
+"""The sign-in of one address: read from the vault once, renewed ahead of its end, one renewal however many wait.
+
+Never opens a browser: without a grant that can be renewed there is no token, and the user is asked to sign in.
+Never here: how a grant is come by (login), HTTP.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import anyio
+import anyio.abc
+
+from trayapp.auth.grant import Client, Grant, GrantLostError, SignInError, covers, from_text, record_key
+from trayapp.auth.vault import Vault
+from trayapp.model.errors import KeyringUnavailableError
+from trayapp.model.status import SignInStatus
+
+log = logging.getLogger(__name__)
+
+RENEW_PAUSE_S = 5.0  # after a renewal that could not be made: until then the answer is known
+FRESH_S = 10.0  # a token as young as this that is refused is not made better by another one
+STORE_WAIT_S = 5.0  # for the keyring before a renewed token is used: in memory it is safe already
+RENEW_LIMIT_S = 40.0  # for one renewal, whatever the sign-in service does
+
+
+class Tasks(Protocol):
+    """What tasks are started with."""
+
+    def start_soon(self, work: Callable[..., Awaitable[Any]], *args: Any, name: object = None) -> None:
+        """As anyio's task groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """What servers.yaml says of a server's sign-in, its variables resolved."""
+
+    id: str | None = None
+    secret: str | None = None
+    scopes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"ClientSettings({self.id!r})"
+
+
+class _Flight:
+    """One renewal, awaited by all who need it."""
+
+    def __init__(self) -> None:
+        self.done = anyio.Event()
+        self.error: SignInError | None = None
+
+
+class Account:
+    """Whether somebody is signed in at `url` (canonical), with what, until when."""
+
+    def __init__(
+        self,
+        url: str,
+        vault: Vault,
+        tasks: Tasks,
+        now: Callable[[], float],
+        renew: Callable[[Grant], Awaitable[Grant]],
+        changed: Callable[[], None],
+    ) -> None:
+        self.url = url
+        self.wanted: str | None = None  # scopes that a refused request asked for
+        self.settings: ClientSettings | None = None  # None: no connection has said yet
+        self._vault = vault
+        self._tasks = tasks
+        self._now = now
+        self._renew_by = renew
+        self._changed = changed
+        self._grant: Grant | None = None
+        self._loaded = False
+        self._loading = anyio.Lock()
+        self._flight: _Flight | None = None
+        self._failed: tuple[float, SignInError] | None = None  # when and why the last renewal could not be made
+
+    # -- for requests --------------------------------------------------------------------------------------------
+
+    async def authorization(self, asked: str, *, whole_origin: bool = False) -> str | None:
+        """The Authorization value for a request to `asked`; None when there is none for it.
+
+        Raises SignInError while a token that has ended cannot be renewed for now.
+        """
+        if not covers(self.url, asked, whole_origin=whole_origin):
+            return None
+        grant = await self.grant()
+        if grant is None or not grant.due(self._now()):
+            return grant.header if grant else None
+        if grant.refresh_token is None:
+            return None if grant.expired(self._now()) else grant.header
+        try:
+            await self._renewed(grant)
+        except GrantLostError:
+            return None
+        except SignInError:
+            if grant.expired(self._now()):
+                raise
+        return self._grant.header if self._grant else None
+
+    async def authorization_after(self, refused: str | None, asked: str, *, whole_origin: bool = False) -> str | None:
+        """Another value, after a server answered 401 to that one; None when there is none. Raises SignInError."""
+        if refused is None or not covers(self.url, asked, whole_origin=whole_origin):
+            return None
+        grant = await self.grant()
+        if grant is None:
+            return None
+        if grant.header != refused:
+            return grant.header  # somebody else's request had it renewed meanwhile
+        if grant.refresh_token is None or self._now() - grant.issued_at < FRESH_S:
+            return None
+        try:
+            await self._renewed(grant)
+        except GrantLostError:
+            return None
+        return self._grant.header if self._grant else None
+
+    def want(self, scope: str | None) -> None:
+        """The server refused a request for want of this scope (RFC 6750, insufficient_scope)."""
+        had = (self.wanted or "").split()
+        more = [word for word in (scope or "").split() if word not in had]
+        if more or self.wanted is None:
+            self.wanted = " ".join([*had, *more])
+            self._changed()
+
+    # -- the grant -----------------------------------------------------------------------------------------------
+
+    async def grant(self, *, asked: bool = False, quiet: bool = False) -> Grant | None:
+        """What there is, with a token; None when nobody is signed in, or when the keyring cannot be read."""
+        await self._load(asked, quiet)
+        grant = self._grant
+        return grant if grant is not None and grant.access_token and self._fits(grant) else None
+
+    async def last(self) -> Grant | None:
+        """The last grant even when it has no token any more: it remembers who issued it."""
+        await self._load(asked=True)
+        return self._grant
+
+    async def take(self, grant: Grant) -> None:
+        """The user has signed in."""
+        self.wanted, self._failed = None, None
+        await self._keep(grant, asked=True)
+
+    async def forget(self) -> None:
+        """The user has signed out."""
+        self.wanted, self._failed = None, None
+        self._grant, self._loaded = None, True
+        self._changed()
+        await self._vault.delete(record_key(self.url), asked=True)
+
+    @property
+    def status(self) -> SignInStatus | None:
+        """What may be shown; None when nobody has looked yet."""
+        if not self._loaded:
+            return None
+        grant = self._grant
+        if grant is None or not grant.access_token or not self._fits(grant):
+            return SignInStatus(False, wanted=self.wanted)
+        kept = self._vault.kept(record_key(self.url))
+        return SignInStatus(True, grant.expires_at, grant.refresh_token is not None, kept, grant.scope, self.wanted)
+
+    def _fits(self, grant: Grant) -> bool:
+        """Whether it was given to the client that servers.yaml names."""
+        if self.settings is None:
+            return True
+        named = self.settings.id
+        if grant.client.kind == "given":
+            return grant.client.id == named
+        return named is None or named.startswith("https://")
+
+    async def _load(self, asked: bool = False, quiet: bool = False) -> None:
+        if self._loaded:
+            return
+        async with self._loading:
+            if self._loaded:
+                return
+            try:
+                text = await self._vault.read(record_key(self.url), asked=asked, quiet=quiet)
+            except KeyringUnavailableError as error:
+                log.info("No sign-in can be read: %s", error.title)
+                return
+            self._grant, self._loaded = from_text(text, self.url), True
+            self._changed()
+
+    async def _keep(self, grant: Grant, *, asked: bool = False) -> None:
+        """Stored first, used then: a crash in between leaves a grant that works in the vault."""
+        with anyio.move_on_after(None if asked else STORE_WAIT_S):
+            await self._vault.write(record_key(self.url), grant.to_text(), asked=asked)
+        self._grant, self._loaded = grant, True
+        self._changed()
+
+    # -- renewal -------------------------------------------------------------------------------------------------
+
+    async def _renewed(self, grant: Grant) -> None:
+        """Have `grant` renewed, with everybody else who wants that. Raises SignInError."""
+        if self._failed is not None and self._now() - self._failed[0] < RENEW_PAUSE_S:
+            raise self._failed[1].with_traceback(None)
+        if self._grant is not grant:
+            return
+        flight = self._flight
+        if flight is None:
+            flight = self._flight = _Flight()
+            # A task of its own: the caller may be cancelled, a rotated token must not get lost with it.
+            self._tasks.start_soon(self._fly, flight, grant)
+        await flight.done.wait()
+        if flight.error is not None:
+            raise flight.error.with_traceback(None)
+
+    async def _fly(self, flight: _Flight, grant: Grant) -> None:
+        flight.error = SignInError("The sign-in was not renewed in time", "Try again")
+        try:
+            with anyio.move_on_after(RENEW_LIMIT_S, shield=True):
+                flight.error = await self._try(grant)
+        finally:
+            self._flight = None
+            flight.done.set()
+
+    async def _try(self, grant: Grant) -> SignInError | None:
+        current = replace(grant, client=self._proving(grant.client))
+        try:
+            new = await self._renew_by(current)
+        except GrantLostError as error:
+            log.warning("The sign-in at %s has ended: %s", _host(self.url), error.title)
+            if self._grant is grant:
+                await self._keep(replace(grant, access_token="", refresh_token=None, expires_at=None))
+            return error
+        except SignInError as error:
+            log.warning("The sign-in at %s could not be renewed: %s", _host(self.url), error.title)
+            self._failed = (self._now(), error)
+            return error
+        self._failed = None
+        if self._grant is grant:  # nobody signed out or in meanwhile
+            await self._keep(replace(new, client=replace(new.client, secret=grant.client.secret)))
+        return None
+
+    def _proving(self, client: Client) -> Client:
+        """With its secret, which for a client of the user's own lies where servers.yaml says, not in the grant."""
+        named = self.settings
+        own = client.kind == "given" and named is not None and client.id == named.id
+        return replace(client, secret=named.secret) if own and named else client
+
+
+def _host(url: str) -> str:
+    return url.split("/")[2] if url.count("/") > 1 else url

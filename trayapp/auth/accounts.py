@@ -1,0 +1,247 @@
+"""All accounts by address, and the sign-ins that are under way: what the gateway asks when the user signs in or out.
+
+Never here: HTTP, one account's own business. The SDK is imported with the first sign-in or renewal, in a thread.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
+
+from trayapp.auth.account import Account, ClientSettings, Tasks
+from trayapp.auth.asking import Answer, Ask, Wish
+from trayapp.auth.callback import EXPIRES_S, Callback, Expected, listening
+from trayapp.auth.grant import Grant, SignInError, canonical
+from trayapp.auth.vault import Vault
+from trayapp.model.status import SignInStatus
+
+log = logging.getLogger(__name__)
+
+EXPIRED = "Nobody has answered for five minutes"
+
+
+class Login(Protocol):
+    """The OAuth conversations, as trayapp.auth.login has them."""
+
+    async def authorize(self, wish: Wish, ask: Ask, now: Callable[[], float]) -> Grant:
+        """Sign in. Raises SignInError."""
+
+    async def renew(self, grant: Grant, now: Callable[[], float]) -> Grant:
+        """Renew. Raises GrantLostError, SignInError."""
+
+    async def revoke(self, grant: Grant) -> bool:
+        """Give back."""
+
+
+async def sdk_login() -> Login:
+    """The one over the SDK: 0.6 s of imports."""
+    module: Login = await anyio.to_thread.run_sync(importlib.import_module, "trayapp.auth.login")
+    return module
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the user wants to sign in to. `server`: its name, for people."""
+
+    server: str
+    url: str
+    kind: str | None = None
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    client: ClientSettings = field(default_factory=ClientSettings, repr=False)
+    callback_port: int = 0
+    document_url: str | None = None
+
+
+class SignIn:
+    """One sign-in under way. `url` is to be opened in a browser, once `ready` is set without an `error`."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.url = ""
+        self.redirect_uri = ""
+        self.error: SignInError | None = None
+        self.ready = anyio.Event()
+        self.done = anyio.Event()
+        self._callback: Callback | None = None
+
+    async def shown(self) -> str:
+        """Wait for the address to open. Raises SignInError."""
+        await self.ready.wait()
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        return self.url
+
+    async def finished(self) -> None:
+        """Wait for the end. Raises SignInError."""
+        await self.done.wait()
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+
+    def paste(self, address: str) -> None:
+        """The address that a browser elsewhere ended at. Raises SignInError."""
+        if self._callback is None or self.done.is_set():
+            raise SignInError("No sign-in is waiting for an answer", f"Start one: multi-mcp auth {self.target.server}")
+        self._callback.paste(address)
+
+    # -- Ask -----------------------------------------------------------------------------------------------------
+
+    async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
+        """See Ask."""
+        assert self._callback is not None
+        self._callback.expect(Expected(state, issuer, iss_required))
+        self.url = url
+        self.ready.set()
+
+    async def answer(self) -> Answer:
+        """See Ask."""
+        assert self._callback is not None
+        return await self._callback.answer()
+
+    def open(self, callback: Callback) -> None:
+        """Answers come here."""
+        self._callback, self.redirect_uri = callback, callback.redirect_uri
+
+    def end(self, error: SignInError | None) -> None:
+        """It is over."""
+        self.error = error
+        if self._callback is not None:
+            self._callback.decide(error)
+        self.ready.set()
+        self.done.set()
+
+
+class Accounts:
+    """Lives inside `tasks`. `changed` is called when a status is another one. Nothing here opens a browser."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        tasks: Tasks,
+        now: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        changed: Callable[[], None] = lambda: None,
+        login: Callable[[], Awaitable[Login]] = sdk_login,
+    ) -> None:
+        self.vault = vault
+        self._tasks = tasks
+        self._now = now
+        self._sleep = sleep
+        self._changed = changed
+        self._login = login
+        self._accounts: dict[str, Account] = {}
+        self._under_way: dict[str, SignIn] = {}
+
+    def of(self, url: str) -> Account:
+        """The account of an address; every server and session with that address shares it."""
+        key = canonical(url)
+        if key not in self._accounts:
+            self._accounts[key] = Account(key, self.vault, self._tasks, self._now, self._renew, self._changed)
+        return self._accounts[key]
+
+    def status(self, url: str) -> SignInStatus | None:
+        """What may be shown of it; None when nobody has looked yet."""
+        account = self._accounts.get(canonical(url))
+        return account.status if account else None
+
+    async def look(self, urls: Iterable[str]) -> None:
+        """Read what is kept of these, without any dialog, so that it can be shown."""
+        for url in urls:
+            await self.of(url).grant(quiet=True)
+
+    def under_way(self, url: str) -> SignIn | None:
+        """The sign-in that waits for the user there."""
+        return self._under_way.get(canonical(url))
+
+    def sign_in(self, target: Target) -> SignIn:
+        """Start one, because the user said so; the one that is under way where there is one."""
+        key = canonical(target.url)
+        if key not in self._under_way:
+            self._under_way[key] = made = SignIn(target)
+            self._tasks.start_soon(self._run, key, made)
+        return self._under_way[key]
+
+    async def sign_out(self, url: str) -> bool:
+        """Forget the grant and have it revoked; False when there was none."""
+        account = self.of(url)
+        grant = await account.grant(asked=True)
+        await account.forget()
+        if grant is None:
+            return False
+        await (await self._login()).revoke(grant)
+        return True
+
+    async def _renew(self, grant: Grant) -> Grant:
+        return await (await self._login()).renew(grant, self._now)
+
+    async def _run(self, key: str, sign_in: SignIn) -> None:
+        """One sign-in from start to end: the boundary at which its failure stops."""
+        name, error = sign_in.target.server, SignInError("The gateway is ending", "Try again")
+        outcome: SignInError | None = error
+        try:
+            async with listening(name, sign_in.target.callback_port) as callback:
+                sign_in.open(callback)
+                outcome = await self._in_time(sign_in, callback)
+                self._end(key, sign_in, outcome)
+        except SignInError as failure:
+            outcome = failure
+        except Exception as failure:
+            log.exception("A sign-in to %s failed in a way that we do not know", name)
+            outcome = SignInError(f"The sign-in failed: {type(failure).__name__}", "See gateway.log")
+        finally:
+            self._end(key, sign_in, outcome)
+        log.info("Sign-in to %s: %s", name, outcome.title if outcome else "done")
+
+    def _end(self, key: str, sign_in: SignIn, outcome: SignInError | None) -> None:
+        if self._under_way.get(key) is sign_in:
+            del self._under_way[key]
+        if not sign_in.done.is_set():
+            sign_in.end(outcome)
+
+    async def _in_time(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
+        """The conversation, within EXPIRES_S by the clock; why it came to nothing, None when it did not."""
+        name = sign_in.target.server
+        outcome: SignInError | None = SignInError(EXPIRED, f"Start again: multi-mcp auth {name}")
+        async with anyio.create_task_group() as tasks:
+
+            async def expire() -> None:
+                await self._sleep(EXPIRES_S)
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(expire)
+            outcome = await self._converse(sign_in, callback)
+            tasks.cancel_scope.cancel()
+        return outcome
+
+    async def _converse(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
+        """Its failure is returned: a task group would wrap it."""
+        target = sign_in.target
+        account = self.of(target.url)
+        try:
+            login = await self._login()
+            grant = await login.authorize(await self._wish(target, callback), sign_in, self._now)
+            account.settings = target.client
+            await account.take(grant)
+        except SignInError as error:
+            return error
+        return None
+
+    async def _wish(self, target: Target, callback: Callback) -> Wish:
+        account = self.of(target.url)
+        return Wish(
+            url=target.url,
+            redirect_uri=callback.redirect_uri,
+            headers=target.headers,
+            kind=target.kind,
+            client_id=target.client.id,
+            client_secret=target.client.secret,
+            scopes=target.client.scopes,
+            document_url=target.document_url,
+            before=await account.last(),
+            wanted=account.wanted,
+        )

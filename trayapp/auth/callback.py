@@ -1,0 +1,209 @@
+"""Where the browser comes back to: a listener on a random port of 127.0.0.1 that takes one answer and is gone.
+
+An answer counts when its state is ours (RFC 6749 10.12) and its issuer is the one that was asked (RFC 9207).
+Never here: tokens, how the page looks.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import anyio.abc
+
+from trayapp.auth.asking import Answer
+from trayapp.auth.grant import SignInError
+from trayapp.auth.page import POLICY, Outcome, Page, html
+
+PATH = "/callback"
+HOST = "127.0.0.1"
+EXPIRES_S = 300.0  # from the address being shown; a person who has not answered by then has gone away
+READ_S = 10.0  # for a request to arrive: browsers open connections that they then do not use
+HEAD_MAX = 32 * 1024  # bytes of a request; codes and states are a few hundred
+SHOWN_S = 3.0  # for the page to be read once all is decided
+DENIED = "access_denied"  # RFC 6749 4.1.2.1
+REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 410: "Gone"}
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What an answer has to carry."""
+
+    state: str
+    issuer: str | None
+    iss_required: bool
+
+
+class Callback:
+    """One sign-in's listener. `server`: its name, for the page."""
+
+    def __init__(self, server: str, port: int) -> None:
+        self.redirect_uri = f"http://{HOST}:{port}{PATH}"
+        self._server = server
+        self._port = port
+        self._expected: Expected | None = None
+        self._taken = False  # an answer that counts has come
+        self._come = anyio.Event()
+        self._answer: Answer | SignInError | None = None
+        self._decided = anyio.Event()
+        self._page: Page | None = None
+        self._shown = anyio.Event()
+        self._is_shown_to_somebody = False
+
+    def expect(self, expected: Expected) -> None:
+        """From now on answers to this question count."""
+        self._expected = expected
+
+    async def answer(self) -> Answer:
+        """Wait for the one that counts. Raises SignInError when it is a refusal."""
+        await self._come.wait()
+        assert self._answer is not None
+        if isinstance(self._answer, SignInError):
+            raise self._answer
+        return self._answer
+
+    def paste(self, address: str) -> None:
+        """Take the answer from the address that a browser elsewhere ended at. Raises SignInError for one that does
+        not count; the sign-in goes on waiting."""
+        text = address.strip()
+        query = urlsplit(text).query if "://" in text else text.partition("?")[2] or text
+        if self._taken:
+            raise SignInError("This sign-in has had its answer", "Start a new one")
+        if self._judge(query) is None:
+            hint = "Paste the whole address that the browser ended at, from http://127.0.0.1 on"
+            raise SignInError("This is not the address of this sign-in", hint)
+
+    def decide(self, error: SignInError | None) -> None:
+        """All is over: whoever waits in front of the browser is told."""
+        if self._page is None:
+            outcome: Outcome = "success" if error is None else "error"
+            self._page = Page(outcome, self._server, error.title if error else "")
+        self._decided.set()
+
+    async def shown(self) -> None:
+        """Wait, a moment at most, until the page has gone out to the browser that is waiting for it."""
+        if self._is_shown_to_somebody:
+            with anyio.move_on_after(SHOWN_S, shield=True):
+                await self._shown.wait()
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def _judge(self, query: str) -> bool | None:
+        """Whether a query is the answer: None when it is nobody's, else it counts and True says that it is good."""
+        said = {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
+        expected = self._expected
+        state = said.get("state", "")
+        if expected is None or self._taken or not secrets.compare_digest(state.encode(), expected.state.encode()):
+            return None
+        self._taken = True
+        self._answer = self._read(said, expected)
+        if isinstance(self._answer, SignInError):
+            denied = said.get("error") == DENIED
+            self._page = Page("denied" if denied else "error", self._server, "" if denied else self._answer.title)
+        self._come.set()
+        return isinstance(self._answer, Answer)
+
+    @staticmethod
+    def _read(said: dict[str, str], expected: Expected) -> Answer | SignInError:
+        iss = said.get("iss")
+        if (iss is None and expected.iss_required) or (iss is not None and iss != expected.issuer):
+            return SignInError("The answer came from another sign-in service than the one that was asked", "Try again")
+        if said.get("error") == DENIED:
+            return SignInError("The sign-in was declined", "Try again, and allow it")
+        if "error" in said:
+            kind = "".join(letter for letter in said["error"][:60] if letter.isalnum() or letter in "_-")
+            return SignInError(f"The sign-in service refused ({kind or 'no reason given'})", "Try again")
+        if not said.get("code"):
+            return SignInError("The sign-in service sent no code", "Try again")
+        return Answer(said["code"], said["state"], iss)
+
+    # -- HTTP ----------------------------------------------------------------------------------------------------
+
+    async def serve(self, stream: anyio.abc.SocketStream) -> None:
+        """One connection of a browser's."""
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
+            async with stream:
+                head = await _head(stream)
+                if head is not None:
+                    await self._respond(stream, head)
+
+    async def _respond(self, stream: anyio.abc.SocketStream, head: bytes) -> None:
+        method, target, host = _parsed(head)
+        if host not in (f"{HOST}:{self._port}", f"localhost:{self._port}"):
+            await _send(stream, 400, b"")  # a page elsewhere that calls itself by another name (DNS rebinding)
+        elif method != "GET":
+            await _send(stream, 405, b"")
+        elif urlsplit(target).path != PATH:
+            await _send(stream, 404, b"")
+        elif self._judge(urlsplit(target).query) is None:
+            await _send(stream, 410, html(Page("unknown", self._server)))
+        else:
+            await self._await_outcome(stream)
+
+    async def _await_outcome(self, stream: anyio.abc.SocketStream) -> None:
+        """The page says how it all ended, so it waits for that."""
+        self._is_shown_to_somebody = True
+        try:
+            await self._decided.wait()
+            assert self._page is not None
+            await _send(stream, 200, html(self._page))
+        finally:
+            self._shown.set()
+
+
+@asynccontextmanager
+async def listening(server: str, port: int = 0) -> AsyncIterator[Callback]:
+    """A Callback that listens until the end of the block. `port` 0 = a random one. Raises SignInError."""
+    try:
+        listener = await anyio.create_tcp_listener(local_host=HOST, local_port=port)
+    except OSError as error:
+        title = f"Port {port} of this machine cannot be listened on: {error.strerror}"
+        raise SignInError(title, "Close what uses it, or take callback_port out of servers.yaml") from None
+    chosen: int = listener.extra(anyio.abc.SocketAttribute.local_port)
+    callback = Callback(server, chosen)
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, callback.serve)
+        try:
+            yield callback
+            await callback.shown()
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+async def _head(stream: anyio.abc.SocketStream) -> bytes | None:
+    """A request up to its empty line; None when none comes."""
+    data = b""
+    with anyio.move_on_after(READ_S):
+        while b"\r\n\r\n" not in data:
+            data += await stream.receive()
+            if len(data) > HEAD_MAX:
+                return None
+        return data
+    return None
+
+
+def _parsed(head: bytes) -> tuple[str, str, str]:
+    """Method, target and host; "" for what cannot be read."""
+    first, *lines = head.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+    words = first.split(" ")
+    named = dict(line.partition(":")[::2] for line in lines)
+    host = next((value.strip() for name, value in named.items() if name.strip().lower() == "host"), "")
+    return (words[0], words[1], host.lower()) if len(words) == 3 else ("", "", host.lower())
+
+
+async def _send(stream: anyio.abc.SocketStream, status: int, body: bytes) -> None:
+    lines = [
+        f"HTTP/1.1 {status} {REASONS[status]}",
+        "Content-Type: text/html; charset=utf-8",
+        f"Content-Length: {len(body)}",
+        f"Content-Security-Policy: {POLICY}",
+        "Referrer-Policy: no-referrer",  # the address of the page holds the code
+        "X-Content-Type-Options: nosniff",
+        "Cache-Control: no-store",
+        "Connection: close",
+    ]
+    await stream.send("\r\n".join(lines).encode() + b"\r\n\r\n" + body)

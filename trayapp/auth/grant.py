@@ -1,0 +1,136 @@
+"""What a sign-in brought, as a frozen value and as the text that the vault keeps; which addresses it is for.
+
+Never here: how it is come by, clocks (times are passed in), the SDK.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from trayapp.model.errors import ExitCode, MultiMcpError
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+KEY_HEX = 32  # of a SHA-256 over the address: no two addresses share a record
+RENEW_AHEAD_S = 60.0  # before the end: the longest that a request and two wrong clocks should take
+RENEW_AHEAD_PART = 0.2  # of a short life, where a minute would be most of it
+FORM = 1  # of the text
+
+ClientKind = Literal["registered", "given", "document"]  # by RFC 7591, by the user, by its own address
+
+
+class SignInError(MultiMcpError):
+    """A sign-in did not come about, or cannot be renewed now."""
+
+    code = "sign_in_failed"
+    exit_code = ExitCode.SIGN_IN_WANTED
+
+
+class GrantLostError(SignInError):
+    """The sign-in service will not renew this grant any more: the user has to sign in again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who we are to a sign-in service. `method`: how that is proven at the token endpoint."""
+
+    id: str
+    secret: str | None = field(default=None, repr=False)
+    method: str | None = None
+    kind: ClientKind = "registered"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Tokens for one address, and all that is needed to renew them after a restart. Times are Unix seconds.
+
+    `issuer` and `resource` are the metadata (RFC 8414, RFC 9728) that the sign-in went by: a renewal goes to that
+    token endpoint, whatever anybody says meanwhile. Without an access token it only remembers who issued the last one.
+    """
+
+    url: str
+    access_token: str = field(repr=False)
+    client: Client
+    issued_at: float
+    refresh_token: str | None = field(default=None, repr=False)
+    expires_at: float | None = None
+    scope: str | None = None
+    issuer: dict[str, Any] | None = None
+    resource: dict[str, Any] | None = None
+
+    @property
+    def header(self) -> str | None:
+        """The Authorization value, None when there is no token."""
+        return f"Bearer {self.access_token}" if self.access_token else None
+
+    @property
+    def issuer_name(self) -> str | None:
+        """The `issuer` of the metadata."""
+        name = (self.issuer or {}).get("issuer")
+        return str(name) if name else None
+
+    def expired(self, now: float) -> bool:
+        """Whether the access token has ended."""
+        return self.expires_at is not None and now >= self.expires_at
+
+    def due(self, now: float) -> bool:
+        """Whether it should be renewed before it is used."""
+        if self.expires_at is None:
+            return False
+        ahead = min(RENEW_AHEAD_S, max(0.0, self.expires_at - self.issued_at) * RENEW_AHEAD_PART)
+        return now >= self.expires_at - ahead
+
+    def to_text(self) -> str:
+        """The record."""
+        return json.dumps({"form": FORM, **asdict(self)}, ensure_ascii=True)
+
+
+def from_text(text: str | None, url: str) -> Grant | None:
+    """The grant of a record; None when it is none, or one for another address."""
+    try:
+        read = json.loads(text or "null")
+        known = {item.name for item in fields(Grant)}
+        values = {name: value for name, value in read.items() if name in known}
+        client = Client(**values.pop("client"))
+        grant = Grant(client=client, **values)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None
+    return grant if grant.url == canonical(url) and isinstance(grant.access_token, str) else None
+
+
+def canonical(url: str) -> str:
+    """The one spelling of an address: scheme and host in small letters, no default port, no fragment, a path.
+
+    A trailing slash and a query count: they may name another server. Raises ValueError for what is no address.
+    """
+    parts = urlsplit(url.strip())
+    scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
+    host = f"[{host}]" if ":" in host else host
+    port = "" if parts.port in (None, DEFAULT_PORTS.get(scheme)) else f":{parts.port}"
+    return urlunsplit((scheme, host + port, parts.path or "/", parts.query, ""))
+
+
+def record_key(url: str) -> str:
+    """Under what name the vault keeps the grant for an address. The address itself may hold a secret: only its host
+    is readable; the whole of it stands in the record and is compared."""
+    whole = canonical(url)
+    host = urlsplit(whole).hostname or ""
+    return f"account:{host[:60]}:{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()[:KEY_HEX]}"
+
+
+def covers(url: str, asked: str, *, whole_origin: bool = False) -> bool:
+    """Whether a token for `url` may be sent to `asked`: the same address but for a slash at the end of its path.
+
+    `whole_origin`: any path of the same scheme, host and port, for legacy SSE, whose server names where to post.
+    """
+    try:
+        ours, theirs = urlsplit(canonical(url)), urlsplit(canonical(asked))
+    except ValueError:
+        return False
+    if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc) or "@" in urlsplit(asked).netloc:
+        return False
+    same = ours.path.rstrip("/") == theirs.path.rstrip("/") and ours.query == theirs.query
+    return same or whole_origin
