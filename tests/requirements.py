@@ -110,8 +110,16 @@ REQUIREMENTS: dict[str, str] = {
     "fault-disk-full": "A full disk or read-only folder is a clear error; nothing is lost or half written.",
     # Clients
     "client-round-trip": "A client is connected once, with a backup, and disconnect gives back the bytes it had.",
-    "client-left-alone": "A client's file that is unparsable, read-only or saved meanwhile is left alone, with the reason.",
+    "client-left-alone": "An unparsable, read-only or meanwhile saved file of a client is left alone, with the reason.",
     "client-drift": "A client's entry that vanished or points at an old path is seen, and connect sets it right.",
+    "client-formats": "An edit of a JSON, JSONC, TOML or YAML file changes no byte outside of the entry.",
+    "client-real": "Real clients see the entry that connect wrote.",
+    "client-first-call": "From a fresh home with five servers to the first call in 5 commands, nothing typed twice.",
+    "import-shown": "`import` shows what clients have and takes it over after a yes alone; a move keeps a backup.",
+    "import-layers": "`settings.imports`: layers below servers.yaml, the first listed wins, per field, followed.",
+    "import-spellings": "Each client's own keys and variables are read; what means nothing here is named.",
+    "import-no-recursion": "Our own entry in a client's file is never imported.",
+    "cli-add-remove": "`add` and `remove` change servers.yaml or the project's file; a wrong place is named.",
     # Command line
     "cli-exit-codes": "Exit codes are those of PRODUCT 12: 0, 1, 2, 3, 4, 5, 6, 7.",
     "cli-error-lines": "An error is one line what and one line what to do, on stderr.",
