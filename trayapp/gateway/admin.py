@@ -137,6 +137,9 @@ class Control:
 
     async def _reconnect(self, params: dict[str, Any]) -> Any:
         async def one(connection: Connection) -> dict[str, Any]:
+            for own in [c for c in self._gateway.pool if self._gateway.own.base(c.name) == connection.name]:
+                if own is not connection:
+                    await own.close()  # each session starts its own again with its next call
             await self._gateway.pool.reconnect(connection)
             return {"state": connection.state.value}
 
@@ -161,7 +164,8 @@ class Control:
             results[connection.name] = {"state": connection.state.value, **outcome}
 
         named = self._server(params)
-        chosen = [pool.find(named)] if named is not None else [c for c in pool if c.state is not State.DISABLED]
+        usable = [c for c in pool if c.state is not State.DISABLED and not self._gateway.own.is_own(c.name)]
+        chosen = [pool.find(named)] if named is not None else usable
         async with anyio.create_task_group() as tasks:
             for connection in chosen:
                 tasks.start_soon(one, connection)

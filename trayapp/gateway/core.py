@@ -33,6 +33,7 @@ from trayapp.gateway.expose import Exposure
 from trayapp.gateway.frontend import LIST_KINDS, Session
 from trayapp.gateway.news import News
 from trayapp.gateway.offers import Offers, WriteSwitches
+from trayapp.gateway.own import OwnServers, shared_form
 from trayapp.gateway.prepared import Prepared
 from trayapp.gateway.projects import Look, Projects, Visiting, no_projects
 from trayapp.gateway.router import Router
@@ -75,11 +76,13 @@ class Gateway:
 
     def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
         self.config = Config()  # the user's own
-        self._running = self.config  # and all servers of projects, by key
+        self._shared = self.config  # and all servers of projects, by key
+        self._running = self._shared  # and those that sessions have for themselves
+        self.own = OwnServers()
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
         self.sessions: dict[Session, None] = {}  # in the order in which they came
-        self.offers = Offers(parts.cache_dir, lambda: self._running, self._write_switches, parts.clock.time)
+        self.offers = Offers(parts.cache_dir, lambda: self._shared, self._write_switches, parts.clock.time)
         self.clock = parts.clock
         self._parts = parts
         self._tasks = tasks
@@ -93,7 +96,7 @@ class Gateway:
             stderr=parts.stderr,
             observer=self,
             hint=self._hint,
-            wants_offer=self.offers.worth_asking,
+            wants_offer=lambda key: self.offers.worth_asking(self.own.base(key)),
             capabilities=self.client_capabilities,
             subscribed=lambda name: self.subscriptions.wanted(name),
             route=partial(await_route, parts.clock),
@@ -128,14 +131,33 @@ class Gateway:
     def _run_servers(self) -> None:
         """Make the servers that run those of the user and of all projects with sessions."""
         own = {key: server for view in self._views.values() for key, server in view.own_servers().items()}
-        old, self._running = self._running, replace(self.config, servers={**self.config.servers, **own})
-        self.pool.apply(plan(old, self._running), self._running)
-        self.prepared.keep(frozenset(self._running.servers))
+        shared = {key: shared_form(server) for key, server in {**self.config.servers, **own}.items()}
+        before, self._shared = self._shared.servers, replace(self.config, servers=shared)
+        self._run_for_sessions()
+        self.prepared.keep(frozenset(shared))
         self._forget_exposures()
-        self.offers.load([name for name in self._running.servers if name not in old.servers])
+        self.offers.load([name for name in shared if name not in before])
         if self.state == "running":
             self.pool.discover(self.offers.missing())
         self.changed()
+
+    def _run_for_sessions(self) -> None:
+        """Make what runs what all share and what sessions have for themselves."""
+        own = self.own.servers(self._shared.servers, self.sessions)
+        old, self._running = self._running, replace(self._shared, servers={**self._shared.servers, **own})
+        self.pool.apply(plan(old, self._running), self._running)
+
+    def connection_of(self, session: Session, connection: Connection) -> Connection:
+        """The one that a session's calls of a server go to: its own with `scope: session`, else the shared one.
+
+        A session that is one request has none of its own: nothing would be left to use it twice.
+        """
+        if connection.server.scope != "session" or not session.lasting:
+            return connection
+        key, new = self.own.take(session, connection.name)
+        if new:
+            self._run_for_sessions()
+        return self.pool.find(key)
 
     def _take_projects(self) -> None:
         """Projects came, went or became others: each gets its view, each session the one of its project."""
@@ -217,7 +239,7 @@ class Gateway:
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
         """See Observer."""
-        server = self._running.servers.get(connection.name)
+        server = self._shared.servers.get(self.own.base(connection.name))
         if server is None or self.pool.get(connection.name) is not connection:
             return  # removed or launched anew meanwhile
         if self.offers.take(server, offer):
@@ -283,6 +305,8 @@ class Gateway:
             await session.run()
         finally:
             del self.sessions[session]
+            if self.own.drop(session):
+                self._run_for_sessions()
             self.projects.leave(session)
             self.changed()
 
@@ -342,11 +366,17 @@ class Gateway:
             http_url=self.http_url,
             sessions=tuple(session.status for session in self.sessions),
         )
-        servers = tuple(self._server_status(connection, now) for connection in self.pool)
+        shared = [connection for connection in self.pool if not self.own.is_own(connection.name)]
+        servers = tuple(self._server_status(self._speaker(connection), now) for connection in shared)
         return Snapshot(self._revision, status, servers, self.problems)
 
+    def _speaker(self, connection: Connection) -> Connection:
+        """Whose state is shown for a server: of those that sessions have for themselves, the one used last."""
+        own = [one for one in self.pool if self.own.base(one.name) == connection.name and one.last_used is not None]
+        return max(own, key=lambda one: one.last_used or 0.0, default=connection)
+
     def _server_status(self, connection: Connection, now: float) -> ServerStatus:
-        server = connection.server
+        server = self._shared.servers[self.own.base(connection.name)]
         offer = self.offers.get(server.name)
         view = next((view for view in self._views.values() if view.owns(server.name)), self.view)
         live = connection.live

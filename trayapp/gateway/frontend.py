@@ -144,11 +144,16 @@ class Session:
 
     def awaited_servers(self) -> set[str]:
         """The servers that are being started for requests of this client."""
-        return {self.view.key(name) for name in self._awaited.values()}
+        return {self.server_key(name) for name in self._awaited.values()}
 
     def may_be_asked_by(self, key: str) -> bool:
         """Whether that server is one of this session's."""
-        return self.view.name_of(key) is not None
+        shared = self._gateway.own.base(key)
+        return self.view.name_of(shared) is not None and key in (shared, self._gateway.own.key(self, shared))
+
+    def server_key(self, name: str) -> str:
+        """Under what key this session reaches a server."""
+        return self._gateway.own.key(self, self.view.key(name))
 
     # -- requests that need no task ------------------------------------------------------------------------------
 
@@ -215,11 +220,15 @@ class Session:
             if not self.window.missing():
                 raise
         else:
-            connection = self.window.router.connection(server)
+            connection = self.connection(server)
             if is_up(connection) and not self._gateway.should_restart(connection):
                 self.send_on(request_id, connection, method, own_params)
                 return
         self._start(request_id, partial(self._route_later, request_id, method, params))
+
+    def connection(self, server: str) -> Connection:
+        """The connection of a server: the session's own where it has one for itself. Raises ServerNotFoundError."""
+        return self._gateway.connection_of(self, self.window.router.connection(server))
 
     def _route_unknown(self, request_id: RequestId, method: str, params: Any) -> None:
         """A method of an extension: for the one server there is, or the one that the params name."""
@@ -343,11 +352,12 @@ class Session:
     async def connected(self, request_id: RequestId, server: str) -> Connection:
         """The connection that a request waits for, up. Raises ServerError."""
         self._awaited[request_id] = server
-        connection = self.window.router.connection(server)
+        connection = self.connection(server)
         if self._gateway.should_restart(connection):
             log.info("%s is started anew: a client can do more for it than those before", connection.name)
             await connection.close()
-        return await self.window.router.connected(server)
+        await self.window.router.up(connection)
+        return connection
 
     async def _subscribe_later(self, request_id: RequestId, params: dict[str, Any]) -> None:
         await self._gateway.subscriptions.subscribe(self, text_of(params, "uri", "resources/subscribe"))

@@ -187,7 +187,7 @@ class OneTool:
             if not self._window.missing():
                 raise
         else:
-            connection = self._window.find(key[0])
+            connection = self._session.connection(key[0])
             if is_up(connection) and not self._gateway.should_restart(connection):
                 self._send(request_id, connection, params, request, key)
                 return
