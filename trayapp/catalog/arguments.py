@@ -1,31 +1,276 @@
 """Whether arguments fit a tool's input schema, before anything is called.
 
-In doubt they do: the server has the last word. Never here: changing the schema, calling.
+In doubt they do: the server has the last word, so what this cannot judge (formats, patterns of another dialect,
+references that lead nowhere, unknown keywords) passes. Rules: JSON Schema 2020-12, validation vocabulary.
+Never here: changing a schema, calling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
+from trayapp.catalog.suggest import nearest
 from trayapp.model.errors import MultiMcpError
+
+PROBLEMS_MOST = 20  # named at once
+STEPS_MOST = 50_000  # of one check: some 50 ms
+DEPTH_MOST = 60  # levels that are looked at; recursive schemas end with the arguments
+SHOWN = 60  # characters of a wrong value
+ENUM_SHOWN = 12  # values of an enum in a sentence
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str, "boolean": bool, "object": dict, "array": list, "null": type(None)
+}  # fmt: skip
+_ARTICLES = {"integer": "an integer", "object": "an object", "array": "an array", "null": "null"}
 
 
 class InvalidArgumentsError(MultiMcpError):
-    """Arguments that are no object, or no JSON."""
+    """Arguments that are no object, and no JSON text of one."""
 
     code = "invalid_arguments"
 
 
 def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
-    """The arguments of a call out of an object or its JSON text (None: no arguments).
+    """The arguments of a call out of an object or its JSON text; None and an empty text are no arguments.
 
-    A text in the place of an array or object that the schema wants is parsed where no string would be valid there.
+    Models put text where an array or object belongs: such a text is parsed where the schema allows no string there.
     Raises InvalidArgumentsError for anything else.
     """
-    raise NotImplementedError
+    if isinstance(args, str):
+        args = _parsed(args) if args.strip() else {}
+    if args is None:
+        return {}
+    if not isinstance(args, dict):
+        raise InvalidArgumentsError(f"args must be an object, not {_shown(args)}", "Give the parameters by name")
+    return {name: _unpacked(value, _property(schema, name), schema) for name, value in args.items()}
 
 
 def problems(args: Mapping[str, Any], schema: Any) -> list[str]:
     """All that is wrong with `args`, a sentence each that names the parameter; empty: they may be sent."""
+    found = chain(_not_finite(args, ""), _Check(schema).all_wrong(args, schema))
+    return list(dict.fromkeys(islice(found, PROBLEMS_MOST)))
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgumentsError(f"args is no JSON: {error}", "Give an object, or its JSON text") from None
+
+
+def _property(schema: Any, name: str) -> Any:
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return properties.get(name) if isinstance(properties, Mapping) else None
+
+
+def _unpacked(value: Any, schema: Any, root: Any) -> Any:
+    """A text that holds the array or object which the schema wants, as that; everything else as it is."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
+        return value
+    check = _Check(root)
+    if not check.all_wrong(value, schema):
+        return value
+    try:
+        inner = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return value if check.all_wrong(inner, schema) else inner
+
+
+def _not_finite(value: Any, where: str, depth: int = 0) -> Iterator[str]:
+    """Numbers that JSON cannot hold, wherever they are."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{where}: {value} is no number that JSON can hold"
+    if depth > DEPTH_MOST:
+        return
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _not_finite(inner, _path(where, name), depth + 1)
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _not_finite(inner, f"{where}[{place}]", depth + 1)
+
+
+class _TooLongError(Exception):
+    """The check takes too long: schemas can be made so that each level doubles the work."""
+
+
+class _Check:
+    """Compares values with parts of one schema."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._old = isinstance(root, Mapping) and "draft-0" in str(root.get("$schema"))
+        self._steps = STEPS_MOST
+
+    def all_wrong(self, value: Any, schema: Any) -> list[str]:
+        """What is wrong with `value`; nothing when it cannot be found out in bounded time."""
+        try:
+            return list(islice(self.wrong(value, schema, "", 0), PROBLEMS_MOST))
+        except _TooLongError:
+            return []
+
+    def wrong(self, value: Any, schema: Any, where: str, depth: int) -> Iterator[str]:
+        """What is wrong with `value`, which stands at `where` ("" for all arguments)."""
+        self._steps -= 1
+        if self._steps < 0 or depth > DEPTH_MOST:
+            raise _TooLongError
+        if schema is False:
+            yield f"{where or 'args'}: nothing is allowed here"
+        if not isinstance(schema, Mapping) or ("$id" in schema and depth):  # another base for the references inside
+            return
+        if self._old and "$ref" in schema:  # then, whatever stands beside it does not count
+            schema = {"$ref": schema["$ref"]}
+        bad_type = _wrong_type(value, schema.get("type"))
+        if bad_type:
+            yield f"{where or 'args'}: must be {bad_type}, not {_shown(value)}"
+            return
+        yield from _wrong_value(value, schema, where)
+        if isinstance(value, Mapping):
+            yield from self._wrong_object(value, schema, where, depth)
+        elif isinstance(value, list):
+            yield from self._wrong_array(value, schema, where, depth)
+        yield from self._wrong_combination(value, schema, where, depth)
+
+    def _wrong_object(self, value: Mapping[str, Any], schema: Any, where: str, depth: int) -> Iterator[str]:
+        known = schema.get("properties")
+        known = known if isinstance(known, Mapping) else {}
+        required = schema.get("required")
+        for name in required if isinstance(required, list) else ():
+            if isinstance(name, str) and name not in value:
+                yield f"{_path(where, name)}: is missing"
+        for name, inner in value.items():
+            if name in known:
+                yield from self.wrong(inner, known[name], _path(where, name), depth + 1)
+            elif "patternProperties" not in schema:
+                yield from self._wrong_extra(name, inner, schema, where, depth)
+
+    def _wrong_extra(self, name: str, value: Any, schema: Any, where: str, depth: int) -> Iterator[str]:
+        extra = schema.get("additionalProperties")
+        if extra is not False:
+            yield from self.wrong(value, extra, _path(where, name), depth + 1)
+            return
+        near = nearest(name, [str(known) for known in schema.get("properties") or ()], limit=1)
+        yield f"{_path(where, name)}: there is no such parameter" + (f"; did you mean {near[0]}?" if near else "")
+
+    def _wrong_array(self, value: list[Any], schema: Any, where: str, depth: int) -> Iterator[str]:
+        items = schema.get("items")
+        first = schema.get("prefixItems")
+        tuples = first if isinstance(first, list) else items if isinstance(items, list) else []
+        for place, inner in enumerate(value):
+            fitting = tuples[place] if place < len(tuples) else items if not isinstance(items, list) else None
+            yield from self.wrong(inner, fitting, f"{where}[{place}]", depth + 1)
+
+    def _wrong_combination(self, value: Any, schema: Any, where: str, depth: int) -> Iterator[str]:
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            yield from self.wrong(value, self._target(reference), where, depth + 1)
+        parts = schema.get("allOf")
+        for part in parts if isinstance(parts, list) else ():
+            yield from self.wrong(value, part, where, depth + 1)
+        for key in ("anyOf", "oneOf"):
+            choices = schema.get(key)
+            if isinstance(choices, list) and choices:
+                yield from self._wrong_choice(value, choices, where, depth)
+
+    def _wrong_choice(self, value: Any, choices: list[Any], where: str, depth: int) -> Iterator[str]:
+        """What is wrong by the choice that comes nearest; whether more than one fits is left to the server."""
+        each = [list(self.wrong(value, choice, where, depth + 1)) for choice in choices]
+        if all(each):
+            kinds = [choice.get("type") for choice in choices if isinstance(choice, Mapping)]
+            fitting = [wrong for wrong, kind in zip(each, kinds, strict=False) if not _wrong_type(value, kind)]
+            nearest_ = min(fitting or each, key=len)
+            yield from nearest_ if fitting else [f"{where or 'args'}: fits none of its forms; {nearest_[0]}"]
+
+    def _target(self, reference: str) -> Any:
+        here = self._root
+        if reference != "#" and not reference.startswith("#/"):
+            return None
+        for step in reference[1:].split("/")[1:]:
+            here = here.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(here, Mapping) else None
+        return here
+
+
+def _wrong_type(value: Any, kind: Any) -> str:
+    """In words the type that is wanted, "" when `value` is of it, or the schema's `type` is none that we know."""
+    kinds = kind if isinstance(kind, list) else [kind]
+    if not kinds or any(
+        not isinstance(one, str) or (one not in _TYPES and one not in ("number", "integer")) for one in kinds
+    ):
+        return ""
+    if any(_is_a(value, one) for one in kinds):
+        return ""
+    return " or ".join(_ARTICLES.get(one, f"a {one}") for one in kinds)
+
+
+def _is_a(value: Any, kind: str) -> bool:
+    if kind in ("number", "integer"):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and (kind == "number" or value == math.floor(value))
+    return isinstance(value, _TYPES[kind]) and (kind != "object" or isinstance(value, Mapping))
+
+
+def _wrong_value(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
+    values = schema.get("enum")
+    if isinstance(values, list) and values and not any(_same(value, one) for one in values):
+        listed = ", ".join(_json(one) for one in values[:ENUM_SHOWN]) + (", ..." if len(values) > ENUM_SHOWN else "")
+        yield f"{where or 'args'}: must be one of {listed}, not {_shown(value)}"
+    if "const" in schema and not _same(value, schema["const"]):
+        yield f"{where or 'args'}: must be {_json(schema['const'])}, not {_shown(value)}"
+    for key, what, measured in _measures(value):
+        limit = schema.get(key)
+        if not isinstance(limit, int | float) or isinstance(limit, bool):
+            continue
+        wrong = measured < limit if key.startswith("min") else measured > limit
+        wrong = wrong or (key.startswith("exclusive") and measured == limit)
+        if key == "exclusiveMinimum":
+            wrong = measured <= limit
+        if wrong:
+            yield f"{where or 'args'}: {what.format(limit=limit)}, not {measured}"
+
+
+def _measures(value: Any) -> list[tuple[str, str, float]]:
+    """The keywords that limit such a value, what they say, and what they are compared with."""
+    if isinstance(value, bool):
+        return []
+    if isinstance(value, int | float):
+        return [
+            ("minimum", "must be at least {limit}", value),
+            ("maximum", "must be at most {limit}", value),
+            ("exclusiveMinimum", "must be more than {limit}", value),
+            ("exclusiveMaximum", "must be less than {limit}", value),
+        ]
+    kinds = {str: ("Length", "characters"), list: ("Items", "items"), dict: ("Properties", "parameters")}
+    for kind, (suffix, what) in kinds.items():
+        if isinstance(value, kind):
+            least, most = f"must have at least {{limit}} {what}", f"must have at most {{limit}} {what}"
+            return [(f"min{suffix}", least, len(value)), (f"max{suffix}", most, len(value))]
     return []
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equality of JSON: 1 is 1.0, but true is not 1, inside lists and objects too."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_same(inner, right[name]) for name, inner in left.items())
+    return bool(left == right)
+
+
+def _path(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _shown(value: Any) -> str:
+    text = _json(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -1,4 +1,4 @@
-"""A tool in words: one compact line for the answer of a search, or everything about it for people and models.
+"""A tool in words: its parameters in one line for the answer of a search, or all about it for people and models.
 
 Never here: finding the tool, checking arguments.
 """
@@ -6,20 +6,230 @@ Never here: finding the tool, checking arguments.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+COMPACT_PARAMETERS = 12  # in one line; required ones come first, and the number of the others is named
+COMPACT_ENUM = 8  # values of one parameter in one line
+COMPACT_VALUE = 40  # characters of one value
+COMPACT_DEPTH = 2  # levels of objects in one line
+DEPTH_MOST = 8  # levels of a description: recursive schemas have no end
+LINES_MOST = 400  # of one description's parameters
+INDENT = "  "
+
+# In their order behind a parameter, as `[minimum: 1]`.
+_LIMITS = (
+    "format", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
+    "maxLength", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "const", "default",
+)  # fmt: skip
+_CHOICES = ("oneOf", "anyOf", "allOf")
 
 
 def compact(tool: Mapping[str, Any]) -> str:
-    """The parameters of `tool` in one line, like `(query: string, limit?: integer = 10)`."""
-    return json.dumps(tool.get("inputSchema"))
+    """The parameters of `tool` in one line: `(query: string, limit?: integer = 10, state?: "open"|"closed")`."""
+    schema = tool.get("inputSchema")
+    return f"({_compact_object(schema, _Scope(schema), 1)})" if isinstance(schema, Mapping) else "()"
 
 
 def describe(tool: Mapping[str, Any], exposed_name: str, server: str) -> str:
     """Everything: names, the whole description, each parameter with type, `*required*`, enums, defaults, nesting."""
-    return f"{exposed_name} ({server})\n{tool.get('description') or ''}\n{parameters(tool.get('inputSchema'))}"
+    name = tool.get("name")
+    title = tool.get("title") or (tool.get("annotations") or {}).get("title")
+    head = f"{exposed_name} (server {server}{f', there {name}' if name not in (exposed_name, None) else ''})"
+    description = tool.get("description")
+    told = [text.strip() for text in (title, description) if isinstance(text, str) and text.strip()]
+    marks = [f"Hints: {', '.join(_hints(tool))}"] if _hints(tool) else []
+    return "\n".join([head, *told, *marks, "", "Parameters:", parameters(tool.get("inputSchema"))])
 
 
 def parameters(schema: Any) -> str:
     """The parameters of an input schema, a line each, nesting by indentation; `(no parameters)` when there are none."""
-    return json.dumps(schema)
+    lines: list[str] = []
+    for line in _Scope(schema).lines(schema):
+        if len(lines) >= LINES_MOST:
+            lines.append("...")
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _hints(tool: Mapping[str, Any]) -> list[str]:
+    annotations = tool.get("annotations")
+    known = {"readOnlyHint": "read-only", "destructiveHint": "destructive", "idempotentHint": "idempotent"}
+    return [word for key, word in known.items() if isinstance(annotations, Mapping) and annotations.get(key) is True]
+
+
+class _Scope:
+    """What the references inside one schema mean."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+
+    def opened(self, schema: Any) -> Mapping[str, Any]:
+        """`schema` with what its `$ref` leads to; what stands beside the reference counts more."""
+        for _ in range(DEPTH_MOST):
+            reference = schema.get("$ref") if isinstance(schema, Mapping) else None
+            if not isinstance(reference, str):
+                break
+            target = self._target(reference)
+            schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+        return schema if isinstance(schema, Mapping) else {}
+
+    def _target(self, reference: str) -> Mapping[str, Any]:
+        here = self._root
+        for step in reference.removeprefix("#").split("/")[1:]:
+            here = here.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(here, Mapping) else None
+        return here if isinstance(here, Mapping) and reference.startswith("#/") else {}
+
+    def lines(self, schema: Any) -> Iterator[str]:
+        """Each parameter of a tool; its type alone for what is no object."""
+        schema = self.opened(schema)
+        properties = schema.get("properties")
+        inner = [*self._properties(schema, 0), *self._choices(schema, 0)]
+        if inner:
+            yield from inner
+        elif isinstance(properties, Mapping) or schema.get("type") == "object":
+            yield "(no parameters)"
+        else:
+            yield f"({_kind(schema, 'complex schema')})"
+
+    def _properties(self, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
+        properties, required = schema.get("properties"), _required(schema)
+        for name, inner in properties.items() if isinstance(properties, Mapping) else ():
+            yield from self._parameter(str(name), inner, depth, name in required)
+
+    def _parameter(self, name: str, schema: Any, depth: int, required: bool = False) -> Iterator[str]:
+        if schema is False:
+            return
+        schema = self.opened(schema)
+        parts = [f"{INDENT * depth}{name}{_type(schema)}", "*required*" if required else "", _told(schema)]
+        yield " ".join(part for part in (*parts, *_limits(schema)) if part)
+        if depth < DEPTH_MOST:
+            yield from self._inside(schema, depth + 1)
+
+    def _inside(self, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
+        yield from self._properties(schema, depth)
+        items, extra = schema.get("items"), schema.get("additionalProperties")
+        if isinstance(items, Mapping) and items:
+            yield from self._parameter("items", items, depth)
+        if isinstance(extra, Mapping) and extra:
+            yield from self._parameter("(any name)", extra, depth)
+        yield from self._choices(schema, depth)
+
+    def _choices(self, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
+        for key in _CHOICES:
+            choices = schema.get(key)
+            if not isinstance(choices, list) or not choices or _is_nullable(schema):
+                continue
+            yield f"{INDENT * depth}{key}:"
+            for choice in choices:
+                yield from self._choice(self.opened(choice), depth + 1)
+
+    def _choice(self, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
+        if "const" in schema:
+            kind = f"const {_value(schema['const'])}"
+        else:
+            kind = _kind(schema, "object" if "properties" in schema else "any")
+        limits = [limit for limit in _limits(schema) if not limit.startswith("[const")]
+        yield " ".join(part for part in (f"{INDENT * depth}- {kind}", _told(schema), *limits) if part)
+        if depth < DEPTH_MOST:
+            yield from self._inside(schema, depth + 1)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    kind = _kind(schema, "")
+    return f" ({kind})" if kind else ""
+
+
+def _kind(schema: Mapping[str, Any], otherwise: str) -> str:
+    """`integer`, `string or null`, `enum: "a", "b"`; `otherwise` when nothing says it."""
+    values = schema.get("enum")
+    if isinstance(values, list) and values:
+        return f"enum: {', '.join(map(_value, values))}"
+    types = schema.get("type")
+    if not types and _is_nullable(schema):
+        types = [inner.get("type") for key in ("anyOf", "oneOf") for inner in schema.get(key, ())]
+    if isinstance(types, list):
+        return " or ".join(map(str, types))
+    return str(types) if types else "object" if isinstance(schema.get("properties"), Mapping) else otherwise
+
+
+def _is_nullable(schema: Mapping[str, Any]) -> bool:
+    """`anyOf` of one plain type and null, the way in which Python's libraries write an optional value."""
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    if not isinstance(choices, list) or len(choices) != 2:
+        return False
+    plain = [inner for inner in choices if isinstance(inner, Mapping) and set(inner) == {"type"}]
+    return len(plain) == 2 and {"type": "null"} in plain
+
+
+def _told(schema: Mapping[str, Any]) -> str:
+    description = schema.get("description")
+    return f"- {' '.join(description.split())}" if isinstance(description, str) and description.strip() else ""
+
+
+def _limits(schema: Mapping[str, Any]) -> Iterator[str]:
+    return (f"[{key}: {_plain(schema[key])}]" for key in _LIMITS if key in schema)
+
+
+def _plain(value: Any) -> str:
+    """Texts without quotation marks where nothing could be mistaken: `[format: date]`, but `[default: ""]`."""
+    return value if isinstance(value, str) and value.strip() else _value(value)
+
+
+def _value(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _required(schema: Mapping[str, Any]) -> frozenset[Any]:
+    required = schema.get("required")
+    return frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
+
+
+def _compact_object(schema: Any, scope: _Scope, depth: int) -> str:
+    """`a: string, b?: integer`; required ones first, each group in the server's order."""
+    schema = scope.opened(schema)
+    properties, required = schema.get("properties"), _required(schema)
+    if not isinstance(properties, Mapping):
+        return "" if depth == 1 else "..."
+    names = sorted(properties, key=lambda name: name not in required)
+    shown = [_compact_parameter(name, properties[name], name in required, scope, depth) for name in names]
+    more = [f"... {len(shown) - COMPACT_PARAMETERS} more"] if len(shown) > COMPACT_PARAMETERS else []
+    return ", ".join([*shown[:COMPACT_PARAMETERS], *more])
+
+
+def _compact_parameter(name: str, schema: Any, required: bool, scope: _Scope, depth: int) -> str:
+    opened = scope.opened(schema)
+    default = opened.get("default")
+    given = f" = {_cut(_value(default))}" if default not in (None, "", [], {}) else ""
+    return f"{name}{'' if required else '?'}: {_compact_type(opened, scope, depth)}{given}"
+
+
+def _compact_type(schema: Mapping[str, Any], scope: _Scope, depth: int) -> str:
+    if "const" in schema:
+        return _cut(_value(schema["const"]))
+    values = schema.get("enum")
+    if isinstance(values, list) and values:
+        shown = [_cut(_value(value)) for value in values[:COMPACT_ENUM] if value is not None]
+        return "|".join([*shown, "..."] if len(values) > COMPACT_ENUM else shown)
+    if isinstance(schema.get("properties"), Mapping) and depth < COMPACT_DEPTH:
+        return f"{{{_compact_object(schema, scope, depth + 1)}}}"
+    if schema.get("type") == "array" or "items" in schema:
+        inner = scope.opened(schema.get("items"))
+        kind = _compact_type(inner, scope, depth) if inner and depth < DEPTH_MOST else "any"
+        return f"({kind})[]" if "|" in kind else f"{kind}[]"
+    return "|".join(kind for kind in dict.fromkeys(_compact_kinds(schema, scope, depth)) if kind != "null") or "null"
+
+
+def _compact_kinds(schema: Mapping[str, Any], scope: _Scope, depth: int) -> list[str]:
+    kind = schema.get("type")
+    if kind:
+        return [str(one) for one in (kind if isinstance(kind, list) else [kind])]
+    choices: list[Any] = next((schema[key] for key in _CHOICES if isinstance(schema.get(key), list)), [])
+    if not choices or depth >= DEPTH_MOST:
+        return ["any"]
+    return [_compact_type(scope.opened(choice), scope, depth + 1) for choice in choices[:COMPACT_ENUM]]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= COMPACT_VALUE else f"{text[: COMPACT_VALUE - 3]}..."

@@ -1,24 +1,181 @@
-"""A tool as a client gets it: its exposed name, and an input schema that a client can take.
+"""A tool as a client gets it: its exposed name, and schemas that any client can take.
 
-Never here: choosing names, deciding who sees the tool.
+Never here: choosing names, deciding who sees the tool, what is inside a schema (mending).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from trayapp.catalog.mending import Mender, Schema
 from trayapp.model.offer import Item
+
+REASON_LONGEST = 120  # characters of what a server sent, in a reason
+_MERGED = ("oneOf", "anyOf", "allOf")
+_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # model providers refuse these at the top of a tool's schema
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A schema that clients can take: the server's own object when there was nothing to repair. `notes`: what was."""
+
+    schema: Schema
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """No client could take the tool; `reason` is one line for people."""
+
+    reason: str
 
 
 def served_tool(item: Item, exposed_name: str) -> Item:
-    """A copy of `item` under `exposed_name`, its input schema repaired; every other field kept, in its order."""
-    return {**item, "name": exposed_name, "inputSchema": repaired(item.get("inputSchema"))}
+    """A copy of `item` under `exposed_name` as MCP wants a tool (a withheld one too, for those who ask); every other
+    field is kept, in its order."""
+    served = {key: value for key, value in item.items() if _fits(key, value)}
+    if "annotations" in served:
+        served["annotations"] = _hints_true_or_false(served["annotations"])
+    if "outputSchema" in served:
+        output = repair(served["outputSchema"])
+        served = {**served, "outputSchema": output.schema} if isinstance(output, Repaired) else _without(served)
+    return {**served, "name": exposed_name, "inputSchema": repaired(item.get("inputSchema"))}
 
 
-def repaired(schema: Any) -> Any:
-    """`schema` itself when it is an object with a `type`; else the nearest one that is (MCP wants `object`)."""
+def repaired(schema: Any) -> Schema:
+    """The schema that clients get; for one that no repair helps, an object of which nothing is said."""
+    found = repair(schema)
+    return found.schema if isinstance(found, Repaired) else _anything()
+
+
+def repair(schema: Any) -> Repaired | Withheld:
+    """The input schema of a tool as MCP wants it (`type: object`), and as model providers take it (no `oneOf` at the
+    top); all that it allowed before it still allows. Withheld when it can be no object."""
     if not isinstance(schema, dict):
-        return {"type": "object", "properties": {}}
-    if schema.get("type") is None:
-        return {**schema, "type": "object"}
-    return schema
+        return Repaired(_anything(), () if schema is None else ("it was no schema",))
+    mender = Mender(schema)
+    mended = mender.mended(_tolerated(schema))
+    if "$ref" in schema and "$ref" not in mended and not mended.get("properties"):
+        return Withheld(f"its input schema is {str(schema['$ref'])[:REASON_LONGEST]}, which leads nowhere")
+    found = _at_top(mended, mender)
+    if found is None or _only(found.get("type")):
+        what = found.get("type") if found is not None else schema.get("$ref")
+        return Withheld(f"its input schema is not of an object: {str(what)[:REASON_LONGEST]}")
+    if isinstance(schema.get("properties"), list) and schema["properties"]:
+        return Withheld("the properties of its input schema are a list")
+    found = found if found.get("type") == "object" else {**found, "type": "object"}
+    return Repaired(found, tuple(mender.notes))
+
+
+def _anything() -> Schema:
+    return {"type": "object", "properties": {}}
+
+
+def _tolerated(schema: Schema) -> Schema:
+    """Without what stands for nothing: `type: null`, `properties: []` (the empty object of PHP), `required: "a"`."""
+    found = {key: value for key, value in schema.items() if value is not None and (key, value) != ("properties", [])}
+    if isinstance(found.get("required"), str) and found["required"]:
+        found["required"] = [found["required"]]
+    elif isinstance(found.get("required"), bool):
+        del found["required"]  # at the top there is nothing around it that would require it
+    return found if len(found) < len(schema) or found != schema else schema
+
+
+def _only(kind: Any) -> bool:
+    """Whether a `type` leaves no room for an object."""
+    return kind is not None and "object" not in (kind if isinstance(kind, list) else [kind])
+
+
+def _at_top(schema: Schema, mender: Mender) -> Schema | None:
+    """`schema` with what stands behind a `$ref`, `oneOf`, `anyOf` or `allOf` at its top put beside it; None when that
+    cannot be an object."""
+    if "$ref" not in schema and not any(key in schema for key in _FORBIDDEN):
+        return schema
+    mender.notes["alternatives at the top were put together"] = None
+    kept = {key: value for key, value in schema.items() if key not in (*_FORBIDDEN, "$ref")}
+    parts = [target for key in ("$ref",) if (target := _target(schema, mender)) is not None and key in schema]
+    if "$ref" in schema and not parts:
+        return None
+    parts += [part for part in schema.get("allOf", ()) if isinstance(part, dict)]
+    merged = _all_of([kept, *[_opened(part, mender) for part in parts]])
+    for key in ("oneOf", "anyOf"):
+        choices = [_opened(part, mender) for part in schema.get(key, ()) if isinstance(part, dict)]
+        objects = [part for part in choices if not _only(part.get("type"))]
+        if choices and not objects:
+            return None
+        if objects:
+            merged = _all_of([merged, _any_of(objects)])
+    return merged
+
+
+def _target(schema: Schema, mender: Mender) -> Schema | None:
+    target = mender.resolve(schema["$ref"]) if isinstance(schema.get("$ref"), str) else None
+    return mender.mended(target) if isinstance(target, dict) and target is not schema else None
+
+
+def _opened(part: Schema, mender: Mender, depth: int = 0) -> Schema:
+    """One part of a combination, without references and combinations at its own top."""
+    if "$ref" in part:
+        part = {**(_target(part, mender) or {}), **{key: value for key, value in part.items() if key != "$ref"}}
+    nested = [inner for key in _MERGED for inner in part.get(key, ()) if isinstance(inner, dict)]
+    plain = {key: value for key, value in part.items() if key not in _FORBIDDEN}
+    if not nested or depth > 3:
+        return plain
+    opened = [_opened(inner, mender, depth + 1) for inner in nested]
+    return _all_of([plain, _any_of(opened) if "allOf" not in part else _all_of(opened)])
+
+
+def _all_of(parts: list[Schema]) -> Schema:
+    """One schema that allows all that each of `parts` allows together, and maybe more."""
+    return _merged(parts, "allOf", [name for part in parts for name in part.get("required", ())])
+
+
+def _any_of(parts: list[Schema]) -> Schema:
+    """One schema that allows what any of `parts` allows, and maybe more: required is what all of them require."""
+    common = [name for name in parts[0].get("required", ()) if all(name in p.get("required", ()) for p in parts)]
+    return _merged(parts, "anyOf", common)
+
+
+def _merged(parts: list[Schema], how: str, required: list[str]) -> Schema:
+    first, *others = parts
+    found = {key: value for key, value in first.items() if key != "required"}
+    for key in ("$defs", "definitions"):
+        inner = {name: value for part in reversed(parts) for name, value in part.get(key, {}).items()}
+        found |= {key: inner} if inner else {}
+    if any(others):
+        found.pop("additionalProperties", None)  # it would refuse what the other parts allow
+        found.pop("unevaluatedProperties", None)
+    found["properties"] = _properties(parts, how)
+    return found | ({"required": list(dict.fromkeys(required))} if required else {})
+
+
+def _properties(parts: list[Schema], how: str) -> Schema:
+    """Each parameter with what all parts say of it."""
+    said: dict[str, list[Any]] = {}
+    for part in parts:
+        for name, schema in part.get("properties", {}).items():
+            known = said.setdefault(name, [])
+            known += [schema] if schema not in known else []
+    return {name: known[0] if len(known) == 1 else {how: known} for name, known in said.items()}
+
+
+def _fits(key: str, value: Any) -> bool:
+    """Whether a field of a tool is what MCP says (schema, Tool); fields that it does not know always are."""
+    if key in ("title", "description"):
+        return isinstance(value, str)
+    if key in ("annotations", "_meta"):
+        return isinstance(value, Mapping)
+    return isinstance(value, list) if key == "icons" else value is not None or key not in ("outputSchema", "execution")
+
+
+def _hints_true_or_false(annotations: Mapping[str, Any]) -> Mapping[str, Any]:
+    wrong = [key for key in _HINTS if key in annotations and not isinstance(annotations[key], bool)]
+    wrong += ["title"] if "title" in annotations and not isinstance(annotations["title"], str) else []
+    return {key: value for key, value in annotations.items() if key not in wrong} if wrong else annotations
+
+
+def _without(item: Item) -> Item:
+    return {key: value for key, value in item.items() if key != "outputSchema"}

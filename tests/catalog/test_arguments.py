@@ -1,0 +1,202 @@
+"""Arguments before a call: what is refused, in which words, and that nothing valid ever is."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trayapp.catalog.arguments import InvalidArgumentsError, problems, read_arguments
+
+
+def schema_of(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+READ: list[tuple[str, Any, dict[str, Any], Any]] = [
+    ("args-03", '{"a":1}', {}, {"a": 1}),
+    ("args-04", {"a": 1}, {}, {"a": 1}),
+    ("args-12", {"list": "[1,2]"}, {"list": {"type": ["array", "null"]}}, {"list": [1, 2]}),
+    ("args-13", {"s": "[1,2]"}, {"s": {"type": ["string", "array"]}}, {"s": "[1,2]"}),
+    ("none", None, {}, {}),
+    ("empty text", "  ", {}, {}),
+    ("object in a text", {"o": ' {"b": 2} '}, {"o": {"type": "object"}}, {"o": {"b": 2}}),
+    ("text of another kind", {"o": "[1]"}, {"o": {"type": "object"}}, {"o": "[1]"}),
+    ("not quite JSON", {"o": "{b"}, {"o": {"type": "object"}}, {"o": "{b"}),
+    ("said by anyOf", {"l": "[1]"}, {"l": {"anyOf": [{"type": "array"}, {"type": "null"}]}}, {"l": [1]}),
+    ("a string is as good", {"l": "[1]"}, {"l": {"anyOf": [{"type": "array"}, {"type": "string"}]}}, {"l": "[1]"}),
+    ("nothing is said", {"x": "[1]"}, {}, {"x": "[1]"}),
+    ("a text inside JSON text", '{"list": "[1]"}', {"list": {"type": "array"}}, {"list": [1]}),
+]
+
+
+@pytest.mark.parametrize(("given_", "properties", "read"), [row[1:] for row in READ], ids=[row[0] for row in READ])
+def test_arguments_are_read(given_: Any, properties: dict[str, Any], read: Any) -> None:
+    assert read_arguments(given_, schema_of(**properties)) == read
+
+
+@pytest.mark.parametrize(
+    "args",
+    [pytest.param("[1]", id="args-05"), pytest.param("3", id="args-06"), pytest.param("{bad", id="args-07"),
+     pytest.param(5, id="args-09"), [1], True, "null", '"text"', "[" * 100_000],
+)  # fmt: skip
+def test_what_is_no_object_is_refused(args: Any) -> None:
+    if args == "null":
+        assert read_arguments(args, {}) == {}
+        return
+    with pytest.raises(InvalidArgumentsError) as caught:
+        read_arguments(args, {})
+    assert caught.value.code == "invalid_arguments"
+
+
+WRONG: list[tuple[str, Any, dict[str, Any], list[str]]] = [
+    ("args-10", {"a": math.nan}, {}, ["a: nan is no number that JSON can hold"]),
+    ("deep", {"a": [{"b": math.inf}]}, {}, ["a[0].b: inf is no number that JSON can hold"]),
+    ("missing", {}, {"required": ["q", "r"]}, ["q: is missing", "r: is missing"]),
+    ("type", {"n": "5"}, schema_of(n={"type": "integer"}), ['n: must be an integer, not "5"']),
+    ("types", {"n": []}, schema_of(n={"type": ["integer", "null"]}), ["n: must be an integer or null, not []"]),
+    ("boolean", {"n": True}, schema_of(n={"type": "number"}), ["n: must be a number, not true"]),
+    ("fraction", {"n": 1.5}, schema_of(n={"type": "integer"}), ["n: must be an integer, not 1.5"]),
+    ("enum", {"s": "x"}, schema_of(s={"enum": ["a", 1]}), ['s: must be one of "a", 1, not "x"']),
+    ("const", {"s": "x"}, schema_of(s={"const": "a"}), ['s: must be "a", not "x"']),
+    ("least", {"n": 0}, schema_of(n={"minimum": 1}), ["n: must be at least 1, not 0"]),
+    ("more", {"n": 1}, schema_of(n={"exclusiveMinimum": 1}), ["n: must be more than 1, not 1"]),
+    ("less", {"n": 3}, schema_of(n={"exclusiveMaximum": 3}), ["n: must be less than 3, not 3"]),
+    ("short", {"s": ""}, schema_of(s={"minLength": 2}), ["s: must have at least 2 characters, not 0"]),
+    ("long", {"l": [1, 2]}, schema_of(l={"maxItems": 1}), ["l: must have at most 1 items, not 2"]),
+    (
+        "unknown", {"quary": 1}, {"properties": {"query": {}}, "additionalProperties": False},
+        ["quary: there is no such parameter; did you mean query?"],
+    ),
+    (
+        "inside", {"o": {"l": [1, "x"]}}, schema_of(o=schema_of(l={"type": "array", "items": {"type": "integer"}})),
+        ['o.l[1]: must be an integer, not "x"'],
+    ),
+    (
+        "reference", {"p": {}}, {**schema_of(p={"$ref": "#/$defs/p"}), "$defs": {"p": schema_of(("x",))}},
+        ["p.x: is missing"],
+    ),
+    (
+        "nearest form", {"p": {}}, schema_of(p={"anyOf": [{"type": "null"}, schema_of(("x",))]}),
+        ["p.x: is missing"],
+    ),
+    (
+        "no form", {"p": 1}, schema_of(p={"oneOf": [{"type": "null"}, {"type": "string"}]}),
+        ["p: fits none of its forms; p: must be null, not 1"],
+    ),
+    ("both", {"n": "x"}, {"allOf": [schema_of(("m",)), schema_of(n={"type": "null"})]},
+     ["m: is missing", 'n: must be null, not "x"']),
+    ("never", {"n": 1}, schema_of(n=False), ["n: nothing is allowed here"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("args", "schema", "found"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
+def test_all_that_is_wrong_is_said(args: Any, schema: dict[str, Any], found: list[str]) -> None:
+    assert problems(args, schema) == found
+
+
+@pytest.mark.parametrize(
+    ("args", "schema"),
+    [
+        ({"a": 1}, None),
+        ({"a": 1}, True),
+        ({"a": 1}, {}),
+        ({"a": 1}, "object"),
+        ({"a": 1}, {"properties": []}),
+        ({"a": 1}, {"properties": {"a": {"type": "any"}}}),
+        ({"a": 1}, {"properties": {"a": {"type": 3, "enum": "x", "minimum": True, "items": 4}}}),
+        ({"a": 1.0}, schema_of(a={"type": "integer"})),
+        ({"a": 1}, schema_of(a={"$ref": "#/nowhere"})),
+        ({"a": 1}, schema_of(a={"$ref": "other.json#/x"})),
+        ({"a": 1}, schema_of(a={"$ref": "#anchor"})),
+        ({"a": 3}, schema_of(a={"minimum": 3, "exclusiveMinimum": True})),
+        ({"x-a": 1}, {"additionalProperties": False, "patternProperties": {"^x-": {}}}),
+        ({"a": 1}, {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"n": {}},
+                    "properties": {"a": {"$ref": "#/definitions/n", "type": "string"}}}),
+        ({"a": {"b": 1}}, schema_of(a={"$id": "http://x/y", "properties": {"b": {"$ref": "#/properties/a"}}})),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_judged_passes(args: Any, schema: Any) -> None:
+    assert problems(args, schema) == []
+
+
+def test_a_schema_that_doubles_the_work_at_each_level_ends() -> None:
+    names = [f"d{level}" for level in range(60)]
+    following = dict(pairwise(names))
+    defs = {name: {"anyOf": [{"$ref": f"#/$defs/{following.get(name, 'd0')}"}] * 2} for name in names}
+    assert problems({"a": 1}, {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": defs}) == []
+
+
+def test_a_schema_of_itself_follows_the_arguments_as_deep_as_they_go() -> None:
+    tree = {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"$ref": "#"}}}
+    assert problems({"v": 1, "next": {"v": 2, "next": {"v": 3}}}, tree) == []
+    assert problems({"next": {"next": {"v": "x"}}}, tree) == ['next.next.v: must be an integer, not "x"']
+
+
+names = st.sampled_from("abc")
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1.0, 2.5]) | st.text("ab", max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+types = st.sampled_from(["string", "integer", "number", "boolean", "object", "array", "null"])
+counts = st.integers(0, 3)
+
+
+def objects_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": types | st.lists(types, min_size=1, max_size=3, unique=True),
+            "enum": st.lists(values, min_size=1, max_size=3),
+            "const": values,
+            "properties": st.dictionaries(names, inner, max_size=3),
+            "required": st.lists(names, max_size=2, unique=True),
+            "additionalProperties": inner,
+            "patternProperties": st.dictionaries(names, inner, max_size=1),
+            "items": inner,
+            "prefixItems": st.lists(inner, min_size=1, max_size=2),
+            "anyOf": st.lists(inner, min_size=1, max_size=3),
+            "oneOf": st.lists(inner, min_size=1, max_size=3),
+            "allOf": st.lists(inner, min_size=1, max_size=3),
+            "not": inner,
+            "if": inner,
+            "then": inner,
+            "$ref": st.sampled_from(["#", "#/$defs/a", "#/$defs/b"]),
+            "minimum": st.integers(-2, 2),
+            "exclusiveMaximum": st.integers(-2, 2),
+            "minLength": counts,
+            "maxItems": counts,
+            "minProperties": counts,
+            "uniqueItems": st.booleans(),
+            "description": st.text(max_size=3),
+        },
+    )
+
+
+schemas = st.recursive(st.booleans() | objects_of(st.booleans()), objects_of, max_leaves=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(names, values, max_size=3), objects_of(schemas), st.dictionaries(st.sampled_from("ab"), schemas))
+def test_nothing_valid_is_ever_refused(args: dict[str, Any], schema: dict[str, Any], defs: dict[str, Any]) -> None:
+    whole = {**schema, "$defs": {"a": {}, "b": {}} | defs}
+    try:
+        valid = jsonschema.Draft202012Validator(whole).is_valid(args)
+    except RecursionError:
+        return  # a schema that is its own `$ref` says nothing
+    found = problems(args, whole)
+    assert not (valid and found), json.dumps([whole, found])
+
+
+@given(st.dictionaries(names, values, max_size=3), schemas)
+def test_reading_never_makes_valid_arguments_others(args: dict[str, Any], schema: Any) -> None:
+    if not problems(args, schema):
+        assert read_arguments(args, schema) == args
+    assert read_arguments(json.dumps(args), schema) == read_arguments(args, schema)

@@ -1,0 +1,261 @@
+"""JSON Schemas as servers really send them, made valid: each repair allows what was allowed before, and maybe more.
+
+A part that nobody can read allows anything in its place: the server has the last word. Never here: what a tool's
+arguments as a whole must be (schema does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+# What people write who think in another language; lower case.
+_TYPE_NAMES = {
+    "str": "string", "text": "string", "char": "string", "date": "string", "datetime": "string", "uuid": "string",
+    "int": "integer", "int32": "integer", "int64": "integer", "long": "integer", "float": "number", "double": "number",
+    "decimal": "number", "bool": "boolean", "dict": "object", "map": "object", "list": "array", "none": "null",
+}  # fmt: skip
+
+DEPTH_MOST = 40  # levels; below that a model would not read on, and some clients' parsers give up
+ENUM_MOST = 1_000  # values; more would cost a model more than the whole rest of the catalog
+ENUM_SHOWN = 5  # of such an enum, in the description
+
+_KNOWN_DIALECTS = ("http://json-schema.org/draft-", "https://json-schema.org/draft/")
+
+Schema = dict[str, Any]
+
+
+class Mender:
+    """Mends one schema and what is inside it. `notes` say what was repaired, each thing once."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._tuples = "draft-0" in str(root.get("$schema"))  # dialects in which `items` may be a list
+        self.notes: dict[str, None] = {}
+
+    def mended(self, schema: Schema, depth: int = 0) -> Schema:
+        """`schema` with all parts valid; the same object when nothing was wrong."""
+        found = {key: value for key, value in schema.items() if self._kept(key, value)}
+        found = self._modern(self._referring(found))
+        found = {key: self._part(key, value, depth) for key, value in found.items()}
+        found = self._flags_lifted(found)
+        return schema if _is_same(schema, found) else found
+
+    def resolve(self, reference: str) -> Any:
+        """What a local reference points at, following further ones; None when it leads nowhere."""
+        seen: set[str] = set()
+        while reference not in seen:
+            seen.add(reference)
+            target = self._target(reference)
+            if not isinstance(target, Mapping) or not isinstance(target.get("$ref"), str) or len(target) > 1:
+                return target
+            reference = target["$ref"]
+        return None
+
+    def _target(self, reference: str) -> Any:
+        if not reference.startswith("#"):
+            return None
+        here: Any = self._root
+        for step in unquote(reference[1:]).split("/")[1:]:
+            step = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(here, Mapping):
+                here = here.get(step)
+            elif isinstance(here, list) and step.isdecimal() and int(step) < len(here):
+                here = here[int(step)]
+            else:
+                return None
+        return here if reference in ("#", "#/") or reference.startswith("#/") else None
+
+    def _kept(self, key: str, value: Any) -> bool:
+        check = _VALID.get(key)
+        fits = check is None or check(value)
+        if not fits:
+            self._note(f"{key} was not valid")
+        return fits
+
+    def _part(self, key: str, value: Any, depth: int) -> Any:
+        if key in _SCHEMAS:
+            return value if isinstance(value, bool) and key in _FREE else _without_flag(self._inner(value, depth))
+        if key in _SCHEMA_LISTS:
+            inner = [_without_flag(self._inner(schema, depth)) for schema in value]
+            return value if all(new is old for new, old in zip(inner, value, strict=True)) else inner
+        if key in _SCHEMA_MAPS:
+            named = {name: self._inner(schema, depth) for name, schema in value.items()}
+            return value if _is_same(value, named) else named
+        return value
+
+    def _inner(self, value: Any, depth: int) -> Any:
+        if not isinstance(value, dict):
+            return self._plain(value)
+        if depth >= DEPTH_MOST:
+            self._note(f"nested deeper than {DEPTH_MOST} levels")
+            return {}
+        return self.mended(value, depth + 1)
+
+    def _plain(self, value: Any) -> Schema:
+        """`true` and `false` as objects, which MCP wants for parameters; anything else is no schema."""
+        if not isinstance(value, bool):
+            self._note("a part was no schema")
+        return {"not": {}} if value is False else {}
+
+    def _referring(self, schema: Schema) -> Schema:
+        reference = schema.get("$ref")
+        if reference is None or isinstance(self.resolve(reference), dict | bool):
+            return schema
+        if reference in _anchors(self._root) or reference.lstrip("#") in _anchors(self._root):
+            return schema
+        self._note(f"{reference[:80]} leads nowhere")
+        return {key: value for key, value in schema.items() if key != "$ref"}
+
+    def _modern(self, schema: Schema) -> Schema:
+        """Older spellings in today's, and types by their names."""
+        found = dict(schema)  # exclusive bounds: `true` beside the bound, of which one of today is made
+        for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+            if isinstance(found.get(key), bool):
+                self._note(f"{key} was of draft-04")
+                if found.pop(key) and bound in found:
+                    found[key] = found.pop(bound)
+        if isinstance(found.get("items"), list) and not self._tuples:
+            self._note("items was of an older draft")
+            found["prefixItems"] = found.pop("items")
+            if "additionalItems" in found:
+                found["items"] = found.pop("additionalItems")
+            if not found["prefixItems"]:
+                del found["prefixItems"]
+        return self._short(self._typed(found))
+
+    def _typed(self, schema: Schema) -> Schema:
+        if "type" not in schema:
+            return schema
+        given = schema["type"]
+        names = [_type_name(name) for name in (given if isinstance(given, list) else [given])]
+        known = list(dict.fromkeys(name for name in names if name in TYPES))
+        if given in (known, *known[:1]):
+            return schema
+        self._note(f"type {str(given)[:80]} was not valid")
+        if len(known) < len(set(names)) or not known:  # one of them may be anything
+            return {key: value for key, value in schema.items() if key != "type"}
+        return {**schema, "type": known if isinstance(given, list) else known[0]}
+
+    def _short(self, schema: Schema) -> Schema:
+        """Without an enum that is too long: some of its values are named in the description."""
+        values = schema.get("enum")
+        if not isinstance(values, list) or len(values) <= ENUM_MOST:
+            return schema
+        self._note(f"an enum of {len(values)} values was taken out")
+        shown = ", ".join(str(value)[:80] for value in values[:ENUM_SHOWN])
+        told = f"{schema.get('description') or ''} (one of {len(values)} values, such as {shown})".strip()
+        return {**{key: value for key, value in schema.items() if key != "enum"}, "description": told}
+
+    def _flags_lifted(self, schema: Schema) -> Schema:
+        """`required: true` at a parameter, as of draft-03, as a name in the list of the object."""
+        properties = schema.get("properties")
+        if not isinstance(properties, dict) or not any(_flag(inner) is not None for inner in properties.values()):
+            return schema
+        self._note("required stood at a parameter")
+        named = [name for name, inner in properties.items() if _flag(inner)]
+        required = list(dict.fromkeys([*schema.get("required", []), *named]))
+        bare = {name: _without_flag(inner) for name, inner in properties.items()}
+        return {**schema, "properties": bare, **({"required": required} if required else {})}
+
+    def _note(self, note: str) -> None:
+        self.notes[note] = None
+
+
+def _is_same(before: Schema, after: Schema) -> bool:
+    """Whether nothing was replaced, compared by identity: a schema is walked once, not once a level."""
+    return len(before) == len(after) and all(after.get(key, before) is value for key, value in before.items())
+
+
+def _type_name(name: Any) -> Any:
+    if not isinstance(name, str):
+        return "any"
+    return _TYPE_NAMES.get(name.lower(), name.lower())
+
+
+def _flag(schema: Any) -> bool | None:
+    flag = schema.get("required") if isinstance(schema, dict) else None
+    return flag if isinstance(flag, bool) else None
+
+
+def _without_flag(schema: Any) -> Any:
+    return {key: value for key, value in schema.items() if key != "required"} if _flag(schema) is not None else schema
+
+
+def _anchors(value: Any, depth: int = 0) -> list[str]:
+    """All that a reference may name besides a path: `$anchor`, `$dynamicAnchor`, `$id`."""
+    if depth > DEPTH_MOST or not isinstance(value, dict | list):
+        return []
+    if isinstance(value, list):
+        return [name for inner in value for name in _anchors(inner, depth + 1)]
+    own = [value[key] for key in ("$anchor", "$dynamicAnchor", "$id", "id") if isinstance(value.get(key), str)]
+    return [*own, *(name for inner in value.values() for name in _anchors(inner, depth + 1))]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and value == int(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, dict | bool)
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_schemas(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value)
+
+
+_SCHEMAS = frozenset({
+    "items", "additionalItems", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else",
+    "unevaluatedItems", "unevaluatedProperties",
+})  # fmt: skip
+_FREE = _SCHEMAS - {"not", "if", "then", "else", "contains"}  # where `true` and `false` are common and understood
+_SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains",
+           "maxContains")  # fmt: skip
+_TEXTS = ("title", "description", "pattern", "format", "$ref", "$id", "id", "$comment", "contentEncoding",
+          "contentMediaType", "$anchor", "$dynamicAnchor", "$dynamicRef")  # fmt: skip
+
+_VALID: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(_SCHEMAS - {"items"}, _is_schema),
+    **dict.fromkeys(_SCHEMA_LISTS, _is_schemas),
+    **dict.fromkeys(_SCHEMA_MAPS, _is_map),
+    **dict.fromkeys(_COUNTS, _is_count),
+    **dict.fromkeys(_TEXTS, _is_text),
+    **dict.fromkeys(("minimum", "maximum"), _is_number),
+    **dict.fromkeys(
+        ("exclusiveMinimum", "exclusiveMaximum"), lambda value: _is_number(value) or isinstance(value, bool)
+    ),
+    "items": lambda value: _is_schema(value) or isinstance(value, list),
+    "multipleOf": lambda value: _is_number(value) and value > 0,
+    "required": lambda value: _is_names(value) or isinstance(value, bool),
+    "enum": lambda value: isinstance(value, list) and bool(value),
+    "examples": lambda value: isinstance(value, list),
+    "uniqueItems": lambda value: isinstance(value, bool),
+    "readOnly": lambda value: isinstance(value, bool),
+    "writeOnly": lambda value: isinstance(value, bool),
+    "deprecated": lambda value: isinstance(value, bool),
+    "$schema": lambda value: isinstance(value, str) and value.startswith(_KNOWN_DIALECTS),
+    "dependentRequired": lambda value: isinstance(value, dict) and all(map(_is_names, value.values())),
+    "dependencies": lambda value: (
+        isinstance(value, dict) and all(_is_schema(inner) or _is_names(inner) for inner in value.values())
+    ),
+}
