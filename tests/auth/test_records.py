@@ -206,7 +206,8 @@ def test_a_file_that_does_not_open_is_refused_and_left_alone(
     path.write_bytes(spoil(path.read_bytes()))
     before = path.read_bytes()
     file = SealedFile(path, "correct horse")
-    for act in (lambda: file.read("a"), lambda: file.write("a", "y"), lambda: file.delete("a")):
+    acts: list[Callable[[], object]] = [lambda: file.read("a"), lambda: file.write("a", "y"), lambda: file.delete("a")]
+    for act in acts:
         with pytest.raises(KeyringUnavailableError, match=why) as caught:
             act()
         assert caught.value.state == "locked"

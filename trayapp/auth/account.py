@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 import anyio
 import anyio.abc
@@ -25,13 +24,6 @@ RENEW_PAUSE_S = 5.0  # after a renewal that could not be made: until then the an
 FRESH_S = 10.0  # a token as young as this that is refused is not made better by another one
 STORE_WAIT_S = 5.0  # for the keyring before a renewed token is used: in memory it is safe already
 RENEW_LIMIT_S = 40.0  # for one renewal, whatever the sign-in service does
-
-
-class Tasks(Protocol):
-    """What tasks are started with."""
-
-    def start_soon(self, work: Callable[..., Awaitable[Any]], *args: Any, name: object = None) -> None:
-        """As anyio's task groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +53,7 @@ class Account:
         self,
         url: str,
         vault: Vault,
-        tasks: Tasks,
+        tasks: anyio.abc.TaskGroup,
         now: Callable[[], float],
         renew: Callable[[Grant], Awaitable[Grant]],
         changed: Callable[[], None],

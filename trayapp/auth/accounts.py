@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
+import anyio.abc
 import anyio.to_thread
 
-from trayapp.auth.account import Account, ClientSettings, Tasks
+from trayapp.auth.account import Account, ClientSettings
 from trayapp.auth.asking import Answer, Ask, Wish
 from trayapp.auth.callback import EXPIRES_S, Callback, Expected, listening
 from trayapp.auth.grant import Grant, SignInError, canonical
@@ -122,7 +123,7 @@ class Accounts:
     def __init__(
         self,
         vault: Vault,
-        tasks: Tasks,
+        tasks: anyio.abc.TaskGroup,
         now: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
         changed: Callable[[], None] = lambda: None,

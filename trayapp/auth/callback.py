@@ -69,8 +69,8 @@ class Callback:
     def paste(self, address: str) -> None:
         """Take the answer from the address that a browser elsewhere ended at. Raises SignInError for one that does
         not count; the sign-in goes on waiting."""
-        text = address.strip()
-        query = urlsplit(text).query if "://" in text else text.partition("?")[2] or text
+        text = address.strip().partition("#")[0]
+        query = text.partition("?")[2] or text
         if self._taken:
             raise SignInError("This sign-in has had its answer", "Start a new one")
         if self._judge(query) is None:

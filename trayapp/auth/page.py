@@ -5,6 +5,7 @@ Never here: sockets, what is right or wrong with an answer.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from html import escape
 from typing import Literal
@@ -19,6 +20,7 @@ _MARKS: dict[Outcome, str] = {
     "error": '<path d="M32 19v17"/><path d="M32 44.5v.5"/>',
     "unknown": '<path d="M25.5 26.5a6.7 6.7 0 1 1 9.6 6c-2 1-3.1 2.3-3.1 4.5"/><path d="M32 45v.5"/>',
 }
+_AGAIN = "Try again from the tray icon, or with"
 _STYLE = """
 :root{color-scheme:light dark;--back:#f4f5f8;--card:#fff;--ink:#1a1d26;--soft:#5b6170;--line:#e3e6ec;
 --shade:0 1px 2px rgba(20,24,40,.06),0 12px 40px rgba(20,24,40,.08)}
@@ -35,12 +37,15 @@ font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-seri
 main{width:100%;max-width:440px;background:var(--card);border:1px solid var(--line);border-radius:16px;
 box-shadow:var(--shade);padding:40px 36px 28px;text-align:center}
 svg{width:64px;height:64px;display:block;margin:0 auto 20px}
-svg circle{fill:var(--tint)}svg path{fill:none;stroke:var(--mark);
+svg circle{fill:var(--tint)}svg path{transform:scale(1.2);transform-origin:center;fill:none;stroke:var(--mark);
 stroke-width:4;stroke-linecap:round;stroke-linejoin:round}
 h1{margin:0 0 8px;font-size:22px;line-height:1.3;font-weight:650;letter-spacing:-.01em;overflow-wrap:anywhere}
 p{margin:0;color:var(--soft);overflow-wrap:anywhere}
-.detail{margin:18px 0 0;padding:12px 14px;border:1px solid var(--line);border-radius:10px;background:var(--back);
+.detail{margin:16px 0 0;padding:12px 14px;border:1px solid var(--line);border-radius:10px;background:var(--back);
 color:var(--ink);font-size:14px;text-align:left}
+.again{margin:18px 0 0;font-size:14px}
+.again code{display:inline-block;margin-top:6px;padding:5px 12px;border-radius:8px;background:var(--back);
+border:1px solid var(--line);color:var(--ink)}
 footer{margin:26px -36px 0;padding:16px 36px 0;border-top:1px solid var(--line);font-size:13px;color:var(--soft)}
 footer b{color:var(--ink);font-weight:600}
 code{font:.92em ui-monospace,SFMono-Regular,Consolas,"DejaVu Sans Mono",monospace}
@@ -65,8 +70,11 @@ class Page:
 def html(page: Page) -> bytes:
     """The page as it is sent. Whatever its texts hold, they are text."""
     title, words = _words(page)
-    detail = " ".join(page.detail.split())[:DETAIL_MAX]
-    box = f'<p class="detail">{escape(detail)}</p>' if detail and page.outcome != "success" else ""
+    detail = " ".join(page.detail.split())[:DETAIL_MAX] if page.outcome == "error" else ""
+    said = f"<p>{words}</p>" if words else ""
+    box = f'<p class="detail">{escape(detail)}</p>' if detail else ""
+    command = "" if page.outcome == "success" else f"multi-mcp auth {_server(page)}"
+    again = f'<p class="again">{_AGAIN}<br><code>{escape(command)}</code></p>' if command else ""
     return f"""<!doctype html>
 <html lang="en" class="{page.outcome}">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -75,27 +83,29 @@ def html(page: Page) -> bytes:
 <body><main>
 <svg viewBox="0 0 64 64" aria-hidden="true"><circle cx="32" cy="32" r="32"/>{_MARKS[page.outcome]}</svg>
 <h1>{escape(title)}</h1>
-<p>{words}</p>
-{box}
+{said}{box}{again}
 <footer><b>multi-mcp</b> &middot; You can close this tab.</footer>
 </main></body></html>
 """.encode()
 
 
+def _server(page: Page) -> str:
+    """As one writes it in a shell; an answer to nobody's question is about no server."""
+    return "SERVER" if page.outcome == "unknown" else shlex.quote(page.server)
+
+
 def _words(page: Page) -> tuple[str, str]:
-    """The title, and what it means, as HTML."""
-    again = f"To try again: <code>multi-mcp auth {escape(page.server)}</code>, or the tray icon."
+    """The title, and what it means."""
     said: dict[Outcome, tuple[str, str]] = {
         "success": (
             f"Signed in to {page.server}",
             "multi-mcp keeps the sign-in and renews it by itself. Your AI tools can use the server now.",
         ),
-        "denied": (f"Not signed in to {page.server}", f"The request was declined, and nothing was changed. {again}"),
-        "error": (f"The sign-in to {page.server} failed", again),
+        "denied": (f"Not signed in to {page.server}", "The request was declined, and nothing was changed."),
+        "error": (f"The sign-in to {page.server} failed", ""),
         "unknown": (
             "This sign-in is over",
-            "The address belongs to no sign-in that is under way: it has expired, or it was used before. "
-            "Start a new one from the tray icon, or with <code>multi-mcp auth SERVER</code>.",
+            "The address belongs to no sign-in that is under way: it has expired, or it was used before.",
         ),
     }
     return said[page.outcome]

@@ -1,0 +1,168 @@
+"""The listener that the browser comes back to, spoken to as browsers, and others, do. Never here: tokens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.lowlevel
+import httpx2
+import pytest
+
+from trayapp.auth.asking import Answer
+from trayapp.auth.callback import HEAD_MAX, Callback, Expected, listening
+from trayapp.auth.grant import SignInError
+
+pytestmark = pytest.mark.anyio
+
+STATE = "st4te"
+ISSUER = "https://as.example"
+
+
+@asynccontextmanager
+async def expecting(issuer: str | None = ISSUER, *, iss_required: bool = False) -> AsyncIterator[Callback]:
+    async with listening("web") as callback:
+        callback.expect(Expected(STATE, issuer, iss_required))
+        with anyio.fail_after(20):
+            yield callback
+
+
+async def visit(callback: Callback, query: str, **headers: str) -> httpx2.Response:
+    async with httpx2.AsyncClient(timeout=10) as browser:
+        return await browser.get(f"{callback.redirect_uri}?{query}", headers=headers)
+
+
+async def raw(callback: Callback, data: bytes) -> bytes:
+    """What a peer gets that sends just these bytes."""
+    port = int(callback.redirect_uri.split(":")[2].split("/")[0])
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        await stream.send(data)
+        got = b""
+        try:
+            while True:
+                got += await stream.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return got
+
+
+@pytest.mark.requirement("auth-callback")
+async def test_the_answer_comes_through_and_the_page_waits_for_the_outcome() -> None:
+    async with expecting() as callback, anyio.create_task_group() as tasks:
+        pages: list[httpx2.Response] = []
+
+        async def browser() -> None:
+            pages.append(await visit(callback, f"code=c0de&state={STATE}&iss={ISSUER}"))
+
+        tasks.start_soon(browser)
+        assert await callback.answer() == Answer("c0de", STATE, ISSUER)
+        assert pages == []
+        callback.decide(None)
+        await callback.shown()
+        while not pages:
+            await anyio.lowlevel.checkpoint()
+        assert pages[0].status_code == 200
+        assert "Signed in to web" in pages[0].text
+        assert pages[0].headers["cache-control"] == "no-store"
+        assert pages[0].headers["referrer-policy"] == "no-referrer"
+        assert "default-src 'none'" in pages[0].headers["content-security-policy"]
+
+
+@pytest.mark.requirement("auth-callback")
+@pytest.mark.parametrize("query", ["", "code=x", "code=x&state=", "code=x&state=other", f"code=x&state={STATE}x"])
+async def test_sec_19_an_answer_with_another_state_counts_for_nothing_and_ends_nothing(query: str) -> None:
+    async with expecting() as callback:
+        page = await visit(callback, query)
+        assert page.status_code == 410
+        assert "This sign-in is over" in page.text
+        callback.paste(f"code=good&state={STATE}")
+        assert (await callback.answer()).code == "good"
+
+
+@pytest.mark.requirement("auth-callback")
+async def test_a_second_answer_is_too_late() -> None:
+    async with expecting() as callback:
+        callback.paste(f"?code=first&state={STATE}")
+        assert (await visit(callback, f"code=second&state={STATE}")).status_code == 410
+        assert (await callback.answer()).code == "first"
+
+
+@pytest.mark.requirement("auth-mixup")
+@pytest.mark.parametrize(
+    ("issuer", "required", "said", "good"),
+    [
+        (ISSUER, False, "", True),
+        (ISSUER, True, f"&iss={ISSUER}", True),
+        (ISSUER, True, "", False),
+        (ISSUER, False, "&iss=https://evil.example", False),
+        (ISSUER, False, f"&iss={ISSUER}/", False),
+        (None, False, f"&iss={ISSUER}", False),
+    ],
+)
+async def test_the_issuer_has_to_be_the_one_that_was_asked(
+    issuer: str | None, required: bool, said: str, good: bool
+) -> None:
+    async with expecting(issuer, iss_required=required) as callback:
+        callback.paste(f"code=x&state={STATE}{said}")
+        if good:
+            assert (await callback.answer()).code == "x"
+        else:
+            with pytest.raises(SignInError, match="another sign-in service"):
+                await callback.answer()
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("error=access_denied", "was declined"),
+        ("error=server_error&error_description=<b>x", r"refused \(server_error\)"),
+        ("error=<script>alert(1)", r"refused \(scriptalert1\)"),
+        ("error=", r"no reason given"),
+        ("nothing=here", "no code"),
+    ],
+)
+async def test_a_refusal_says_why(said: str, title: str) -> None:
+    async with expecting() as callback:
+        callback.paste(f"{said}&state={STATE}")
+        with pytest.raises(SignInError, match=title):
+            await callback.answer()
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example"])
+async def test_a_page_elsewhere_that_was_given_our_address_gets_nothing(host: str) -> None:
+    async with expecting() as callback:
+        answer = await visit(callback, f"code=x&state={STATE}", host=host)
+        assert (answer.status_code, answer.content) == (400, b"")
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"POST /callback?state=st4te HTTP/1.1\r\nHost: {host}\r\n\r\n", b"405"),
+        (b"GET /favicon.ico HTTP/1.1\r\nHost: {host}\r\n\r\n", b"404"),
+        (b"GET /callback/../callback2 HTTP/1.1\r\nHost: {host}\r\n\r\n", b"404"),
+        (b"\x16\x03\x01\x02\x00\r\n\r\n", b"400"),
+        (b"GET\r\n\r\n", b"400"),
+        (b"GET /" + b"x" * HEAD_MAX + b"\r\n\r\n", b""),
+    ],
+)
+async def test_other_requests_are_turned_away_and_the_listener_lives(sent: bytes, status: bytes) -> None:
+    async with expecting() as callback:
+        host = callback.redirect_uri.split("/")[2].encode()
+        got = await raw(callback, sent.replace(b"{host}", host))
+        assert got[9:12] == status
+        callback.paste(f"code=x&state={STATE}")
+        assert (await callback.answer()).code == "x"
+
+
+async def test_nothing_counts_before_something_was_asked() -> None:
+    async with listening("web") as callback:
+        assert (await visit(callback, "code=x&state=")).status_code == 410
+
+
+async def test_a_port_in_use_is_said() -> None:
+    async with listening("web") as first:
+        port = int(first.redirect_uri.split(":")[2].split("/")[0])
+        with pytest.raises(SignInError, match=f"Port {port}"):
+            async with listening("web", port):
+                raise AssertionError("two listeners on one port")
