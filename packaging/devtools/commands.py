@@ -1,4 +1,4 @@
-"""The commands of packaging/dev.py: run, test, lock. Never here: how a step is done."""
+"""The commands of packaging/dev.py: run, test, lock, icons. Never here: how a step is done."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 
 from devtools.environment import ensure_app, ensure_test_requirements
-from devtools.places import VENV, script
-from devtools.steps import StepFailed, say
+from devtools.places import PACKAGING, ROOT, VENV, script
+from devtools.steps import StepFailed, run, say
 
 USAGE = """\
 usage: python3 packaging/dev.py COMMAND
 
   run [ARG ...]           install into .venv (once) and start multi-mcp with these arguments
   test [PYTEST_ARG ...]   install what the tests need (once), then ruff, mypy and pytest; with arguments pytest alone
+  icons [FOLDER]          write the app's icon as .ico, .icns and PNG files (into build/icons)
   lock [UV_ARG ...]       write the lock files anew (--upgrade: with the newest versions)
 """
 INTERRUPTED_CODE = 130  # what a shell reports for a command ended by Ctrl-C
@@ -70,10 +71,23 @@ def _lock(args: list[str]) -> int:
     return 0
 
 
+def _icons(args: list[str]) -> int:
+    """In .venv, which has what draws them."""
+    ensure_app()
+    run(
+        [
+            script(VENV, "python"),
+            PACKAGING / "devtools" / "icon_files.py",
+            args[0] if args else ROOT / "build" / "icons",
+        ]
+    )
+    return 0
+
+
 def _speak_utf8() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {"run": _run, "test": _test, "lock": _lock}
+COMMANDS: dict[str, Callable[[list[str]], int]] = {"run": _run, "test": _test, "lock": _lock, "icons": _icons}

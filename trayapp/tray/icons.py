@@ -18,8 +18,8 @@ import trayapp
 from trayapp.tray.state import IconKind
 from trayapp.tray.vector import CURRENT, Drawing, Point, Shape, read, scaled
 
-FINEST = 16  # samples a pixel along each side, for small pictures; none has more than MOST_SAMPLES along a side
-MOST_SAMPLES = 1024
+FINEST, COARSEST = 16, 4  # samples a pixel along each side, for small pictures and for large ones
+MOST_SAMPLES = 1024  # along a side, before COARSEST counts
 APP = "app"
 
 
@@ -83,7 +83,7 @@ def picture(source: Drawing, size: int, colour: str = "#000000") -> Image.Image:
 
 def _coverage(shapes: tuple[Shape, ...], size: int) -> Image.Image:
     """How much of each pixel the shapes cover together, 0 to 255."""
-    fine = max(1, min(FINEST, MOST_SAMPLES // size))
+    fine = max(COARSEST, min(FINEST, MOST_SAMPLES // size))
     mask = Image.new("L", (size * fine, size * fine))
     canvas = ImageDraw.Draw(mask)
     for shape in shapes:
