@@ -74,6 +74,20 @@ NARROW: dict[str, set[str]] = {
     "wire.rundir": CHEAP,
 }
 
+# What the tray shows is decided by pure functions: of these modules none imports anything that does, waits or draws.
+DECIDES = {f"trayapp.tray.{name}" for name in ("state", "facts", "texts", "menu", "view", "news")}
+DECIDES_WITH = {
+    "__future__",
+    "collections",
+    "dataclasses",
+    "enum",
+    "re",
+    "textwrap",
+    "types",
+    "typing",
+    "trayapp.model",
+}
+
 # Rooms and libraries of the tables above that nothing uses yet; an entry that came into use must leave.
 NOT_YET_BUILT: set[str] = set()
 
@@ -167,6 +181,13 @@ def test_the_scan_found_the_program() -> None:
 @pytest.mark.requirement("house-import-fences", "shim-stdlib-only")
 def test_every_import_stays_inside_its_fence() -> None:
     assert [problem for problem in map(wrong, IMPORTS) if problem] == []
+
+
+@pytest.mark.requirement("tray-view")
+def test_what_the_tray_shows_is_decided_without_doing_anything() -> None:
+    deciding = [item for item in IMPORTS if f"{PACKAGE}.{item.module}" in DECIDES]
+    assert {item.module for item in deciding} == {name.removeprefix("trayapp.") for name in DECIDES}
+    assert [item for item in deciding if not within(item.target, DECIDES | DECIDES_WITH)] == []
 
 
 def test_every_module_belongs_to_a_listed_room() -> None:
