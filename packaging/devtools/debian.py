@@ -24,6 +24,7 @@ PACKAGES = {
     "zsh": "zsh",  # shells whose PATH a server must see
     "fish": "fish",
     "tcsh": "tcsh",
+    "strace": "strace",  # sees that an idle gateway names no address of any network
     "Xvfb": "xvfb",  # the screen on which the icon is looked at and clicked
     "xdotool": "xdotool",  # the mouse
     "import": "imagemagick",  # the camera

@@ -152,7 +152,7 @@ def is_answer(message: dict[str, Any]) -> bool:
 
 
 def mended(message: dict[str, Any]) -> dict[str, Any]:
-    """The same answer as every client can read it: some servers send `"error": null` beside a result, or a mere text."""
+    """The same answer as any client can read it: servers send `"error": null` beside a result, or text as an error."""
     if message["error"] is None and "result" in message:
         return {name: value for name, value in message.items() if name != "error"}
     error = RpcError.received(message["error"])

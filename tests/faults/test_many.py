@@ -1,0 +1,113 @@
+"""Thirty servers that all fail or hang: lists come from the cache, starts are bounded, and then it is quiet.
+
+Never here: one server's failure (test_stdio, test_http).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+from tests.benchmarks.idle import cpu_s
+from tests.e2e.gateway import Gateway
+from tests.faults.servers import TOOLS
+from tests.faults.world import LONG, Counting, calls, outcome
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="reads /proc")]
+MANY = 30
+LIMIT_S = 1.0  # of each handshake
+QUIET_S = 20.0 if LONG else 3.0  # over which the processor is watched
+QUIET_SHARE = 0.03  # of one core; noise of the machine included
+
+
+class Crowd:
+    """Servers that are well until they are told to hang, or to die at their start."""
+
+    def __init__(self, folder: Path) -> None:
+        self.hang, self.mood = folder / "hang", folder / "mood"
+        hangs, dies = ("--hang", str(self.hang)), ("--mood", str(self.mood))
+        self.servers = [Counting(folder, f"s{n}", hangs if n % 2 else dies) for n in range(MANY)]
+
+    def spoil(self) -> None:
+        """From now on none of them starts."""
+        self.hang.write_text("")
+        self.mood.write_text("dies_at_start")
+
+    def configure(self, gateway: Gateway) -> None:
+        """All of them, with short limits."""
+        entries = {server.name: server.entry(connect_timeout=LIMIT_S) for server in self.servers}
+        gateway.write(entries, failure_backoff=600)
+
+    @property
+    def tools(self) -> set[str]:
+        return {f"{server.name}_{tool}" for server in self.servers for tool in TOOLS}
+
+
+def servers_of(gateway: Gateway) -> list[int]:
+    """Processes below the gateway, except the guardian, which is no server."""
+    below = psutil.Process(gateway.pid).children(recursive=True)
+    return [process.pid for process in below if "guardian.py" not in " ".join(process.cmdline())]
+
+
+async def is_quiet(gateway: Gateway) -> None:
+    """Nothing goes on any more: the gateway's processor time says so."""
+    await anyio.sleep(0.5)
+    before, began = cpu_s(gateway.pid), time.monotonic()
+    await anyio.sleep(QUIET_S)
+    share = (cpu_s(gateway.pid) - before) / (time.monotonic() - began)
+    print(f"processor: {share:.2%} of a core over {QUIET_S:g} s")
+    assert share < QUIET_SHARE
+
+
+@pytest.mark.requirement("cat-cache-first", "fault-table")
+async def test_the_list_of_thirty_dead_servers_comes_from_the_cache_and_starts_nothing(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    crowd = Crowd(tmp_path)
+    crowd.configure(gateway)
+    gateway.start()
+    await gateway.known()
+    assert gateway.stop() == 0
+    crowd.spoil()
+    gateway.start()
+    async with gateway.client() as client:
+        began = time.monotonic()
+        listed = await client.tools()
+        print(f"list of {len(listed)} tools: {(time.monotonic() - began) * 1000:.1f} ms")
+        assert servers_of(gateway) == []
+        assert {row["state"] for row in gateway.snapshot()["servers"]} == {"idle"}
+        assert set(listed) == crowd.tools
+        waiting = [client.ask("tools/call", calls(f"{server.name}_count", n=1)) for server in crowd.servers]
+        for server, answer in zip(crowd.servers, waiting, strict=True):
+            assert server.name in (await outcome(answer))["error"]["message"]
+        assert set(await client.tools()) == crowd.tools
+        await is_quiet(gateway)
+        assert servers_of(gateway) == []
+
+
+@pytest.mark.requirement("life-hang-in-box", "fault-table")
+async def test_without_a_cache_thirty_dead_servers_hold_up_no_handshake_and_end_within_their_limits(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    crowd = Crowd(tmp_path)
+    crowd.spoil()
+    crowd.configure(gateway)
+    gateway.start()
+    began = time.monotonic()
+    async with gateway.client() as client:
+        print(f"initialize through a new shim: {(time.monotonic() - began) * 1000:.1f} ms")
+        busy = [row["name"] for row in gateway.snapshot()["servers"] if row["state"] in ("idle", "connecting")]
+        assert busy != []  # it was answered before all had failed
+        with anyio.fail_after(MANY * LIMIT_S):  # ten at once need a tenth of it
+            await gateway.known()
+        assert {row["state"] for row in gateway.snapshot()["servers"]} == {"failed"}
+        assert await client.tools() == []
+        error = (await outcome(client.ask("tools/call", calls("s1_count"))))["error"]
+        assert error["message"]
+        await is_quiet(gateway)
+        assert servers_of(gateway) == []
