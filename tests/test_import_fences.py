@@ -60,8 +60,8 @@ LIBRARIES: dict[str, set[str]] = {
     "psutil": {"backends", "service", "cli"},
 }
 
-# Inside functions only, for start-up time: `multi-mcp start` becomes the gateway, `multi-mcp tray` the tray; every other
-# verb must load neither.
+# Inside functions only, for start-up time: `multi-mcp start` becomes the gateway, `multi-mcp tray` the tray; every
+# other verb must load neither.
 LAZY = {("cli.start", "gateway.run"), ("cli.tray", "tray.start")}
 
 # module -> all that it may import at module level. The way to the shim: each further import is felt at every start.
