@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError
-from trayapp.wire.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +41,25 @@ class Process(Protocol):
     def kill(self) -> None: ...
 
 
+class Stream(Protocol):
+    """A gateway's snapshots and signs of life: of wire/watch.Watch."""
+
+    @property
+    def beats(self) -> bool: ...
+    @property
+    def stopping(self) -> bool: ...
+    def fileno(self) -> int: ...
+    def read(self) -> dict[str, Any] | None: ...
+    def close(self) -> None: ...
+
+
 class Place(Protocol):
     """Where gateways run (service/place has the real one)."""
 
     def launch(self) -> Process:
         """Start one, detached. Raises MultiMcpError."""
 
-    def watch(self, beat_s: float) -> Watch:
+    def watch(self, beat_s: float) -> Stream:
         """Connect to the one that answers. Raises NoGatewayError."""
 
     def owner(self, process: Process) -> bool:

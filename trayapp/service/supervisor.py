@@ -25,8 +25,7 @@ from trayapp.model.child import (
     restart_wait_s,
 )
 from trayapp.model.errors import ExitCode, MultiMcpError, NoGatewayError
-from trayapp.service.supervision import Place, Process, Seen, Timing, Wish, WishKind
-from trayapp.wire.watch import Watch
+from trayapp.service.supervision import Place, Process, Seen, Stream, Timing, Wish, WishKind
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ class Supervisor:
         self._timing = timing or Timing()
         self._state = ChildState.STARTING
         self._process: Process | None = None
-        self._watch: Watch | None = None
+        self._watch: Stream | None = None
         self._snapshot: dict[str, Any] | None = None
         self._error: str | None = None
         self._hung = False
@@ -118,10 +117,10 @@ class Supervisor:
         before, self._state = self._state, next_child_state(self._state, event)
         if before is ChildState.PAUSED:
             self._place.resume()
-        if self._state not in (ChildState.RUNNING, ChildState.ATTACHED):
+        if self._state not in (ChildState.RUNNING, ChildState.ATTACHED, ChildState.STOPPING):
             self._snapshot = None
         self._error = error
-        self._hung = self._hung and self._state is ChildState.STOPPING
+        self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # the same one still
         log.info("Gateway %s -> %s (%s)%s", before, self._state, event, f": {error}" if error else "")
         self._tell()
 
@@ -211,7 +210,7 @@ class Supervisor:
             self._hang_up()
             self._died(f"The gateway did not answer for {seconds:.0f} s and was ended")
 
-    def _lost(self, watch: Watch) -> None:
+    def _lost(self, watch: Stream) -> None:
         """The stream has ended: what became of the process?"""
         stopping = watch.stopping
         self._hang_up()
@@ -317,7 +316,7 @@ class Supervisor:
         except subprocess.TimeoutExpired:
             return self._kill()
 
-    def _end_other(self, watch: Watch) -> None:
+    def _end_other(self, watch: Stream) -> None:
         """Ask one that we did not start, and wait for its stream's end. Raises MultiMcpError: it is never killed."""
         if self._hung:
             raise MultiMcpError(f"{HANGS}, and was not started here", self._place.how_to_kill())
@@ -372,14 +371,14 @@ class Supervisor:
 
     # -- waiting -------------------------------------------------------------------------------------------------
 
-    def _wait(self, until: float | None, watch: Watch | None = None) -> bool:
+    def _wait(self, until: float | None, watch: Stream | None = None) -> bool:
         """Sleep until that moment, by the monotonic clock; True when the stream or a wish came first.
 
         Wishes are taken here, so that the state may be another one afterwards.
         """
         timeout = None if until is None else max(0.0, until - time.monotonic())
         timeout = 0.0 if self._wishes else timeout  # those that came while we were stopping have rung already
-        sources: list[socket.socket | Watch] = [self._ear] if watch is None else [self._ear, watch]
+        sources: list[socket.socket | Stream] = [self._ear] if watch is None else [self._ear, watch]
         ready = select.select(sources, [], [], timeout)[0]
         if self._ear in ready:
             self._drain()
@@ -395,7 +394,7 @@ class Supervisor:
             return
 
     @staticmethod
-    def _readable(watch: Watch) -> bool:
+    def _readable(watch: Stream) -> bool:
         return bool(select.select([watch], [], [], 0)[0])
 
     def _pauses(self, until: float) -> Iterator[None]:

@@ -90,10 +90,15 @@ def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callab
         lines = [*texts.wrapped(bad[name]["title"]), *texts.wrapped(bad[name].get("hint") or "")]
         return said(f"Not {done}: {texts.name(name)}", *lines)
     good = len(servers) - len(bad)
-    why = [texts.fit(f"{texts.name(name)}: {error['title']}") for name, error in bad.items()]
+    why = [texts.fit(_named(name, error["title"])) for name, error in bad.items()]
     changed = [texts.fit(f"{texts.name(n)}: {words(o)}") for n, o in servers.items() if n not in bad and _moved(o)]
     title = f"{good} of {count(len(servers), 'server')} {done}" if bad else f"{count(good, 'server')} {done}"
     return said(title, *texts.bounded([*why, *changed], SHOWN).split("\n") if why or changed else [texts.ALL_WELL])
+
+
+def _named(server: str, why: str) -> str:
+    """The server's name before the reason, unless the reason says it."""
+    return why if server in why else f"{texts.name(server)}: {why}"
 
 
 def _moved(outcome: Outcome) -> bool:

@@ -1,0 +1,220 @@
+"""A place of gateways that tests command: processes and streams without any process. Never here: tests."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from trayapp.model.child import ChildState
+from trayapp.model.errors import MultiMcpError, NoGatewayError
+from trayapp.service.supervision import Seen, Timing, WishKind
+from trayapp.service.supervisor import Supervisor
+
+PATIENCE_S = 20.0
+QUICK = Timing(
+    beat=0.02,
+    silent=0.3,
+    first_sign=0.5,
+    hung_grace=0.3,
+    ready=1.0,
+    launch_again=0.02,
+    gone=0.3,
+    last_gasp=0.2,
+    look=0.05,
+)
+KILLED = -9
+
+
+class FakeProcess:
+    """Implements supervision.Process."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self.signals: list[str] = []
+        self.heeds_terminate = True
+        self._gone = threading.Event()
+
+    def end(self, code: int) -> None:
+        """It ends by itself."""
+        self.returncode = code
+        self._gone.set()
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if not self._gone.wait(timeout):
+            raise subprocess.TimeoutExpired("gateway", timeout or 0.0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def terminate(self) -> None:
+        self.signals.append("terminate")
+        if self.heeds_terminate:
+            self.end(0)
+
+    def kill(self) -> None:
+        self.signals.append("kill")
+        self.end(KILLED)
+
+
+class FakeStream:
+    """Implements supervision.Stream; the gateway's end is `say` and `hang_up`."""
+
+    def __init__(self) -> None:
+        self._ours, self._theirs = socket.socketpair()
+        self._said: list[dict[str, Any] | None] = []
+        self.beats = True
+        self.stopping = False
+        self.closed = False
+
+    def fileno(self) -> int:
+        return self._ours.fileno()
+
+    def read(self) -> dict[str, Any] | None:
+        if not self._ours.recv(1):
+            raise NoGatewayError
+        return self._said.pop(0)
+
+    def close(self) -> None:
+        self.closed = True
+        self._ours.close()
+        self._theirs.close()
+
+    def say(self, snapshot: dict[str, Any] | None = None) -> None:
+        """A snapshot; None = a sign of life."""
+        self._said.append(snapshot)
+        self._theirs.send(b"!")
+
+    def hang_up(self, stopping: bool = False) -> None:
+        """The stream's end."""
+        self.stopping = stopping
+        self._theirs.shutdown(socket.SHUT_WR)
+
+
+class FakePlace:
+    """Implements supervision.Place. `answering`: what is there to connect to; `ours`: it is the newest process."""
+
+    def __init__(self) -> None:
+        self.processes: list[FakeProcess] = []
+        self.streams: list[FakeStream] = []
+        self.answering = False
+        self.ours = True
+        self.launch_answers = True  # what is launched answers at once
+        self.launch_exits: list[int] = []  # ... or ends with the first of these
+        self.launch_error: MultiMcpError | None = None
+        self.stop_refused = False
+        self.paused: list[bool] = []
+
+    @property
+    def process(self) -> FakeProcess:
+        """The newest one."""
+        return self.processes[-1]
+
+    @property
+    def stream(self) -> FakeStream:
+        """The newest one."""
+        return self.streams[-1]
+
+    def launch(self) -> FakeProcess:
+        if self.launch_error is not None:
+            raise self.launch_error
+        process = FakeProcess(1000 + len(self.processes))
+        self.processes.append(process)
+        if self.launch_exits:
+            process.end(self.launch_exits.pop(0))
+        elif self.launch_answers:
+            self.answering = self.ours = True
+        return process
+
+    def watch(self, beat_s: float) -> FakeStream:
+        if not self.answering:
+            raise NoGatewayError
+        stream = FakeStream()
+        stream.say({"revision": len(self.streams)})
+        self.streams.append(stream)
+        return stream
+
+    def owner(self, process: object) -> bool:
+        return self.ours
+
+    def ask_to_stop(self) -> None:
+        if not self.answering:
+            raise NoGatewayError
+        if not self.stop_refused:
+            self.stop(0)
+
+    def last_words(self) -> str:
+        return "its last words"
+
+    def how_to_kill(self) -> str:
+        return "End it with: kill -9 77"
+
+    def pause(self) -> None:
+        self.paused.append(True)
+
+    def resume(self) -> None:
+        self.paused.append(False)
+
+    # -- what tests do to the gateway ----------------------------------------------------------------------------
+
+    def die(self, code: int = KILLED) -> None:
+        """The gateway that runs ends unasked."""
+        self.answering = False
+        if self.ours and self.processes:
+            self.process.end(code)
+        self.stream.hang_up()
+
+    def stop(self, code: int = 0) -> None:
+        """Somebody ends it on purpose."""
+        self.answering = False
+        if self.ours and self.processes:
+            self.process.end(code)
+        self.stream.hang_up(stopping=True)
+
+
+class Watched:
+    """A supervisor over a fake place, and what it told."""
+
+    def __init__(self, place: FakePlace, timing: Timing = QUICK) -> None:
+        self.place = place
+        self.seen: list[Seen] = []
+        self._news = threading.Condition()
+        self.supervisor = Supervisor(place, self._take, timing)
+
+    def __enter__(self) -> Watched:
+        self.supervisor.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.supervisor.join(0):
+            self.supervisor.wish(WishKind.QUIT)
+        assert self.supervisor.join(PATIENCE_S)
+        for stream in self.place.streams:
+            stream.close()
+
+    def _take(self, seen: Seen) -> None:
+        with self._news:
+            self.seen.append(seen)
+            self._news.notify_all()
+
+    @property
+    def states(self) -> list[ChildState]:
+        """All states told, each once in a row."""
+        told = [seen.state for seen in self.seen]
+        return [state for at, state in enumerate(told) if at == 0 or told[at - 1] is not state]
+
+    def until(self, condition: Callable[[Seen], bool]) -> Seen:
+        """The newest that is so."""
+        with self._news:
+            assert self._news.wait_for(lambda: bool(self.seen) and condition(self.seen[-1]), PATIENCE_S), self.seen[-5:]
+            return self.seen[-1]
+
+    def state(self, state: ChildState) -> Seen:
+        """Wait for that state; for one with a gateway until its first snapshot has come."""
+        serves = state in (ChildState.RUNNING, ChildState.ATTACHED)
+        return self.until(lambda seen: seen.state is state and (seen.snapshot is not None or not serves))

@@ -1,0 +1,347 @@
+"""What the supervisor does to gateways, and tells of them, over a place without processes.
+
+Never here: the table itself (tests/model/test_child), real gateways (tests/faults/test_tray).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.service.gateways import QUICK, FakePlace, FakeProcess, Watched
+from trayapp.model.child import ChildState
+from trayapp.model.errors import MultiMcpError, StorageError
+from trayapp.service.supervision import WishKind
+
+S, W = ChildState, WishKind
+
+
+@pytest.fixture
+def place() -> FakePlace:
+    return FakePlace()
+
+
+# -- starting ------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_gateway_one_is_started_and_is_ours(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        assert watched.state(S.RUNNING).snapshot == {"revision": 0}
+        assert watched.states == [S.STARTING, S.RUNNING]
+        assert len(place.processes) == 1
+
+
+def test_one_that_runs_is_attached_and_none_started(place: FakePlace) -> None:
+    place.answering, place.ours = True, False
+    with Watched(place) as watched:
+        watched.state(S.ATTACHED)
+        assert place.processes == []
+
+
+def test_a_start_that_finds_another_one_attaches_to_it(place: FakePlace) -> None:
+    place.launch_exits = [7]
+    with Watched(place) as watched:
+        watched.until(lambda _: len(place.processes) == 1)
+        place.ours, place.answering = False, True
+        watched.state(S.ATTACHED)
+        assert S.RESTARTING not in watched.states
+
+
+def test_one_that_answers_while_ours_starts_is_taken_only_when_ours_has_ended(place: FakePlace) -> None:
+    place.launch_answers = False
+    with Watched(place) as watched:
+        watched.until(lambda _: len(place.processes) == 1)
+        place.ours, place.answering = False, True
+        place.process.end(7)
+        watched.state(S.ATTACHED)
+        assert len(place.processes) == 1
+
+
+def test_what_ends_at_its_start_is_tried_again_and_its_last_words_are_told(place: FakePlace) -> None:
+    place.launch_exits = [1]
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        told = [seen.error for seen in watched.seen if seen.state is S.RESTARTING]
+        assert told == ["The gateway ended (exit code 1): its last words"]
+
+
+@pytest.mark.requirement("tray-crash-loop")
+@pytest.mark.parametrize("code", [2, 3])
+def test_where_another_try_is_pointless_none_is_made(place: FakePlace, code: int) -> None:
+    place.launch_exits = [code]
+    with Watched(place) as watched:
+        watched.state(S.CRASH_LOOP)
+        assert len(place.processes) == 1
+
+
+def test_one_that_never_answers_is_ended_and_tried_again(place: FakePlace) -> None:
+    place.launch_answers = False
+    with Watched(place, replace(QUICK, ready=0.1)) as watched:
+        error = watched.state(S.RESTARTING).error
+        assert error == "The gateway did not answer within 0.1 s"
+        assert place.processes[0].signals == ["kill"]
+        place.launch_answers = True
+        watched.state(S.RUNNING)
+
+
+def test_a_program_that_cannot_be_started_is_a_crash_with_that_reason(place: FakePlace) -> None:
+    place.launch_error = StorageError("The gateway cannot be started: No such file or directory")
+    with Watched(place) as watched:
+        assert watched.state(S.CRASH_LOOP).error == "The gateway cannot be started: No such file or directory"
+        assert place.processes == []
+
+
+# -- dying ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-restart")
+def test_a_killed_gateway_is_started_again_at_once_and_its_signal_told(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        place.die()
+        watched.until(lambda seen: seen.state is S.RUNNING and seen.snapshot == {"revision": 1})
+        assert watched.states == [S.STARTING, S.RUNNING, S.RESTARTING, S.STARTING, S.RUNNING]
+        assert "The gateway was killed (signal 9)" in [seen.error for seen in watched.seen]
+
+
+@pytest.mark.requirement("tray-crash-loop")
+def test_five_deaths_are_a_crash_loop_which_retry_ends(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        for number in range(5):
+            watched.until(lambda seen, n=number: seen.state is S.RUNNING and seen.snapshot == {"revision": n})  # type: ignore[misc]
+            place.die()
+        watched.state(S.CRASH_LOOP)
+        assert len(place.processes) == 5
+        watched.supervisor.wish(W.START)
+        watched.state(S.RUNNING)
+        place.die()
+        watched.until(lambda seen: seen.state is S.RUNNING and seen.snapshot == {"revision": 6})
+
+
+@pytest.mark.requirement("tray-attached")
+def test_an_attached_one_that_dies_is_followed_by_one_of_ours(place: FakePlace) -> None:
+    place.answering, place.ours = True, False
+    with Watched(place) as watched:
+        watched.state(S.ATTACHED)
+        place.die()
+        watched.state(S.RUNNING)
+        assert watched.states == [S.STARTING, S.ATTACHED, S.RESTARTING, S.STARTING, S.RUNNING]
+
+
+def test_one_that_somebody_stopped_stays_stopped_until_resume(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        place.stop()
+        watched.state(S.PAUSED)
+        assert place.paused == []  # nobody said Pause: shims may start one
+        watched.supervisor.wish(W.START)
+        watched.state(S.RUNNING)
+
+
+def test_an_attached_one_that_somebody_stopped_is_not_replaced(place: FakePlace) -> None:
+    place.answering, place.ours = True, False
+    with Watched(place) as watched:
+        watched.state(S.ATTACHED)
+        place.stop()
+        watched.state(S.PAUSED)
+        assert place.processes == []
+
+
+def test_one_that_hangs_up_and_does_not_end_is_ended(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        place.answering = False
+        place.stream.hang_up()
+        watched.until(lambda seen: seen.state is S.RUNNING and len(place.processes) == 2 and seen.snapshot is not None)
+        assert place.processes[0].signals == ["kill"]
+
+
+# -- hanging -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-hung")
+def test_silence_is_told_and_a_sign_of_life_ends_it(place: FakePlace) -> None:
+    with Watched(place, replace(QUICK, hung_grace=60.0)) as watched:
+        watched.state(S.RUNNING)
+        seen = watched.until(lambda seen: seen.hangs)
+        assert (seen.state, seen.snapshot) == (S.RUNNING, {"revision": 0})
+        place.stream.say()
+        watched.until(lambda seen: not seen.hangs)
+        assert place.process.signals == []
+
+
+@pytest.mark.requirement("tray-hung")
+def test_one_of_ours_that_goes_on_hanging_is_ended_and_replaced(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        watched.until(lambda seen: seen.hangs)
+        place.answering = False
+        watched.until(lambda seen: len(place.processes) == 2 and seen.state is S.RUNNING)
+        assert place.processes[0].signals == ["kill"]
+        assert any("was ended" in (seen.error or "") for seen in watched.seen)
+
+
+@pytest.mark.requirement("tray-hung", "tray-attached")
+def test_one_that_is_not_ours_is_left_alone_however_long_it_hangs(place: FakePlace) -> None:
+    place.answering, place.ours = True, False
+    with Watched(place, replace(QUICK, hung_grace=0.05)) as watched:
+        watched.state(S.ATTACHED)
+        watched.until(lambda seen: seen.hangs)
+        with pytest.raises(MultiMcpError, match="does not answer, and was not started here") as caught:
+            watched.supervisor.wish(W.RESTART)
+        assert caught.value.hint == "End it with: kill -9 77"
+        assert watched.until(lambda seen: seen.state is S.ATTACHED).hangs
+        assert place.processes == []
+
+
+def test_one_that_promised_no_signs_of_life_may_be_silent(place: FakePlace) -> None:
+    with Watched(place, replace(QUICK, silent=0.01, hung_grace=0.01)) as watched:
+        watched.until(lambda seen: seen.state is S.RUNNING)
+        place.stream.beats = False
+        place.stream.say({"revision": 100})
+        watched.until(lambda seen: seen.snapshot == {"revision": 100} and not seen.hangs)
+        watched.supervisor.wish(W.PAUSE)  # a while later it was asked like any other
+        assert place.process.signals == []
+
+
+# -- wishes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-pause")
+def test_pause_stops_it_keeps_shims_from_starting_one_and_resume_brings_it_back(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        watched.supervisor.wish(W.PAUSE)
+        assert watched.seen[-1].state is S.PAUSED
+        assert place.paused == [True]
+        watched.supervisor.wish(W.PAUSE)  # it is so already
+        watched.supervisor.wish(W.START)
+        watched.state(S.RUNNING)
+        assert place.paused == [True, False]
+        assert len(place.processes) == 2
+
+
+@pytest.mark.requirement("tray-pause")
+def test_pause_asks_an_attached_one_to_end(place: FakePlace) -> None:
+    place.answering, place.ours = True, False
+    with Watched(place) as watched:
+        watched.state(S.ATTACHED)
+        watched.supervisor.wish(W.PAUSE)
+        assert watched.states == [S.STARTING, S.ATTACHED, S.STOPPING, S.PAUSED]
+
+
+@pytest.mark.requirement("tray-attached")
+def test_an_attached_one_that_does_not_end_when_asked_is_left_and_the_user_told(place: FakePlace) -> None:
+    place.answering, place.ours, place.stop_refused = True, False, True
+    with Watched(place) as watched:
+        watched.state(S.ATTACHED)
+        with pytest.raises(MultiMcpError, match="did not end, and was not started here"):
+            watched.supervisor.wish(W.PAUSE)
+        assert watched.states[-2:] == [S.STOPPING, S.ATTACHED]
+
+
+def test_one_of_ours_that_does_not_end_when_asked_is_ended_by_force(place: FakePlace) -> None:
+    place.stop_refused = True
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        watched.supervisor.wish(W.PAUSE)
+        assert place.process.signals == ["kill"]
+        assert watched.seen[-1].state is S.PAUSED
+
+
+@pytest.mark.requirement("tray-pause")
+def test_a_pause_ends_when_the_user_starts_a_gateway_elsewhere(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        watched.supervisor.wish(W.PAUSE)
+        place.answering, place.ours = True, False
+        watched.state(S.ATTACHED)
+        assert place.paused == [True, False]
+
+
+def test_pause_during_a_start_ends_what_was_started(place: FakePlace) -> None:
+    place.launch_answers = False
+    with Watched(place, replace(QUICK, ready=60.0)) as watched:
+        watched.until(lambda _: len(place.processes) == 1)
+        watched.supervisor.wish(W.PAUSE)
+        assert place.process.signals == ["terminate"]
+        assert watched.seen[-1].state is S.PAUSED
+
+
+def test_restart_ends_one_and_starts_the_next(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        watched.supervisor.wish(W.RESTART)
+        watched.until(lambda seen: seen.state is S.RUNNING and seen.snapshot == {"revision": 1})
+        assert watched.states == [S.STARTING, S.RUNNING, S.STOPPING, S.STARTING, S.RUNNING]
+        assert place.paused == []
+
+
+def test_restart_of_one_that_hangs_does_not_wait_for_it(place: FakePlace) -> None:
+    with Watched(place, replace(QUICK, hung_grace=60.0)) as watched:
+        watched.state(S.RUNNING)
+        watched.until(lambda seen: seen.hangs)
+        first = place.process
+        place.answering = False
+        watched.supervisor.wish(W.RESTART)
+        assert first.signals == ["kill"]
+        watched.until(lambda seen: seen.state is S.RUNNING and not seen.hangs)
+
+
+@pytest.mark.parametrize("state", [S.PAUSED, S.CRASH_LOOP])
+def test_restart_starts_one_where_there_is_none(place: FakePlace, state: ChildState) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        if state is S.PAUSED:
+            watched.supervisor.wish(W.PAUSE)
+        else:
+            place.die(code=3)
+        watched.state(state)
+        watched.supervisor.wish(W.RESTART)
+        watched.state(S.RUNNING)
+
+
+@pytest.mark.requirement("tray-attached")
+def test_quit_stops_ours_and_leaves_an_attached_one(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+    assert place.process.returncode == 0
+    other = FakePlace()
+    other.answering, other.ours = True, False
+    with Watched(other) as watched:
+        watched.state(S.ATTACHED)
+    assert other.answering
+    assert other.stream.closed
+
+
+def test_quit_during_a_pause_lets_shims_start_one_again(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        watched.supervisor.wish(W.PAUSE)
+    assert place.paused[-1] is False
+
+
+def test_two_wishes_at_once_both_come_true(place: FakePlace) -> None:
+    place.launch_answers = False
+    with Watched(place, replace(QUICK, ready=60.0, gone=60.0)) as watched:
+        watched.until(lambda _: len(place.processes) == 1)
+        first: FakeProcess = place.process
+        place.launch_answers = True
+        watched.supervisor.wish(W.PAUSE)
+        watched.supervisor.wish(W.RESTART)
+        watched.state(S.RUNNING)
+        assert first.signals == ["terminate"]
+
+
+def test_a_mistake_of_ours_does_not_end_the_supervisor(place: FakePlace) -> None:
+    failures = [RuntimeError("a mistake")]
+
+    def watch(beat_s: float) -> object:
+        if failures:
+            raise failures.pop()
+        return FakePlace.watch(place, beat_s)
+
+    place.watch = watch  # type: ignore[method-assign,assignment]
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
