@@ -7,7 +7,7 @@ import math
 from itertools import pairwise
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -149,7 +149,7 @@ types = st.sampled_from(["string", "integer", "number", "boolean", "object", "ar
 counts = st.integers(0, 3)
 
 
-def objects_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+def objects_of(inner: st.SearchStrategy[Any], refs: tuple[str, ...] = ()) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
         {},
         optional={
@@ -168,7 +168,7 @@ def objects_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any
             "not": inner,
             "if": inner,
             "then": inner,
-            "$ref": st.sampled_from(["#", "#/$defs/a", "#/$defs/b"]),
+            **({"$ref": st.sampled_from(refs)} if refs else {}),
             "minimum": st.integers(-2, 2),
             "exclusiveMaximum": st.integers(-2, 2),
             "minLength": counts,
@@ -180,22 +180,20 @@ def objects_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any
     )
 
 
-schemas = st.recursive(st.booleans() | objects_of(st.booleans()), objects_of, max_leaves=6)
+plain = st.recursive(st.booleans() | objects_of(st.booleans()), objects_of, max_leaves=4)
+schemas = objects_of(objects_of(plain, ("#/$defs/a", "#/$defs/b")), ("#/$defs/a", "#/$defs/b"))
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.dictionaries(names, values, max_size=3), objects_of(schemas), st.dictionaries(st.sampled_from("ab"), schemas))
+@settings(max_examples=50, deadline=None)
+@given(st.dictionaries(names, values, max_size=3), schemas, st.fixed_dictionaries({"a": plain, "b": plain}))
 def test_nothing_valid_is_ever_refused(args: dict[str, Any], schema: dict[str, Any], defs: dict[str, Any]) -> None:
-    whole = {**schema, "$defs": {"a": {}, "b": {}} | defs}
-    try:
-        valid = jsonschema.Draft202012Validator(whole).is_valid(args)
-    except RecursionError:
-        return  # a schema that is its own `$ref` says nothing
+    whole = {**schema, "$defs": defs}
+    valid = jsonschema.Draft202012Validator(whole).is_valid(args)
     found = problems(args, whole)
     assert not (valid and found), json.dumps([whole, found])
 
 
-@given(st.dictionaries(names, values, max_size=3), schemas)
+@given(st.dictionaries(names, values, max_size=3), plain)
 def test_reading_never_makes_valid_arguments_others(args: dict[str, Any], schema: Any) -> None:
     if not problems(args, schema):
         assert read_arguments(args, schema) == args
