@@ -160,6 +160,13 @@ REQUIREMENTS: dict[str, str] = {
     "tray-texts": "Every text of the tray is one plain line of at most 60 characters, whatever names and errors hold.",
     "tray-news": "Notifications come once a cause and grouped: 30 servers that fail at once are one notification.",
     "tray-icons": "The six icons differ in shape as well as colour and stand out on dark and light at 16 px.",
+    "tray-menu-on-bus": "Every item of the menu is read and clicked over D-Bus, with no display; check marks, submenus.",
+    "tray-menu-steady": "A menu that changes while it is open never makes a click hit a neighbour.",
+    "tray-threads": "300 updates from 6 threads at once end in the newest state.",
+    "tray-panel-late": "A panel that starts after us, or again, gets the icon; so does an XEmbed tray.",
+    "tray-no-host": "With no panel, no bus, no display the app goes on, is told so once, and a later panel gets the icon.",
+    "tray-notify": "Notifications come over D-Bus, one a cause, with actions where the server has them.",
+    "tray-real-panels": "On real panels, StatusNotifierItem and XEmbed, the icon is seen, changes and is clicked.",
     # House
     "house-import-fences": "Rooms and libraries are imported only across the listed fences.",
 }

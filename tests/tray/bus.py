@@ -162,6 +162,7 @@ class Item:
 
     def __init__(self, address: str, bus_name: str, path: str) -> None:
         self.bus_name, self.path = bus_name, path
+        self.address = address
         self.connection = open_blocking(address)
 
     def close(self) -> None:

@@ -76,7 +76,7 @@ class SessionBus:
         self.gone = threading.Event()  # set once the connection has ended, by close() or by the bus
         self._connection = connection
         self._objects: dict[str, BusObject] = {}
-        self._replies: dict[int, Callable[[Message | None], None]] = {}
+        self._replies: dict[int, Callable[[Message | None], object]] = {}
         self._listeners: dict[tuple[str, str], list[Callable[[Message], None]]] = {}
         self._endings: list[Callable[[], None]] = []
         self._lock = threading.Lock()
@@ -110,7 +110,7 @@ class SessionBus:
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
-    def call(self, message: Message, on_reply: Callable[[Message | None], None] | None = None) -> None:
+    def call(self, message: Message, on_reply: Callable[[Message | None], object] | None = None) -> None:
         """Send a method call; `on_reply` gets the answer or error on the reading thread, None if the bus is gone."""
         serial = next(self._connection.outgoing_serial)
         if on_reply is not None:
@@ -119,7 +119,7 @@ class SessionBus:
         if not self._send(message, serial) and (unanswered := self._forget(serial)):
             unanswered(None)
 
-    def _forget(self, serial: int) -> Callable[[Message | None], None] | None:
+    def _forget(self, serial: int) -> Callable[[Message | None], object] | None:
         with self._lock:
             return self._replies.pop(serial, None)
 

@@ -16,34 +16,50 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal["sni", "xembed"]
 KINDS: tuple[Kind, ...] = ("sni", "xembed")
 # At login the panel may start after us; the poorer way, or telling that there is none, waits that long for it.
 PANEL_WAIT_S = 10.0
+DOCK_WAIT_S = 1.0  # for an XEmbed tray that is there to take the icon, before it is told that nobody does
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of this desktop. `display`: an X display that may have an XEmbed tray. `waited`: PANEL_WAIT_S went
-    by without a watcher; with no bus there is none to wait for.
+class Step(NamedTuple):
+    """What to do now: `way` to take (None: none, yet), whether to tell that `nobody` shows icons if so it is, and in
+    how many seconds to ask again if nothing happens before (None: never).
     """
 
-    bus: bool
-    watcher: bool
-    display: bool
-    waited: bool
+    way: Kind | None
+    nobody: bool
+    wait_s: float | None
 
 
-def way(facts: Facts) -> Kind | None:
-    """The way to take now; None: none, yet. XEmbed is tried as soon as no better one is to be expected."""
-    if facts.watcher:
-        return "sni"
-    if facts.display and (facts.waited or not facts.bus):
-        return "xembed"
-    return None
+class Search:
+    """Decides, by what is there and how long it has been missing. Never asks or waits itself.
+
+    `now` is any clock that only goes forward, in seconds.
+    """
+
+    def __init__(self, bus: bool, display: bool, now: float, panel_wait_s: float = PANEL_WAIT_S) -> None:
+        self._bus, self._display = bus, display
+        self._alone_since = now
+        self._watcher = False
+        # XEmbed is tried as soon as no better way is to be expected; what nobody can ever show is told at once.
+        self._xembed_after_s = panel_wait_s if bus else 0.0
+        self._told_after_s = panel_wait_s + DOCK_WAIT_S if bus or display else 0.0
+
+    def step(self, watcher: bool, now: float) -> Step:
+        """What to do; `watcher`: whether a panel that speaks StatusNotifierItem is there."""
+        if self._watcher and not watcher:
+            self._alone_since = now
+        self._watcher = watcher
+        if watcher:
+            return Step("sni", False, None)
+        alone_s = now - self._alone_since
+        way: Kind | None = "xembed" if self._display and alone_s >= self._xembed_after_s else None
+        left = [mark - alone_s for mark in (self._xembed_after_s, self._told_after_s) if mark > alone_s]
+        return Step(way, alone_s >= self._told_after_s, min(left, default=None))
 
 
 def may_have_xembed(environ: Mapping[str, str]) -> bool:

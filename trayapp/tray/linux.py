@@ -10,17 +10,17 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from trayapp.tray.bus import SessionBus, connect
-from trayapp.tray.hosts import KINDS, PANEL_WAIT_S, Facts, Kind, may_have_xembed, way
+from trayapp.tray.hosts import KINDS, PANEL_WAIT_S, Kind, Search, may_have_xembed
 from trayapp.tray.sni import Face
 from trayapp.tray.toolkit import BaseIcon, Menu
 from trayapp.tray.worker import Worker
 
 __all__ = ["Icon", "SniIcon", "XembedIcon", "connect"]
 log = logging.getLogger(__name__)
-DOCK_WAIT_S = 1.0  # for an XEmbed tray that is there to take the icon, before it is said that nobody does
 
 
 class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
@@ -161,26 +161,18 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
     def _follow_hosts(self) -> None:
         """Take the best way at every change until the end."""
-        alone_since: float | None = time.monotonic()
-        while True:
+        search = Search(self._bus is not None, self._has_display(), time.monotonic(), self._panel_wait_s)
+        while not self._ended:
+            watcher = self._watcher
+            step = search.step(watcher, time.monotonic())
+            self._take(step.way)
+            if step.nobody:
+                self._say_if_alone()
             with self._changed:
-                if self._ended:
-                    return
-                if self._watcher:
-                    alone_since = None
-                elif alone_since is None:
-                    alone_since = time.monotonic()
-                left = 0.0 if alone_since is None else alone_since + self._panel_wait_s - time.monotonic()
-            facts = Facts(self._bus is not None, self._watcher, self._has_display(), left <= 0)
-            self._take(way(facts))
-            with self._changed:
-                if left <= 0 and not self._changed.wait_for(self._news(facts), DOCK_WAIT_S):
-                    self._say_if_alone()
-                self._changed.wait_for(self._news(facts), left if left > 0 else None)
+                self._changed.wait_for(partial(self._news_since, watcher), step.wait_s)
 
-    def _news(self, known: Facts) -> Callable[[], bool]:
-        docked = self._docked
-        return lambda: self._ended or self._watcher != known.watcher or self._docked != docked
+    def _news_since(self, watcher: bool) -> bool:
+        return self._ended or self._watcher != watcher
 
     def _take(self, kind: Kind | None) -> None:
         if kind == "xembed" and self._xembed is None:

@@ -1,0 +1,32 @@
+"""A session bus, and a panel on it, for the tests of the tray that need them. Never here: a display."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+if sys.platform == "linux":
+    from tests.tray.bus import Watcher, session_bus
+    from trayapp.tray.bus import SessionBus
+
+    @pytest.fixture
+    def address() -> Iterator[str]:
+        """The address of a running session bus, and nothing on it."""
+        with session_bus() as (made, _):
+            yield made
+
+    @pytest.fixture
+    def bus(address: str) -> Iterator[SessionBus]:
+        """Our connection to it."""
+        opened = SessionBus.open(address)
+        yield opened
+        opened.close()
+
+    @pytest.fixture
+    def watcher(address: str) -> Iterator[Watcher]:
+        """A panel on it."""
+        started = Watcher(address)
+        yield started
+        started.close()

@@ -1,0 +1,32 @@
+"""Icons that run on a thread beside the test. Never here: what a test expects of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from PIL import Image
+
+from tests.tray.bus import WAIT_S
+
+RED, GREEN = (255, 0, 0, 255), (0, 255, 0, 255)
+
+
+def plain(colour: tuple[int, int, int, int] = RED) -> Image.Image:
+    """A picture of one colour."""
+    return Image.new("RGBA", (64, 64), colour)
+
+
+@contextmanager
+def running(icon: Any) -> Iterator[threading.Thread]:
+    """The thread in which the icon runs; at the end it is stopped, and has to stop."""
+    thread = threading.Thread(target=icon.run, name="the icon's")
+    thread.start()
+    try:
+        yield thread
+    finally:
+        icon.stop()
+        thread.join(WAIT_S)
+        assert not thread.is_alive()
