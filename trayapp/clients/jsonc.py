@@ -311,8 +311,9 @@ class _Text:
         if index + 1 < len(members):
             following = members[index + 1].start
             return Splice(start, following if not self.text[end:following].strip() else end, "")
-        if index and not self.text[(before := members[index - 1].end) : start].strip(" \t\r\n,"):
-            return Splice(before if members[index].comma is None else before + 1, end, "")
+        comma = members[index - 1].comma if index else None
+        if comma is not None and not self.text[comma + 1 : start].strip():
+            return Splice(comma if members[index].comma is None else comma + 1, end, "")
         return Splice(start, end, "")
 
 

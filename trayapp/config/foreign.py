@@ -11,7 +11,7 @@ from typing import Any
 from trayapp.config import render
 from trayapp.config.compose import compose
 from trayapp.config.nodes import Alias, Mapping, Node, Scalar, Sequence, follow, is_null, kind, pairs, plain_kind
-from trayapp.config.outline import Path, outline, outline_of, put
+from trayapp.config.outline import Path, drop, outline, outline_of, put
 from trayapp.config.problems import Unparsable, Wrong, problem_at, shown
 from trayapp.config.splice import Editor, Slot
 
@@ -85,13 +85,15 @@ def drop_value(text: str, path: Path, file: str, *, listed: bool = False) -> str
         slots = [] if listed else editor.slots(holder.value, holder.path)
     if listed:
         assert holder is not None  # a path has at least its list
-        _drop_item(editor, holder, path[1])
+        _drop_listed(editor, holder, path)
         return editor.finish()
     slot = _find(slots, path[-1])
     if slot is None:
         return text
     if holder is not None and len(slots) == 1 and not slot.parent.flow:
-        editor.assign(holder, {})  # a key left empty is null, which some programs refuse
+        _empty(editor, holder, "{}")
+        _cut(editor, editor.layout.line_start(slot.key.start), slot.value)
+        editor.expect(put(outline(editor.root), holder.path, {}))
     else:
         editor.remove(slot)
     return editor.finish()
@@ -238,24 +240,48 @@ def _dash(editor: _Editor, item: Node) -> int:
     return dash
 
 
-def _drop_item(editor: _Editor, holder: Slot, name: str) -> None:
+def _drop_listed(editor: _Editor, holder: Slot, path: Path) -> None:
     items = _items(editor, holder)
-    index = next((at for at, item in enumerate(items) if _is_named(item, name)), None)
+    index = next((at for at, item in enumerate(items) if _is_named(item, path[1])), None)
     if index is None:
         return
-    if len(items) == 1:
-        editor.assign(holder, [])
+    if len(path) == 2:
+        _drop_item(editor, holder, items, index)
         return
+    slot = _find(editor.slots(items[index], path[:2]), path[2])
+    if slot is not None:
+        editor.remove(slot)
+        wanted = drop(outline(items[index]), path[2:])
+        _expect_items(editor, holder, [wanted if at == index else outline(item) for at, item in enumerate(items)])
+
+
+def _drop_item(editor: _Editor, holder: Slot, items: list[Node], index: int) -> None:
     assert isinstance(holder.value, Sequence)  # it has items
-    item, layout = items[index], editor.layout
+    item = items[index]
     if holder.value.flow:
-        start, end = (items[index - 1].end, item.end) if index else (item.start, items[1].start)
+        following = items[index + 1].start if index + 1 < len(items) else item.end
+        start, end = (items[index - 1].end, item.end) if index else (item.start, following)
         editor.note(start, end, "")
     else:
-        start, end = layout.line_start(_dash(editor, item)), layout.line_end(layout.content_end(item))
-        before, following = layout.previous_end(start), layout.next_line(end)
-        if before is not None:
-            editor.note(before, end, "")
-        else:
-            editor.note(start, end if following is None else following, "")
+        if len(items) == 1:
+            _empty(editor, holder, "[]")
+        _cut(editor, editor.layout.line_start(_dash(editor, item)), item)
     _expect_items(editor, holder, [outline(other) for at, other in enumerate(items) if at != index])
+
+
+def _cut(editor: _Editor, start: int, node: Node) -> None:
+    """Take away the lines from `start` to the end of a value."""
+    end = editor.layout.line_end(editor.layout.content_end(node))
+    before, following = editor.layout.previous_end(start), editor.layout.next_line(end)
+    if before is not None:
+        editor.note(before, end, "")
+    else:
+        editor.note(start, end if following is None else following, "")
+
+
+def _empty(editor: _Editor, holder: Slot, braces: str) -> None:
+    """Say that nothing is left: a key without a value is null, which some programs refuse. To be noted before a cut."""
+    at = editor.layout.colon_end(holder.key)
+    if at is None:
+        editor.refuse(holder.key.line, f"{shown(holder.path[-1])} has a value that cannot be emptied")
+    editor.note(at, at, f" {braces}")

@@ -1,0 +1,160 @@
+"""The four families over files that nobody thought of: everything but our entry stays, byte for byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from tests.clients import strategies as files
+from trayapp.clients import jsonc, toml_file
+from trayapp.clients.family import Family, lookup, with_value, without
+from trayapp.clients.yaml_file import LISTED, MAPPED
+from trayapp.config.problems import Unparsable
+from trayapp.config.splice import EditRefusedError
+
+PATH = (files.HOLDER, "multi-mcp")
+TEXTS: list[tuple[Family, st.SearchStrategy[str]]] = [
+    (jsonc, files.jsonc()), (toml_file, files.toml()), (MAPPED, files.yaml()), (LISTED, files.yaml(listed=True)),
+]  # fmt: skip
+EACH_FAMILY = pytest.mark.parametrize(("family", "texts"), TEXTS, ids=["json", "toml", "yaml", "yaml list"])
+MANY = settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
+
+
+def read(family: Family, text: str) -> dict[str, Any]:
+    """What the text says; texts that are none of the format after all are not looked at."""
+    try:
+        return family.read(text, "f")
+    except Unparsable:
+        assume(False)
+        raise
+
+
+def put(family: Family, text: str, path: tuple[str, ...], value: Any) -> str:
+    """A put that may be refused, and then is not looked at."""
+    try:
+        return family.put(text, path, value, "f")
+    except EditRefusedError:
+        assume(False)
+        raise
+
+
+def is_inserted(old: str, new: str) -> bool:
+    """Whether `new` is `old` with a comma and one run of other letters put in."""
+    start = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    candidates = {start, *(at for at in range(max(0, start - 400), start + 1) if old[at:] and new.endswith(old[at:]))}
+    if any(new.endswith(old[at:]) for at in candidates):
+        return True
+    return new[start] == "," and is_run_inserted(old[start:], new[start + 1 :])
+
+
+def is_run_inserted(old: str, new: str) -> bool:
+    """Whether `new` is `old` with one run of letters put in."""
+    start = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    return any(new.endswith(old[at:]) for at in range(start + 1))
+
+
+def is_left(old: str, new: str) -> bool:
+    """Whether `new` is what is left of `old` when letters are taken away."""
+    letters = iter(old)
+    return all(letter in letters for letter in new)
+
+
+@pytest.mark.requirement("client-formats")
+@EACH_FAMILY
+def test_a_put_adds_our_entry_and_changes_no_other_byte(family: Family, texts: st.SearchStrategy[str]) -> None:
+    @MANY
+    @given(texts, files.entries)
+    def check(text: str, entry: dict[str, Any]) -> None:
+        before = read(family, text)
+        assume(lookup(before, PATH) is None)
+        new = put(family, text, PATH, entry)
+        after = family.read(new, "f")
+        added = lookup(after, PATH)
+        assert {key: value for key, value in added.items() if key != "name"} == entry
+        assert without(after, PATH) == without(with_value(before, PATH, 0), PATH)
+        blank = lookup(before, PATH[:1]) in (None, {}) and files.HOLDER in before
+        assert is_inserted(text, new) or blank  # `{}` and an empty list become lines
+
+    check()
+
+
+@pytest.mark.requirement("client-formats")
+@EACH_FAMILY
+def test_a_drop_after_a_put_gives_the_bytes_back_where_there_were_servers(
+    family: Family, texts: st.SearchStrategy[str]
+) -> None:
+    @MANY
+    @given(texts, files.entries)
+    def check(text: str, entry: dict[str, Any]) -> None:
+        before = read(family, text)
+        assume(lookup(before, PATH) is None and lookup(before, PATH[:1]))
+        new = put(family, text, PATH, entry)
+        ended = (
+            text if text.endswith("\n") or family is not toml_file else None
+        )  # TOML's table needs a line end before it
+        dropped = family.drop(new, PATH, "f")
+        assert family.read(dropped, "f") == before
+        assert ended is None or dropped == ended
+
+    check()
+
+
+@pytest.mark.requirement("client-formats")
+@EACH_FAMILY
+def test_a_drop_takes_that_server_and_adds_nothing(family: Family, texts: st.SearchStrategy[str]) -> None:
+    @MANY
+    @given(texts, st.data())
+    def check(text: str, data: st.DataObject) -> None:
+        before = read(family, text)
+        names = list(lookup(before, PATH[:1]) or {})
+        assume(names)
+        path = (files.HOLDER, data.draw(st.sampled_from(names)))
+        try:
+            new = family.drop(text, path, "f")
+        except EditRefusedError:
+            assume(False)
+            raise
+        after = family.read(new, "f")
+        expected = without(before, path)
+        assert after in (expected, without(expected, PATH[:1]))
+        assert is_left(text, new) or new.count("{}") > text.count("{}") or new.count("[]") > text.count("[]")
+
+    check()
+
+
+@EACH_FAMILY
+def test_a_changed_value_changes_that_value_alone(family: Family, texts: st.SearchStrategy[str]) -> None:
+    @MANY
+    @given(texts, files.entries, st.text("abc/", min_size=1, max_size=5))
+    def check(text: str, entry: dict[str, Any], program: str) -> None:
+        before = read(family, text)
+        assume(lookup(before, PATH) is None)
+        with_entry = put(family, text, PATH, entry)
+        new = put(family, with_entry, (*PATH, "command"), program)
+        after = family.read(new, "f")
+        assert lookup(after, (*PATH, "command")) == program
+        assert without(after, (*PATH, "command")) == without(family.read(with_entry, "f"), (*PATH, "command"))
+        more = put(family, new, (*PATH, "more"), True)
+        assert lookup(family.read(more, "f"), (*PATH, "more")) is True
+        assert family.read(family.drop(more, (*PATH, "more"), "f"), "f") == after
+
+    check()
+
+
+@EACH_FAMILY
+def test_the_line_of_an_entry_is_told(family: Family, texts: st.SearchStrategy[str]) -> None:
+    @MANY
+    @given(texts, files.entries)
+    def check(text: str, entry: dict[str, Any]) -> None:
+        assume(lookup(read(family, text), PATH) is None)
+        new = put(family, text, PATH, entry)
+        line = family.line(new, PATH)
+        assert "multi-mcp" in new.split("\n")[line - 1]
+        assert family.line(text, PATH) == 0
+
+    check()
