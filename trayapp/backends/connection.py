@@ -174,6 +174,12 @@ class Connection:
         finally:
             self.in_flight -= 1
 
+    async def lists_settled(self, at_most_s: float) -> None:
+        """Wait until a connection that was just made has said what it offers, if it had to be asked; not for ever."""
+        if self._serving is not None and self.live is not None:
+            with anyio.move_on_after(at_most_s):
+                await self._serving.lists_settled.wait()
+
     async def probe(self) -> None:
         """Ask the live connection for a sign of life, since the machine slept or its network changed.
 

@@ -43,6 +43,7 @@ class Serving:
         self._dirty = anyio.Event()
         self._resubscribed = anyio.Event()
         self._fetching = anyio.Lock()
+        self.lists_settled = anyio.Event()  # what had to be read of a new connection has been
         self._probing = False
         self._sick: ServerError | None = None
         self.silent = False  # a probe ended it
@@ -160,6 +161,7 @@ class Serving:
         async with self._fetching:
             if self._world.wants_offer(self._connection.name):
                 await self._fetch_quietly()
+        self.lists_settled.set()
         while True:
             await self._dirty.wait()
             await anyio.sleep(REFETCH_DELAY_S)

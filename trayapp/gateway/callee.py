@@ -42,8 +42,6 @@ def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]
 def _checked(name: str, given: Any, schema: Any) -> Mapping[str, Any]:
     try:
         args = read_arguments(given, schema)
-    except NotImplementedError:  # until catalog/arguments is whole, in a moment
-        return given or {}
     except InvalidArgumentsError as error:
         wrong = [error.hint] if error.hint else []
         raise ArgumentsError(error.title, name, wrong, schema) from None

@@ -7,6 +7,7 @@ on unread.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from typing import Any
 
 from trayapp.wire.jsonio import dumps
@@ -22,7 +23,6 @@ KNOWN_PARTS: dict[str, frozenset[str]] = {
     "2025-11-25": _ALL,
     "2026-07-28": _ALL,
 }
-NO_STRUCTURED = frozenset({"2024-11-05", "2025-03-26"})  # revisions without structuredContent
 
 Result = dict[str, Any]
 
@@ -30,14 +30,12 @@ Result = dict[str, Any]
 def fitted(result: Result, protocol: str) -> Result:
     """`result` with a stand-in for each part that the revision does not know; itself when it knows them all."""
     content = result.get("content")
-    if not isinstance(content, list):
-        content = []
-    parts = [fitted_part(part, protocol) for part in content]
+    parts = [fitted_part(part, protocol) for part in content] if isinstance(content, list) else []
     structured = result.get("structuredContent")
-    if not parts and structured is not None and protocol in NO_STRUCTURED:
-        parts = [_text(_json(structured))]
-    changed = len(parts) != len(content) or any(new is not old for new, old in zip(parts, content, strict=True))
-    return {**result, "content": parts} if changed or "content" not in result else result
+    if not parts and structured is not None:
+        parts = [_text(_json(structured))]  # a server should say it in text, too (MCP tools, structured content)
+    same = isinstance(content, list) and len(parts) == len(content) and all(map(is_, parts, content))
+    return result if same else {**result, "content": parts}
 
 
 def fitted_part(part: Any, protocol: str) -> Any:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 SEARCH_MOST = 50  # hits
 WARMED_HITS = 2  # servers that one search connects: those of the best hits
+LISTS_S = 2.0  # what a call waits at most for the lists of its server, which was just started and has old ones
 
 Start = Callable[[RequestId, Callable[[], Any]], None]
 
@@ -200,6 +201,10 @@ class OneTool:
         """A call whose server must be started, or even be found, first."""
         key = await self._find(request.text, server)
         connection = await self._session.connected(request_id, key[0])
+        await connection.lists_settled(LISTS_S)
+        gone = self._gone(self._window, key, request.text)
+        if gone is not None:
+            raise gone
         self._send(request_id, connection, params, request, key)
 
     async def _find(self, asked: str, server: str | None) -> Key:

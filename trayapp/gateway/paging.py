@@ -59,14 +59,14 @@ def cut_at(text: str, start: int, limit: int) -> int:
             data = data[:-1]
         if data and data[-1] >= 0xC0:
             data = data[:-1]
-        piece = data.decode("utf-8", "surrogatepass")
+        piece = data.decode("utf-8", "surrogatepass") or text[start]
     lines = piece.split("\n", LINES_MOST)
     if len(lines) > LINES_MOST:
         return start + len(piece) - len(lines[-1])
     if start + len(piece) >= len(text):
         return len(text)
     end = piece.rfind("\n") + 1
-    return start + (end if end >= len(piece) * WHOLE_LINES else max(len(piece), 1))
+    return start + (end if end >= len(piece) * WHOLE_LINES else len(piece))
 
 
 class CutResults:
