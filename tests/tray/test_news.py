@@ -189,6 +189,15 @@ def test_a_broken_file_names_the_line_and_opens() -> None:
     notice = only([(0, BAD)])
     assert notice.text == "servers.yaml, line 12: The file is not YAML\nUntil it is mended, the servers run as before."
     assert notice.actions == (("Open servers.yaml", Action(Verb.OPEN_FILE, FILE)),)
+    long = problem("The file is not YAML: mapping values are not allowed here", 3, hint="Look at the line above")
+    assert only([(0, running(problems=[long]))]).text.split("\n") == [
+        "servers.yaml, line 3: The file is not YAML: mapping values",
+        "are not allowed here",
+        "Look at the line above",
+        "Until it is mended, the servers run as before.",
+    ]
+    two = only([(0, running(problems=[ENTRY, YAML]))])
+    assert two.text.startswith("servers.yaml, line 12: The file is not YAML\nservers.yaml, line 7: db: ")
     assert only([(0, BAD_ENTRY)]).text == "servers.yaml, line 7: db: Neither command nor url\nAll other servers run."
 
 

@@ -51,12 +51,12 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("restarting", TrayState(C.RESTARTING), K.DOWN, "multi-mcp: the gateway stopped and is started again",
      ["Pause", "(Restart gateway)", "not ! Retry: start the gateway again"]),
     ("restarting-why", TrayState(C.RESTARTING, error="it was killed (signal 9)"), K.DOWN,
-     "multi-mcp: the gateway stopped and is started again\nIt was killed (signal 9)", []),
+     "multi-mcp: the gateway stopped and is started again\nit was killed (signal 9)", []),
     ("crash-loop", TrayState(C.CRASH_LOOP), K.DOWN,
      "multi-mcp: the gateway keeps crashing\nChoose Retry in the menu, or look at the logs",
      ["! Retry: start the gateway again", "Show logs", "Pause", "(Restart gateway)"]),
     ("crash-loop-why", TrayState(C.CRASH_LOOP, error="exit code 3"), K.DOWN,
-     "multi-mcp: the gateway keeps crashing\nExit code 3\nChoose Retry in the menu, or look at the logs", []),
+     "multi-mcp: the gateway keeps crashing\nexit code 3\nChoose Retry in the menu, or look at the logs", []),
     ("paused", TrayState(C.PAUSED), K.PAUSED,
      "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to go on",
      ["Resume", "not Pause", "(Restart gateway)", "(Reconnect all)", "Open servers.yaml"]),
@@ -76,7 +76,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      "multi-mcp: the gateway does not answer\nChoose Restart gateway in the menu, or wait",
      ["(Servers)", "Restart gateway", "(Reconnect all)", "Quit"]),
     ("starting-error-cut", TrayState(C.STARTING, error="x" * 300), K.STARTING,
-     f"multi-mcp: the gateway is starting\nX{'x' * 56}...", []),
+     f"multi-mcp: the gateway is starting\n{'x' * 57}...", []),
     # -- healthy
     ("none", running(), K.HEALTHY, "multi-mcp: no servers yet\nAdd one in servers.yaml",
      ["(multi-mcp: no servers yet)", "(Servers)", "(Reconnect all)", "(Refresh tools)"]),
@@ -91,7 +91,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("disabled-do-not-count", running(GITHUB, OFF), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
      ["Servers > off: disabled", "Servers > off: disabled > (Reconnect)", "Servers > off: disabled > (Refresh tools)",
       "Servers > off: disabled > [ ] Enabled", "Servers > off: disabled > Show log"]),
-    ("all-disabled", running(OFF), K.HEALTHY, "multi-mcp: no servers yet",
+    ("all-disabled", running(OFF), K.HEALTHY, "multi-mcp: all servers are disabled",
      ["(Reconnect all)", "(Refresh tools)", "Servers"]),
     ("attached", replace(TWO, child=C.ATTACHED), K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
      ["Restart gateway (started by another program)", "Quit (the gateway goes on)", "Pause", "not Quit"]),
@@ -122,7 +122,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      "multi-mcp: 0 of 1 server ready, 3 tools\ndb: It failed", ["Servers > db: failed, 3 tools"]),
     ("failed-other-words", running(server("db", FAILED, 3, "it ended at once")), K.DEGRADED,
      "multi-mcp: 0 of 1 server ready, 3 tools\ndb: it ended at once",
-     ["Servers > db: failed, 3 tools > (It ended at once)"]),
+     ["Servers > db: failed, 3 tools > (it ended at once)"]),
     ("two-failed", running(BROKEN, server("a", FAILED)), K.DEGRADED,
      "multi-mcp: 0 of 2 servers ready, 7 tools\na and db failed", []),
     ("many-failed", running(*named(30, FAILED)), K.DEGRADED,  # type: ignore[arg-type]
@@ -352,6 +352,7 @@ def test_the_summary_has_a_headline_and_says_how_things_stand() -> None:
         "Cannot start db: no such program: my-db",
         "3 clients: codex (2) and cursor",
     ]
+    assert "1 server is connecting" in view(running(GITHUB, server("a", CONNECTING))).summary
     assert view(TrayState(C.RESTARTING)).summary == "The gateway stopped and is started again"
 
 

@@ -30,6 +30,7 @@ class Facts:
     servers: tuple[ServerStatus, ...] = ()
     wanted: int = 0
     ready: int = 0
+    connecting: int = 0
     tools: int = 0
     failed: tuple[ServerStatus, ...] = ()
     sign_in: tuple[ServerStatus, ...] = ()
@@ -50,6 +51,7 @@ def facts(state: TrayState) -> Facts:
         servers=servers,
         wanted=len(wanted),
         ready=sum(server.state in READY for server in wanted),
+        connecting=sum(server.state is State.CONNECTING for server in wanted),
         tools=sum(server.tools.enabled for server in wanted),
         failed=tuple(server for server in wanted if server.state is State.FAILED),
         sign_in=tuple(server for server in wanted if server.state is State.NEEDS_AUTH),

@@ -219,9 +219,10 @@ def _file(known: Facts, names: set[str], told: Told) -> Notice:
     """All that is wrong now, not only what is new: the notification replaces the one before."""
     whole = next((problem for problem in known.fatal if problem.server is None), None)
     first = whole or known.fatal[0]
-    lines = texts.bounded(list(map(texts.problem_line, [first, *(p for p in known.fatal if p is not first)]))).split(
-        "\n"
-    )
+    others = [problem for problem in known.fatal if problem is not first]
+    lines = texts.bounded([texts.problem_line(problem) for problem in (first, *others)]).split("\n")
+    if not others:
+        lines = [*texts.wrapped(texts.problem_words(first)), *texts.wrapped(first.hint, 1)]
     after = texts.FILE_BROKEN_TEXT if whole else texts.ENTRY_BROKEN_TEXT
     return _notice(
         Kind.FILE,

@@ -81,7 +81,7 @@ def _enumerated(names: list[str], number: int) -> str:
 
 def wrapped(text: str, lines: int = 2) -> list[str]:
     """A foreign sentence on up to `lines` lines."""
-    parts = textwrap.wrap(sentence(plain(text)), LINE, break_on_hyphens=False)
+    parts = textwrap.wrap(plain(text), LINE, break_on_hyphens=False)
     return parts if len(parts) <= lines else [*parts[: lines - 1], fit(" ".join(parts[lines - 1 :]))]
 
 
@@ -97,7 +97,7 @@ def within(lines: Sequence[str], units: int) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital at its begin: some errors are a library's words."""
+    """With a capital at its begin; for words of ours only, a name must stay as it is."""
     return text[:1].upper() + text[1:]
 
 
@@ -114,6 +114,7 @@ CRASH_LOOP_HINT = "Choose Retry in the menu, or look at the logs"
 PAUSED = "Paused, no server can be reached"
 PAUSED_HINT = "Choose Resume in the menu to go on"
 NO_SERVERS = "No servers yet"
+ALL_DISABLED = "All servers are disabled"
 NO_SERVERS_HINT = "Add one in servers.yaml"
 ALL_WELL = "All is well"
 NO_WORDS = "It failed"
@@ -121,7 +122,12 @@ NO_WORDS = "It failed"
 
 def ready(ready_count: int, wanted: int, tools: int) -> str:
     """`5 of 7 servers ready, 112 tools`."""
-    return f"{ready_count} of {count(wanted, 'server')} ready, {count(tools, 'tool')}" if wanted else NO_SERVERS
+    return f"{ready_count} of {count(wanted, 'server')} ready, {count(tools, 'tool')}"
+
+
+def connecting(number: int) -> str:
+    """`3 servers are connecting`."""
+    return f"{count(number, 'server')} {'is' if number == 1 else 'are'} connecting"
 
 
 def header(words: str) -> str:
@@ -169,10 +175,15 @@ def place(problem: Problem) -> str:
     return f"{file}, line {problem.line}" if problem.line else file
 
 
-def problem_line(problem: Problem) -> str:
-    """`servers.yaml, line 12: Unknown key comand`."""
+def problem_words(problem: Problem) -> str:
+    """`servers.yaml, line 12: Unknown key comand`, at any length."""
     server = f"{name(problem.server)}: " if problem.server and not _names(problem.message, problem.server) else ""
-    return fit(f"{place(problem)}: {server}{problem.message}")
+    return f"{place(problem)}: {server}{problem.message}"
+
+
+def problem_line(problem: Problem) -> str:
+    """The same on one line."""
+    return fit(problem_words(problem))
 
 
 # -- the menu --------------------------------------------------------------------------------------------------------

@@ -62,30 +62,41 @@ def _headline(state: TrayState, known: Facts) -> str:
     if state.hangs:
         return texts.HANGS
     if known.live is not None:
-        return texts.ready(known.ready, known.wanted, known.tools)
+        return _counts(known)
     if state.error:
         return texts.UNREADABLE
     return texts.STOPPING if state.snapshot and state.snapshot.gateway.state == "stopping" else texts.STARTING
 
 
+def _counts(known: Facts) -> str:
+    if known.wanted:
+        return texts.ready(known.ready, known.wanted, known.tools)
+    return texts.ALL_DISABLED if known.servers else texts.NO_SERVERS
+
+
 def _troubles(state: TrayState, known: Facts) -> list[str]:
     """What is wrong or wanted, a line each, what wants the user first."""
     if known.live is None:
-        why = texts.wrapped(state.error, 1) if state.error else []
-        hint = texts.HANGS_HINT if state.hangs else ""
-        hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hint
-        return [*why, *([hint] if hint else [])]
-    lines = [texts.sign_in_wanted([texts.server_name(server) for server in known.sign_in])] if known.sign_in else []
+        return _why_down(state)
+    lines = [texts.sign_in_wanted(list(map(texts.server_name, known.sign_in)))] if known.sign_in else []
     lines += [texts.approval_wanted(known.approvals)] if known.approvals else []
     lines += [texts.failed_why(known.failed[0])] if len(known.failed) == 1 else []
-    lines += [texts.failed([texts.server_name(server) for server in known.failed])] if len(known.failed) > 1 else []
+    lines += [texts.failed(list(map(texts.server_name, known.failed)))] if len(known.failed) > 1 else []
     lines += [texts.problem_line(problem) for problem in known.fatal]
     return lines if known.servers or lines else [texts.NO_SERVERS_HINT]
+
+
+def _why_down(state: TrayState) -> list[str]:
+    """Why no gateway serves, and what to do."""
+    hint = texts.HANGS_HINT if state.hangs else ""
+    hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hint
+    return [*texts.wrapped(state.error or "", 1), *([hint] if hint else [])]
 
 
 def _summary(known: Facts, troubles: list[str]) -> list[str]:
     """The lines below the headline, never none for a gateway that serves."""
     if known.live is None:
         return troubles
-    shown = texts.bounded(troubles, SUMMARY_LINES).split("\n") if troubles else [texts.ALL_WELL]
+    calm = texts.connecting(known.connecting) if known.connecting else texts.ALL_WELL
+    shown = texts.bounded(troubles, SUMMARY_LINES).split("\n") if troubles else [calm]
     return [*shown, texts.clients([session.client for session in known.live.gateway.sessions])]
