@@ -63,6 +63,7 @@ offset = 10x10
 width = 300
 font = DejaVu Sans 10
 idle_threshold = 0
+mouse_left_click = do_action, close_current
 [urgency_normal]
 timeout = 0
 """
