@@ -19,7 +19,7 @@ from trayapp.auth.account import Account, ClientSettings
 from trayapp.auth.asking import Answer, Ask, Wish
 from trayapp.auth.callback import EXPIRES_S, Callback, Expected, listening
 from trayapp.auth.grant import Grant, SignInError, canonical
-from trayapp.auth.vault import Vault
+from trayapp.auth.vault import Place, Vault
 from trayapp.model.status import SignInStatus
 
 log = logging.getLogger(__name__)
@@ -137,6 +137,8 @@ class Accounts:
         self._login = login
         self._accounts: dict[str, Account] = {}
         self._under_way: dict[str, SignIn] = {}
+        self.met: dict[str, str] = {}  # server -> its address once its variables were resolved
+        self.signed_in: Callable[[str], None] = lambda url: None  # told of every sign-in that came about
 
     def of(self, url: str) -> Account:
         """The account of an address; every server and session with that address shares it."""
@@ -149,6 +151,11 @@ class Accounts:
         """What may be shown of it; None when nobody has looked yet."""
         account = self._accounts.get(canonical(url))
         return account.status if account else None
+
+    def use(self, place: Place) -> None:
+        """From now on sign-ins lie there; who is signed in has to be looked at again."""
+        self.vault.use(place)
+        self._accounts.clear()
 
     async def look(self, urls: Iterable[str]) -> None:
         """Read what is kept of these, without any dialog, so that it can be shown."""
@@ -228,6 +235,7 @@ class Accounts:
             grant = await login.authorize(await self._wish(target, callback), sign_in, self._now)
             account.settings = target.client
             await account.take(grant)
+            self.signed_in(account.url)
         except SignInError as error:
             return error
         return None

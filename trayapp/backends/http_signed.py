@@ -73,6 +73,7 @@ def signed_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefus
     if accounts is None or launch.auth != "oauth":
         return None
     account = accounts.of(launch.url)
+    accounts.met[launch.server] = launch.url
     account.settings = launch.client
     return Signed(account, launch.server, refusal, whole_origin=launch.kind == "sse")
 

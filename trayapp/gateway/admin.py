@@ -65,6 +65,7 @@ class Control:
             control.SETTLE: self._settle,
             control.STOP: self._stop,
             **Inquiries(gateway).handlers,
+            **gateway.sign_ins.handlers,
         }
         self._tasks: anyio.abc.TaskGroup | None = None
 

@@ -17,6 +17,7 @@ import anyio
 import anyio.abc
 
 from trayapp import __version__
+from trayapp.auth.accounts import Accounts
 from trayapp.backends.clock import Clock
 from trayapp.backends.connection import Connection
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS, MODERN_VERSIONS
@@ -37,6 +38,7 @@ from trayapp.gateway.own import OwnServers, shared_form
 from trayapp.gateway.prepared import Prepared
 from trayapp.gateway.projects import Look, Projects, Visiting, no_projects
 from trayapp.gateway.router import Router
+from trayapp.gateway.sign_in import SignIns
 from trayapp.gateway.subscriptions import Subscriptions
 from trayapp.gateway.view import View
 from trayapp.gateway.warm import WarmUp
@@ -69,6 +71,7 @@ class Parts:
     cache_dir: Path
     write_switches: WriteSwitches
     look: Look = no_projects
+    accounts: Accounts | None = None
 
 
 class Gateway:
@@ -111,12 +114,18 @@ class Gateway:
         self.subscriptions = Subscriptions(self)
         self.news = News(self)
         self.stop_wanted = anyio.Event()
+        self.sign_ins = SignIns(self, parts.accounts, parts.environ, parts.keyring)
+        if parts.accounts is not None:
+            parts.accounts.signed_in = self._signed_in
         self._expired_asked = False
         self._file_problems: tuple[Problem, ...] = ()
         self._revision = 0
         self._something = anyio.Event()
         self._news = anyio.Event()
         self._watchers: list[Callable[[], None]] = []
+
+    def _signed_in(self, url: str) -> None:
+        self._tasks.start_soon(fenced, self.sign_ins.reconnect, url)
 
     # -- configuration -------------------------------------------------------------------------------------------
 
@@ -365,6 +374,7 @@ class Gateway:
             uptime_s=round(now - self._started, 3),
             http_url=self.http_url,
             sessions=tuple(session.status for session in self.sessions),
+            keyring=self.sign_ins.keyring_state,
         )
         shared = [connection for connection in self.pool if not self.own.is_own(connection.name)]
         servers = tuple(self._server_status(self._speaker(connection), now) for connection in shared)
@@ -380,6 +390,7 @@ class Gateway:
         offer = self.offers.get(server.name)
         view = next((view for view in self._views.values() if view.owns(server.name)), self.view)
         live = connection.live
+        auth = self.sign_ins.status(server)
         return ServerStatus(
             name=server.name,
             state=connection.state,
@@ -393,6 +404,8 @@ class Gateway:
             last_used_s_ago=_ago(now, connection.last_used),
             calls=connection.calls,
             project=str(view.folder) if view.folder else None,
+            signed_in=auth.signed_in if auth else None,
+            auth=auth,
         )
 
 

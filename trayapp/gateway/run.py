@@ -12,16 +12,19 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
 
 from trayapp import __version__
+from trayapp.auth.accounts import Accounts
+from trayapp.auth.places import place_for
+from trayapp.auth.vault import Vault
 from trayapp.backends.clock import SystemClock
 from trayapp.backends.keeper import make_keeper, reap_leftovers
-from trayapp.backends.launch import no_secrets, own_environment
+from trayapp.backends.launch import own_environment
 from trayapp.backends.shellenv import Environment
 from trayapp.backends.transports import Open, first_cause, open_transport
 from trayapp.backends.wake import watch_wake
@@ -99,7 +102,9 @@ class Process:
         self._file = ServersFile(paths.config_file, sample, lambda: self._gateway.config, self._take, layers)
         self._links: set[Link] = set()
         self._keeper = make_keeper(run)
-        self._open = open or partial(open_transport, keeper=self._keeper)
+        self._open = open
+        self._accounts: Accounts
+        self._store: Literal["keyring", "file"] = "keyring"
         self._gateway: Gateway
         self._door: Door
         self._listener: Listener
@@ -108,6 +113,7 @@ class Process:
     async def main(self, linger: bool, on_ready: Callable[[], None]) -> None:
         """From the start to the end. Raises StorageError, in a group."""
         async with anyio.create_task_group() as tasks:
+            self._accounts = accounts = self._make_accounts(tasks)
             gateway = self._gateway = Gateway(self._parts(), tasks)
             self._tasks = tasks
             tasks.start_soon(fenced, self._environ.complete)
@@ -118,6 +124,8 @@ class Process:
             self._listener = listener = await listen(self._run, self._accept, __version__, token)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._door.serve, anyio.sleep)
+            tasks.start_soon(kept_up, partial(accounts.vault.keep_trying, anyio.sleep), anyio.sleep)
+            tasks.start_soon(fenced, gateway.sign_ins.look)
             tasks.start_soon(kept_up, self._file.follow, anyio.sleep)
             tasks.start_soon(fenced, watch_wake, self._look_around, SystemClock())
             tasks.start_soon(fenced, anyio.to_thread.run_sync, reap_leftovers, self._run)
@@ -145,13 +153,30 @@ class Process:
         return Parts(
             clock=SystemClock(),
             environ=self._environ,
-            keyring=no_secrets,
-            open=self._open,
+            keyring=self._accounts.vault.secrets,
+            open=self._open or partial(open_transport, keeper=self._keeper, accounts=self._accounts),
             stderr=StderrFiles(self._paths.log_dir / "servers").sink,
             cache_dir=self._paths.cache_dir,
             write_switches=self._file.note_tools,
             look=look_with(TrustStore(self._paths.config_file.with_name(TRUST_NAME)), _home()),
+            accounts=self._accounts,
         )
+
+    def _make_accounts(self, tasks: anyio.abc.TaskGroup) -> Accounts:
+        """Sign-ins and secrets. Nothing is opened before something needs it."""
+
+        def changed() -> None:
+            self._gateway.changed()
+
+        clock, place = SystemClock(), place_for(self._store, self._paths.config_file, self._environ)
+        return Accounts(Vault(place, changed=changed), tasks, clock.time, clock.sleep, changed)
+
+    def _follow_store(self, store: Literal["keyring", "file"]) -> None:
+        """`settings.token_store` says another place now."""
+        if store != self._store:
+            self._store = store
+            self._accounts.use(place_for(store, self._paths.config_file, self._environ))
+            self._tasks.start_soon(fenced, self._gateway.sign_ins.look)
 
     def _take(self, outcome: Outcome) -> None:
         """What servers.yaml says now becomes what runs; one that cannot be used leaves what runs and is a problem."""
@@ -160,6 +185,7 @@ class Process:
         if isinstance(outcome, Config):
             self._gateway.take_config(outcome)
             self._door.follow(outcome.settings.http)
+            self._follow_store(outcome.settings.token_store)
         else:
             self._gateway.take_problem(outcome)
 

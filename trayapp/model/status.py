@@ -139,13 +139,12 @@ class NewerSnapshotError(ShapeError):
         )
 
 
-RARE = frozenset({"project", "signed_in"})
+RARE = frozenset({"project", "signed_in", "auth"})
 
 
 def _server_json(server: ServerStatus) -> dict[str, Any]:
-    """All of it; `project` and `auth` only where there is one."""
-    optional = ("project", "auth")
-    return {key: value for key, value in asdict(server).items() if key not in optional or value is not None}
+    """All of it; the RARE keys only where they have a value."""
+    return {key: value for key, value in asdict(server).items() if key not in RARE or value is not None}
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:

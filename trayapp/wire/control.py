@@ -30,6 +30,13 @@ RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}
 RELOAD = "reload"  # -> {"problems": [...]}
 CALL = "call"  # {tool, server?, args, project?} -> the tool's result
 SETTLE = "settle"  # -> {} once no server is being discovered
+LOGIN = "login"  # {server} -> {"url", "redirect_uri", "expires_s"}: whoever asked opens the url in a browser
+LOGIN_WAIT = "login_wait"  # {server} -> {"auth", "state", "error"} once that sign-in is over; its failure is an error
+LOGIN_ANSWER = "login_answer"  # {server, url} -> {}: the address that a browser elsewhere ended at
+LOGOUT = "logout"  # {server} -> {"signed_out"}
+SECRET_SET = "secret_set"  # {name, value} -> {"kept", "keyring"}; no request's content is ever logged
+SECRET_LIST = "secret_list"  # -> {"names", "keyring"}
+SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}
 STOP = "stop"  # -> {}; the gateway ends after answering
 
 CONNECT_TIMEOUT_S = 2.0  # a gateway that does not accept within this hangs
