@@ -49,12 +49,12 @@ def shortened(text: str, columns: int) -> str:
     """`text` in at most `columns`, its end replaced by dots where it is longer."""
     if width(text) <= columns:
         return text
-    kept = ""
-    for letter in text:
-        if width(kept + letter) > columns - len(ELLIPSIS):
-            break
-        kept += letter
-    return kept.rstrip() + ELLIPSIS
+    room = columns - len(ELLIPSIS)
+    for end, letter in enumerate(text):
+        room -= width(letter)
+        if room < 0:
+            return text[:end].rstrip() + ELLIPSIS
+    return text
 
 
 def count(number: int, thing: str) -> str:

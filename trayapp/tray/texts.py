@@ -22,6 +22,7 @@ TITLE = 63  # UTF-16 units of a notification's title, and of its text: Windows a
 BODY = 255
 BUTTONS = 3  # on a notification; more are not shown
 NAMES_LISTED = 3
+READ = 2000  # characters of a foreign text that are looked at: an error may hold a whole page
 APP = "multi-mcp"
 
 STATES = {
@@ -39,7 +40,7 @@ STATES = {
 
 def plain(text: str) -> str:
     """One line without anything that draws nothing: controls, bidirectional marks, zero-width characters."""
-    line = one_line(text)
+    line = one_line(text[:READ])
     return line if line.isprintable() else " ".join("".join(filter(str.isprintable, line)).split())
 
 
