@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,13 +25,18 @@ def edit_here(path: Path, editor: str, environ: Mapping[str, str]) -> int:
         raise MultiMcpError(f"The editor cannot be started: {editor}", "Set EDITOR to one that can") from None
 
 
-def open_file(path: Path, environ: Mapping[str, str]) -> None:
-    """Open the file in a window, and do not wait for it. Raises MultiMcpError where there is no way to."""
+def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -> None:
+    """Open the file or folder in a window, and do not wait for it. Raises MultiMcpError where there is no way to.
+
+    `patience_s`: for so long it is looked whether the opener itself fails; one that goes on has found a program.
+    """
     try:
         if sys.platform == "win32":
             os.startfile(path)
         else:
-            _start([*_opener(environ), str(path)], environ)
+            process = _start([*_opener(environ), str(path)], environ)
+            if patience_s and _fails(process, patience_s):
+                raise FileNotFoundError(path)
     except OSError:
         raise MultiMcpError(f"No program was found that opens {path}", "Set EDITOR, or open it yourself") from None
 
@@ -45,9 +51,17 @@ def _opener(environ: Mapping[str, str]) -> list[str]:
     return [found]
 
 
-def _start(argv: list[str], environ: Mapping[str, str]) -> None:
+def _start(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     null = subprocess.DEVNULL
     process = subprocess.Popen(
         argv, env=dict(environ), cwd="/", stdin=null, stdout=null, stderr=null, start_new_session=True
     )
-    process.returncode = 0  # let go: nobody waits for it, and that is no mistake to warn of
+    threading.Thread(target=process.wait, name="opener", daemon=True).start()  # or its end would leave a zombie
+    return process
+
+
+def _fails(process: subprocess.Popen[bytes], patience_s: float) -> bool:
+    try:
+        return process.wait(patience_s) != 0
+    except subprocess.TimeoutExpired:
+        return False

@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 
 NAME = "multi-mcp"
 SHOW = "show"  # the wish of a second start
+OPENS_S = 2.0  # within this an opener that finds no program has said so
 RETINA_PX = 44  # twice the height of the menu bar's icons
 
 Say = Callable[[str], None]
@@ -117,7 +118,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, sa
         run=lambda argv, timeout_s: run_verb(argv, environ, timeout_s),
         wish=supervisor.wish,
         create_file=partial(_create, paths.config_file),
-        open_file=lambda path: open_file(path, environ),
+        open_file=lambda path: open_file(path, environ, OPENS_S),
         copy=lambda text: copy(text, environ),
         autostart=switch,
         paths=paths,
