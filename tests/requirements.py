@@ -194,6 +194,21 @@ REQUIREMENTS: dict[str, str] = {
     "tray-no-host": "With no panel, bus or display the app goes on and is told once; a later panel gets the icon.",
     "tray-notify": "Notifications come over D-Bus, one a cause, with actions where the server has them.",
     "tray-real-panels": "On real panels, StatusNotifierItem and XEmbed, the icon is seen, changes and is clicked.",
+    # The tray's hold on the gateway, and the app around its icon
+    "tray-child-table": "Only the pairs in the table change the state of the gateway's process; an unlisted pair raises.",
+    "tray-restart": "A killed gateway is seen by its stream's end and started again; clients go on.",
+    "tray-crash-loop": "After 5 crashes in 2 min nothing is started any more until the user says Retry.",
+    "tray-hung": "A gateway that gives no sign of life is shown so; one of ours is then ended and replaced.",
+    "tray-attached": "A gateway that the tray did not start is attached, never killed, and left running by Quit.",
+    "tray-pause": "Pause stops the gateway and keeps shims from starting one until Resume, or until the tray ends.",
+    "tray-single": "A second tray brings no second icon: the first shows its state, the second says so and exits with 0.",
+    "tray-actions": "Every menu item ends in a visible outcome, success and failure alike.",
+    "tray-redraws": "However many changes there are, at most 4 redraws a second, and the last state is drawn.",
+    "tray-light": "The tray never imports `mcp`, and holds no configuration.",
+    "tray-no-host": "Without a bus or a host for icons the tray goes on, and says so once.",
+    "tray-real": "On a real panel every item of the menu does what it says.",
+    "autostart": "Start at login is an entry that the desktop starts, switched by menu and verb, and by the desktop itself.",
+    "autostart-update": "The entry for start at login points at a stable path and is written anew when that changes.",
     # House
     "house-import-fences": "Rooms and libraries are imported only across the listed fences.",
 }
