@@ -34,6 +34,8 @@ PACKAGES = {
     "xfconf-query": "xfconf",  # its settings
     "tint2": "tint2",  # a panel that knows only XEmbed
     "dunst": "dunst",  # shows notifications
+    "desktop-file-validate": "desktop-file-utils",  # reads the entry for start at login as desktops do
+    "xdg-open": "xdg-utils",  # opens servers.yaml from the menu
     "/usr/share/icons/Adwaita": "adwaita-icon-theme",  # the menu's check marks
     "/usr/share/fonts/truetype/dejavu": "fonts-dejavu-core",
 }
