@@ -1,0 +1,129 @@
+"""The clipboard, verbs of our own, what we are: small programs run and files read. Never here: a desktop."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from trayapp import __version__
+from trayapp.model.errors import MultiMcpError
+from trayapp.service.about import commit_of, version_text
+from trayapp.service.clipboard import copy
+from trayapp.service.pause import Pause, PausedError, refuse_while_paused
+from trayapp.service.verb import run_verb
+
+HASH = "3de80d5" + "0" * 33
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the programs of Linux")
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    (folder / name).chmod(0o755)
+
+
+# -- the clipboard -------------------------------------------------------------------------------------------------
+
+
+@linux_only
+@pytest.mark.parametrize(
+    ("name", "display"),
+    [("wl-copy", "WAYLAND_DISPLAY"), ("xclip", "DISPLAY"), ("xsel", "DISPLAY")],
+)
+def test_the_program_of_the_display_gets_the_text(tmp_path: Path, name: str, display: str) -> None:
+    program(tmp_path / "bin", name, f"/bin/cat > {tmp_path}/copied")
+    environ = {"PATH": str(tmp_path / "bin"), display: ":0"}
+    assert copy("multi-mcp stdio ä", environ)
+    assert (tmp_path / "copied").read_text() == "multi-mcp stdio ä"
+
+
+@linux_only
+def test_a_program_that_fails_is_followed_by_the_next(tmp_path: Path) -> None:
+    program(tmp_path / "bin", "wl-copy", "exit 1")
+    program(tmp_path / "bin", "xclip", f"/bin/cat > {tmp_path}/copied")
+    assert copy("x", {"PATH": str(tmp_path / "bin"), "WAYLAND_DISPLAY": "w", "DISPLAY": ":0"})
+    assert (tmp_path / "copied").exists()
+
+
+@linux_only
+@pytest.mark.parametrize("environ", [{}, {"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "w"}])
+def test_where_nothing_copies_it_is_said_so(tmp_path: Path, environ: dict[str, str]) -> None:
+    assert not copy("x", {"PATH": str(tmp_path), **environ})
+
+
+# -- verbs ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_verb_s_answer_comes_back(home: Path) -> None:
+    answer = (
+        run_verb(["doctor"], os.environ, 50.0)
+        if sys.platform == "win32"
+        else run_verb(["autostart", "status"], {**os.environ, "XDG_CONFIG_HOME": str(home)}, 50.0)
+    )
+    assert answer["autostart"] is False
+
+
+def test_a_verb_s_error_comes_back_with_what_to_do(home: Path) -> None:
+    with pytest.raises(MultiMcpError, match="No server is named nope") as caught:
+        run_verb(["enable", "nope"], os.environ, 50.0)
+    assert caught.value.hint
+
+
+def test_a_verb_that_takes_too_long_is_ended_and_named(home: Path) -> None:
+    with pytest.raises(MultiMcpError, match="did not end within 0") as caught:
+        run_verb(["start"], os.environ, 0.01)
+    assert caught.value.hint == "Try it on a terminal: multi-mcp start"
+
+
+# -- the pause -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-pause")
+def test_while_it_is_paused_nobody_starts_a_gateway_for_a_client(home: Path) -> None:
+    run = str(home / "run")
+    refuse_while_paused(run)
+    pause = Pause(run)
+    pause.hold()
+    pause.hold()
+    with pytest.raises(PausedError, match="multi-mcp is paused") as caught:
+        refuse_while_paused(run)
+    assert "Resume" in caught.value.hint
+    pause.end()
+    refuse_while_paused(run)
+    pause.end()
+
+
+# -- what we are ---------------------------------------------------------------------------------------------------
+
+
+def made(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder / "trayapp"
+
+
+@pytest.mark.parametrize(
+    ("files", "commit"),
+    [
+        ({}, ""),
+        ({"trayapp/commit": f"{HASH}\n"}, HASH),
+        ({"trayapp/commit": "nonsense"}, ""),
+        ({".git/HEAD": f"{HASH}\n"}, HASH),
+        ({".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/main": f"{HASH}\n"}, HASH),
+        ({".git/HEAD": "ref: refs/heads/main\n", ".git/packed-refs": f"# pack\n{HASH} refs/heads/main\n"}, HASH),
+        ({".git/HEAD": "ref: refs/heads/main\n", ".git/packed-refs": f"{HASH} refs/heads/other\n"}, ""),
+        ({".git/HEAD": "ref: refs/heads/main\n"}, ""),
+        ({".git": "gitdir: elsewhere\n"}, ""),
+    ],
+)
+def test_the_commit_is_that_of_the_package_or_of_the_checkout(
+    tmp_path: Path, files: dict[str, str], commit: str
+) -> None:
+    package = made(tmp_path, files)
+    assert commit_of(package) == commit
+    assert version_text(package) == (f"{__version__} (3de80d5)" if commit else __version__)
