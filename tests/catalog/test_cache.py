@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.catalog.strategies import json_objects, servers
-from trayapp.catalog.cache import CacheEntry, file_name, freshness, load, load_all, save
+from trayapp.catalog.cache import CacheEntry, file_name, freshness, load, load_all, save, sweep
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig, launch_hash
@@ -253,3 +253,26 @@ def test_a_rotated_secret_behind_a_variable_keeps_the_entry(tmp_path: Path) -> N
     assert "KEY" not in text
     assert load(tmp_path, "s") == entry
     assert freshness(entry, launch_hash(server), 1_001.0) == "fresh"
+
+
+def test_files_that_nobody_will_read_are_cleared_away(tmp_path: Path) -> None:
+    old, young = NOW - 31 * DAY_S, NOW - 29 * DAY_S
+    for server, moment in (("gone", old), ("gone-lately", young), ("configured", old)):
+        save(tmp_path, entry(server))
+        os.utime(tmp_path / file_name(server), (moment, moment))
+    others = {".abc.tmp": NOW - 2 * DAY_S, ".def.tmp": NOW - 60, "notes.txt": old, ".hidden": old}
+    for name, moment in others.items():
+        (tmp_path / name).write_text("x")
+        os.utime(tmp_path / name, (moment, moment))
+    (tmp_path / "folder.json").mkdir()
+    os.utime(tmp_path / "folder.json", (old, old))
+    sweep(tmp_path, ["configured"], NOW)
+    left = {path.name for path in tmp_path.iterdir()}
+    ours = {file_name("gone-lately"), file_name("configured")}
+    assert left == {*ours, ".def.tmp", "notes.txt", ".hidden", "folder.json"}
+
+
+def test_clearing_away_in_no_folder_or_against_the_systems_will_harms_nothing(tmp_path: Path) -> None:
+    sweep(tmp_path / "none", [], NOW)
+    (tmp_path / "file").write_text("x")
+    sweep(tmp_path / "file", [], NOW)

@@ -315,6 +315,26 @@ async def test_a_watcher_gets_the_present_snapshot_and_then_the_newest_once_for_
         assert wire.told(control.SNAPSHOT)[-1]["servers"][0]["state"] == "disabled"
 
 
+async def test_a_watcher_that_does_not_read_gets_the_newest_alone_once_it_does(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        wire = made.control()
+        await wire.result(control.WATCH, {"beat_s": 1})
+        await settle()
+        assert wire.link is not None
+        wire.link.pause_writing()
+        for _ in range(5):
+            made.gateway.changed()
+            await made.told()
+            await made.clock.pass_(1)
+        assert len(revisions(wire)) <= 2  # one had its place already
+        wire.link.resume_writing()
+        await settle()
+        assert revisions(wire)[-1] == made.gateway.snapshot().revision
+        assert len(revisions(wire)) <= 3
+        assert len(wire.told(control.BEAT)) <= 2
+
+
 async def test_a_watcher_that_wants_signs_of_life_gets_them_and_others_none(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         beating, quiet = made.control(), made.control()

@@ -206,6 +206,20 @@ async def test_sessions_of_one_project_share_its_servers_and_two_projects_do_not
         assert made.rows()["user"].project is None
 
 
+async def test_a_projects_request_timeout_holds_for_its_sessions_at_the_users_own_process(tmp_path: Path) -> None:
+    async with shops(tmp_path) as made:
+        await made.started()
+        folder = made.project("shop", '{"mcpServers": {"user": {"request_timeout": 0.01}}}')
+        inside, outside = await made.made.ready(cwd=str(folder)), await made.made.ready()
+        error = (await inside.call("user_hold", 5, key="k"))["error"]
+        assert "did not answer within 0.01 s" in error["message"]
+        outside.send({"id": 6, "method": "tools/call", "params": {"name": "user_hold", "arguments": {"key": "l"}}})
+        await made.made.net["user"].heard_of("held", 2)
+        assert "result" in await outside.call("user_release", 7, key="l")
+        assert "result" in await outside.answer(6)
+        assert made.made.net["user"].open_now == 1
+
+
 @pytest.mark.requirement("project-own-servers")
 async def test_the_last_session_of_a_project_takes_its_servers_with_it(tmp_path: Path) -> None:
     async with shops(tmp_path) as made:

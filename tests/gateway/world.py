@@ -75,6 +75,7 @@ class Wire:
     """The other end of a dispatcher: keeps all that comes out of it, parsed."""
 
     dispatcher: FrameDispatcher | None = None
+    link: Link | None = None  # of a control connection
     heard: list[Message] = field(default_factory=list)
     frames: list[bytes] = field(default_factory=list)
     closed: bool = False
@@ -267,7 +268,8 @@ class House:
     def control(self) -> Wire:
         """A control connection."""
         wire = Wire()
-        control = Control(self.gateway, as_link(wire), self._reload)
+        wire.link = as_link(wire)
+        control = Control(self.gateway, wire.link, self._reload)
         wire.dispatcher = control.dispatcher
         self.tasks.start_soon(control.run)
         return wire

@@ -177,6 +177,22 @@ async def test_a_large_answer_reaches_a_reader_that_is_slow(home: Path) -> None:
         assert received == data * 10
 
 
+async def test_a_reader_that_is_behind_leaves_no_room_until_it_reads(home: Path) -> None:
+    async with listening(str(home / "run")) as (house, listener), await open_to(listener) as stream:
+        await stream.send(greeting(Hello("control")) + PING)
+        assert await stream.receive() == PONG % b"control"
+        (link,) = house.links
+        assert link.has_room
+        await link.room()
+        link.write(b"x" * (32 << 20))
+        assert not link.has_room
+        received = 0
+        while received < 32 << 20:
+            received += len(await stream.receive())
+        await link.room()
+        assert link.has_room
+
+
 # -- TCP with a token, as on Windows -----------------------------------------------------------------------------
 
 

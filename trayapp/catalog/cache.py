@@ -26,6 +26,8 @@ Freshness = Literal["fresh", "stale", "invalid"]
 VERSION = 1  # of the file's form; another one is not read
 FRESH_MS = 7 * 86_400_000  # PRODUCT 6: an older list is served while it is fetched again
 FILE_LARGEST = 64 << 20  # bytes: nothing that a server sent in one frame is larger
+KEPT_S = 30 * 86_400.0  # of a server that is configured nowhere: it may be back, or be a project's
+LEFT_S = 86_400.0  # of a write that was cut off: nobody is still at it
 STEM_LONGEST = 80  # characters of the server's name in a file's name, whose limit is 255 bytes
 
 _LISTS = ("tools", "prompts", "resources", "templates")
@@ -93,6 +95,32 @@ def save(folder: Path, entry: CacheEntry) -> None:
             f"Cannot write the cached catalog of {entry.server}: {error}",
             f"Check the space and the permissions of {folder}",
         ) from error
+
+
+def sweep(folder: Path, servers: Iterable[str], now: float) -> None:
+    """Delete what nobody will read: files older than KEPT_S that are of none of `servers`, and cut-off writes.
+
+    `now` in Unix seconds. What cannot be deleted stays.
+    """
+    kept = {file_name(server) for server in servers}
+    with suppress(OSError):
+        for path in list(folder.iterdir()):
+            limit_s = KEPT_S if path.suffix == ".json" else LEFT_S if _is_cut_off(path) else None
+            if limit_s is not None and path.name not in kept and _is_older(path, now - limit_s):
+                with suppress(OSError):
+                    path.unlink()
+
+
+def _is_cut_off(path: Path) -> bool:
+    return path.name.startswith(".") and path.suffix == ".tmp"
+
+
+def _is_older(path: Path, than: float) -> bool:
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_mtime < than
 
 
 def _read(path: Path) -> bytes:

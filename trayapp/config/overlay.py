@@ -73,7 +73,11 @@ def preview(
 
 
 def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
-    """Whether it needs a connection that the user's own server is not."""
+    """Whether it needs a connection that the user's own server is not.
+
+    Another lifecycle, idle_timeout or connect_timeout is no reason for a second process; they are about the one that
+    there is, so the user's hold. Tools and request_timeout are the project's for its sessions.
+    """
     if user is None or launch_settings(user) != launch_settings(server):
         return True
     return user.disabled and not server.disabled

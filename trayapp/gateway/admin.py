@@ -108,6 +108,7 @@ class Control:
         try:
             while True:
                 news = anyio.Event()
+                await self._link.room()  # a stopped `status --watch` would pile them up
                 self.dispatcher.send_notification(control.SNAPSHOT, self._gateway.snapshot().to_json())
                 await news.wait()
         finally:
@@ -117,6 +118,7 @@ class Control:
         """Signs of life, by which a watcher tells a hung gateway from an idle one."""
         while True:
             await self._gateway.clock.sleep(beat_s)
+            await self._link.room()
             self.dispatcher.send_notification(control.BEAT, {})
 
     def _server(self, params: dict[str, Any]) -> str | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save
+from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save, sweep
 from trayapp.catalog.merge import ToolsChange, merge_tools, tools_change
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.offer import Offer
@@ -109,7 +109,8 @@ class Offers:
         await self._idle.wait()
 
     async def keep_writing(self) -> None:
-        """The task that writes."""
+        """The task that writes, and first clears away what nobody will read."""
+        await anyio.to_thread.run_sync(sweep, self._folder, list(self._config().servers), self._time())
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()

@@ -88,9 +88,13 @@ class Router:
             await connection.ensure()
 
     def timeout_s(self, connection: Connection) -> float:
-        """How long a request of a client may take at that server; 0 = as long as the client waits."""
-        own = connection.server.request_timeout
-        return self._window.config.settings.request_timeout if own is None else own
+        """How long a request of a client may take at that server; 0 = as long as the client waits.
+
+        A project's word counts for its own sessions, also where the process is the user's.
+        """
+        config = self._window.config
+        server = config.servers.get(self._window.view.name_of(connection.name) or "", connection.server)
+        return config.settings.request_timeout if server.request_timeout is None else server.request_timeout
 
     async def find_tool(self, asked: str, server: str | None = None) -> tuple[str, str]:
         """As Exposure.find, asking servers that are not known yet and that may have the tool, likeliest first.

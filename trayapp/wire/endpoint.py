@@ -64,6 +64,8 @@ class Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._dispatcher: FrameDispatcher | None = None
         self._head = b""
+        self._room = asyncio.Event()
+        self._room.set()
         self.lost = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -93,6 +95,23 @@ class Link(asyncio.Protocol):
         self._dispatcher = self._accept(hello, self)
         if rest:
             self._dispatcher.feed(rest)
+
+    def pause_writing(self) -> None:
+        """The reader is behind (asyncio.Protocol)."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        self._room.set()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the reader keeps up: what may be left out or put off should be while it does not."""
+        return self._room.is_set()
+
+    async def room(self) -> None:
+        """Wait until the reader keeps up."""
+        await self._room.wait()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost.set()
