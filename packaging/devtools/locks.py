@@ -10,6 +10,8 @@ from pathlib import Path
 
 from devtools.environment import PIP_INSTALL, make_venv
 from devtools.places import (
+    CLIENTS_LOCK,
+    CLIENTS_MANIFEST,
     NPM_LOCK,
     NPM_MANIFEST,
     PACKAGING,
@@ -42,7 +44,8 @@ def write_locks(uv_args: Sequence[str]) -> None:
     test_args = [str(project), "--extra", "dev", "-c", str(REQUIREMENTS.relative_to(ROOT)), *uv_args]
     _compile(uv, TEST_REQUIREMENTS, INSTALL_TOOLS, test_args)
     _compile(uv, SERVER_REQUIREMENTS, TEST_SERVERS, list(uv_args))
-    _lock_npm()
+    for manifest, lock in ((NPM_MANIFEST, NPM_LOCK), (CLIENTS_MANIFEST, CLIENTS_LOCK)):
+        _lock_npm(manifest, lock)
 
 
 def _compile(uv: str, target: Path, extra: Sequence[str], args: Sequence[str]) -> None:
@@ -67,15 +70,15 @@ def _uv() -> str:
     return str(own)
 
 
-def _lock_npm() -> None:
+def _lock_npm(manifest: Path, target: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
-        say("npm is not installed: the lock of the npm test servers stays as it is")
+        say(f"npm is not installed: {target.relative_to(PACKAGING)} stays as it is")
         return
-    say(f"locking {NPM_LOCK.relative_to(PACKAGING)}")
-    run([npm, *NPM_RELOCK], cwd=NPM_MANIFEST.parent, env=clean_environment())
-    lock = json.loads(NPM_LOCK.read_text(encoding="utf-8"))
+    say(f"locking {target.relative_to(PACKAGING)}")
+    run([npm, *NPM_RELOCK], cwd=manifest.parent, env=clean_environment())
+    lock = json.loads(target.read_text(encoding="utf-8"))
     for package in lock["packages"].values():
         for field in NPM_ADDRESSES:  # npm finds a package by name and version, and checks it against `integrity`
             package.pop(field, None)
-    NPM_LOCK.write_text(json.dumps(lock, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    target.write_text(json.dumps(lock, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

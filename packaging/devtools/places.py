@@ -13,10 +13,13 @@ TEST_REQUIREMENTS = PACKAGING / "requirements-test.txt"
 SERVER_REQUIREMENTS = PACKAGING / "requirements-servers.txt"
 NPM_MANIFEST = PACKAGING / "test-servers" / "package.json"
 NPM_LOCK = PACKAGING / "test-servers" / "package-lock.json"
+CLIENTS_MANIFEST = PACKAGING / "test-clients" / "package.json"
+CLIENTS_LOCK = PACKAGING / "test-clients" / "package-lock.json"
 
 VENV = ROOT / ".venv"
 CACHE = ROOT / ".cache"
 NPM_SERVERS = CACHE / "npm-servers"
+NPM_CLIENTS = CACHE / "npm-clients"
 PYPI_SERVERS = CACHE / "pypi-servers"
 UV_VENV = CACHE / "uv"
 

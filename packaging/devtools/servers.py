@@ -1,43 +1,69 @@
-"""The real MCP servers that tests talk to, in the ignored cache folder. Never here: their argv (tests/servers.py)."""
+"""The real MCP servers and AI tools that tests run, in the ignored cache folder.
+
+Never here: their argv (tests/servers.py).
+"""
 
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 from devtools.environment import install_locked, interpreter_mark, make_venv
-from devtools.places import NPM_LOCK, NPM_MANIFEST, NPM_SERVERS, PYPI_SERVERS, SERVER_REQUIREMENTS
+from devtools.places import (
+    CLIENTS_LOCK,
+    CLIENTS_MANIFEST,
+    NPM_CLIENTS,
+    NPM_LOCK,
+    NPM_MANIFEST,
+    NPM_SERVERS,
+    PYPI_SERVERS,
+    SERVER_REQUIREMENTS,
+)
 from devtools.steps import StepFailed, fingerprint, in_ci, installing, is_stamped, run, say, stamping
 
 NPM_CI = ("ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error")
 
 
 def ensure_servers() -> None:
-    """Install the npm and PyPI servers; without node or on a failure tests skip on a person's machine, CI fails."""
-    for name, step in (("npm", _ensure_npm_servers), ("PyPI", _ensure_pypi_servers)):
+    """Install the servers and tools; without node or on a failure tests skip on a person's machine, CI fails."""
+    steps = (
+        ("npm servers", _ensure_npm_servers),
+        ("npm clients", _ensure_clients),
+        ("PyPI servers", _ensure_pypi_servers),
+    )
+    for name, step in steps:
         try:
             step()
         except StepFailed as failure:
             if in_ci():
                 raise
-            say(f"no {name} test servers, so the tests that need them skip: {failure}. {failure.hint}".rstrip())
+            say(f"no {name}, so the tests that need them skip: {failure}. {failure.hint}".rstrip())
 
 
 def _ensure_npm_servers() -> None:
-    wanted = fingerprint(NPM_MANIFEST, NPM_LOCK)
-    if is_stamped(NPM_SERVERS, "npm", wanted):
+    _ensure_npm(NPM_SERVERS, NPM_MANIFEST, NPM_LOCK)
+
+
+def _ensure_clients() -> None:
+    _ensure_npm(NPM_CLIENTS, CLIENTS_MANIFEST, CLIENTS_LOCK)
+
+
+def _ensure_npm(folder: Path, manifest: Path, lock: Path) -> None:
+    wanted = fingerprint(manifest, lock)
+    if is_stamped(folder, "npm", wanted):
         return
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         raise StepFailed("node or npm is not installed", "Install Node.js 20 or newer.")
     with installing():
-        if is_stamped(NPM_SERVERS, "npm", wanted):
+        if is_stamped(folder, "npm", wanted):
             return
-        say("installing the npm test servers into .cache/npm-servers")
-        NPM_SERVERS.mkdir(parents=True, exist_ok=True)
-        with stamping(NPM_SERVERS, "npm", wanted):
-            for source in (NPM_MANIFEST, NPM_LOCK):
-                shutil.copyfile(source, NPM_SERVERS / source.name)
-            run([npm, *NPM_CI], cwd=NPM_SERVERS)
+        say(f"installing into .cache/{folder.name}")
+        folder.mkdir(parents=True, exist_ok=True)
+        with stamping(folder, "npm", wanted):
+            for source in (manifest, lock):
+                shutil.copyfile(source, folder / source.name)
+            run([npm, *NPM_CI], cwd=folder)
 
 
 def _ensure_pypi_servers() -> None:
@@ -51,3 +77,6 @@ def _ensure_pypi_servers() -> None:
         with stamping(PYPI_SERVERS, "pypi", wanted):
             make_venv(PYPI_SERVERS)
             install_locked(PYPI_SERVERS, SERVER_REQUIREMENTS)
+
+
+STEPS = {"npm servers": _ensure_npm_servers, "npm clients": _ensure_clients, "PyPI servers": _ensure_pypi_servers}
