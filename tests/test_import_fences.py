@@ -62,7 +62,8 @@ LIBRARIES: dict[str, set[str]] = {
 
 # Inside functions only, for start-up time: `multi-mcp start` becomes the gateway, `multi-mcp tray` the tray; every
 # other verb must load neither.
-LAZY = {("cli.start", "gateway.run"), ("cli.tray", "tray.start")}
+# Without a gateway a secret is kept by the process that has it (service.secrets): no other verb pays for the vault.
+LAZY = {("cli.start", "gateway.run"), ("cli.tray", "tray.start"), ("service.secrets", "auth.direct")}
 
 # module -> all that it may import at module level. The way to the shim: each further import is felt at every start.
 CHEAP = {"os", "sys", "select", "time", "_socket", "socket", "errno"}

@@ -27,7 +27,6 @@ from mcp.shared.auth import (
     OAuthToken,
     ProtectedResourceMetadata,
 )
-from pydantic import AnyUrl, ValidationError
 
 from trayapp.auth.asking import Ask, Wish
 from trayapp.auth.grant import Client, ClientKind, Grant, GrantLostError, SignInError, canonical
@@ -71,7 +70,7 @@ async def authorize(wish: Wish, ask: Ask, now: Callable[[], float]) -> Grant:
                 await _close(flow)
     except SignInError:
         raise
-    except (OAuthFlowError, ValidationError, ValueError, httpx2.HTTPError) as error:
+    except (OAuthFlowError, ValueError, httpx2.HTTPError) as error:
         raise _explained(error, last, wish.url) from None
     return provider.grant(now())
 
@@ -90,7 +89,7 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
     except (OAuthFlowError, httpx2.HTTPError, ValueError) as error:
         raise SignInError(f"{host} cannot be reached: {type(error).__name__}", "Check the network") from None
     if response.status_code in (200, 201):
-        with suppress(ValidationError):
+        with suppress(ValueError):
             return provider.renewed(OAuthToken.model_validate_json(response.content), now())
         raise SignInError(f"{host} answered without a token", "Try again, or sign in again")
     kind = _oauth_error(response)
@@ -142,7 +141,8 @@ class _Provider(OAuthClientProvider):
         self._ask = ask
         by_document = wish.document_url
         given = None if wish.client_id is None or wish.client_id == by_document else _given(wish)
-        metadata = OAuthClientMetadata(client_name=CLIENT_NAME, redirect_uris=[AnyUrl(wish.redirect_uri)])
+        about = {"client_name": CLIENT_NAME, "redirect_uris": [wish.redirect_uri]}
+        metadata = OAuthClientMetadata.model_validate(about)
         super().__init__(wish.url, metadata, _Nowhere(given), self._show, self._answered, by_document)
         self._kind: ClientKind = "given" if given else "registered"
 

@@ -47,6 +47,8 @@ VERBS: dict[str, Verb] = {
     "logs": Verb("logs", "Show the gateway's log, or one server's."),
     "doctor": Verb("doctor", "Look for what is wrong, and say what to do."),
     "trust": Verb("trust", "Approve the servers that a project's own file starts."),
+    "auth": Verb("auth", "Sign in to a server, or out of it."),
+    "secret": Verb("secret", "Keep secrets for servers.yaml in the keyring."),
     "edit": Verb("edit", "Open servers.yaml."),
     "autostart": Verb("autostart", "Start the tray at login, or not."),
     "demo": Verb("demo", "Show it all at work, in a folder of its own."),

@@ -96,6 +96,9 @@ def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
     head, details = Text(view.header(snapshot), style="bold"), Text(view.details(snapshot, live=live), style="dim")
     parts: list[Any] = [head, details, Text()]
     parts.append(view.table(snapshot).rich() if snapshot["servers"] else Text("No servers yet: multi-mcp edit"))
+    keyring = view.keyring_lines(snapshot)
+    if keyring:
+        parts += [Text(), Text("\n".join(keyring), style="yellow")]
     problems = view.problem_lines(snapshot)
     if problems:
         parts += [Text(), Text("\n".join(problems), style="yellow")]

@@ -5,6 +5,7 @@ Never here: asking for it, printing, clocks.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from trayapp.cli.output import Table
@@ -86,7 +87,9 @@ def lines(snapshot: Snapshot) -> list[str]:
     """All of it as plain text."""
     servers = table(snapshot).lines() if snapshot["servers"] else ["No servers yet: multi-mcp edit"]
     problems = problem_lines(snapshot)
-    return [header(snapshot), details(snapshot), "", *servers, *(["", *problems] if problems else [])]
+    keyring = keyring_lines(snapshot)
+    more = [*(["", *keyring] if keyring else []), *(["", *problems] if problems else [])]
+    return [header(snapshot), details(snapshot), "", *servers, *more]
 
 
 def _row(server: dict[str, Any]) -> tuple[str, ...]:
@@ -97,8 +100,29 @@ def _row(server: dict[str, Any]) -> tuple[str, ...]:
     return one_line(server["name"]), state, listed, str(server["calls"]), "; ".join(_notes(server))
 
 
+def signed_in_words(auth: dict[str, Any] | None) -> str:
+    """`signed in until 2026-01-31 14:05, renewed by itself`; "" when nobody is signed in."""
+    if not auth or not auth["signed_in"]:
+        return ""
+    until = "" if auth["until"] is None else time.strftime(" until %Y-%m-%d %H:%M", time.localtime(auth["until"]))
+    kept = "" if auth["kept"] else ", not kept beyond the end of the gateway"
+    return f"signed in{until}{', renewed by itself' if auth['renews'] else ''}{kept}"
+
+
+def keyring_lines(snapshot: Snapshot) -> list[str]:
+    """What is the matter with the keyring, and what to do; nothing when nothing is."""
+    words = {"locked": "is locked", "missing": "is missing"}.get(snapshot["gateway"].get("keyring") or "")
+    if words is None:
+        return []
+    what = "Unlock it" if words == "is locked" else "See: multi-mcp doctor"
+    return [f"The keyring {words}: sign-ins live in memory and are lost when the gateway ends", f"  {what}"]
+
+
 def _notes(server: dict[str, Any]) -> list[str]:
     notes: list[str] = []
+    auth = server.get("auth")
+    notes += [words] if (words := signed_in_words(auth)) else []
+    notes += [f"wants more permissions: multi-mcp auth {one_line(server['name'])}"] if auth and auth["wanted"] else []
     error = server["error"]
     if error is not None:
         when = f" ({ago(server['failed_s_ago'])} ago)" if server["failed_s_ago"] is not None else ""

@@ -110,7 +110,7 @@ class Snapshot:
         return {
             "version": SNAPSHOT_VERSION,
             "revision": self.revision,
-            "gateway": asdict(self.gateway),
+            "gateway": {k: v for k, v in asdict(self.gateway).items() if k != "keyring" or v is not None},
             "servers": [_server_json(server) for server in self.servers],
             "problems": [problem_json(problem) for problem in self.problems],
         }

@@ -1,0 +1,109 @@
+"""`multi-mcp auth`: the user signs in to a server in a browser, here or elsewhere, or out of it, or sees where.
+
+Never here: OAuth; the gateway has the listener and the tokens.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from trayapp.cli.options import as_error, ask, examples, json_option
+from trayapp.cli.output import Table, is_terminal, note, print_json, print_table, say, waiting
+from trayapp.cli.status_view import signed_in_words
+from trayapp.cli.text import one_line
+from trayapp.model.errors import ExitCode
+from trayapp.service.opener import open_url
+from trayapp.wire.control import LOGIN, LOGIN_ANSWER, LOGIN_WAIT, LOGOUT, SNAPSHOT, ControlError
+
+START_S = 120.0  # for the gateway to find out who signs people in, and for the keyring to be unlocked
+END_S = 420.0  # five minutes for the user, and the server's start
+PASTES = 5  # tries to paste the right address
+
+
+@click.command("auth", epilog=examples("multi-mcp auth linear", "multi-mcp auth linear --paste"))
+@click.argument("server", required=False)
+@click.option("--logout", is_flag=True, help="Sign out: forget the tokens and revoke them.")
+@click.option("--paste", is_flag=True, help="The browser is on another machine: paste the address that it ends at.")
+@click.option("--no-browser", is_flag=True, help="Only print the address to open.")
+@json_option
+def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, as_json: bool) -> int:
+    """Sign in to a server, or out of it.
+
+    A browser opens; after that multi-mcp renews the sign-in by itself. Without SERVER: show where you are signed in.
+    """
+    if server is None:
+        return _show(as_json)
+    if logout:
+        return _sign_out(server, as_json)
+    with waiting(f"Asking who signs you in to {server}", quiet=as_json):
+        begun = ask(LOGIN, {"server": server}, timeout=START_S)
+    opened = not paste and not no_browser and open_url(begun["url"], os.environ)
+    _tell(server, begun["url"], opened)
+    if paste or (not opened and is_terminal(sys.stdin)):
+        _take_address(server)
+    with waiting("Waiting for the browser", quiet=as_json):
+        outcome = ask(LOGIN_WAIT, {"server": server}, timeout=END_S)
+    return _told(server, outcome, as_json)
+
+
+def _tell(server: str, url: str, opened: bool) -> None:
+    """On stderr: the address, alone in its line, so that it can be copied."""
+    if opened:
+        note(f"Your browser opens to sign in to {one_line(server)}. If it does not, go to:", one_line(url))
+    else:
+        note(f"To sign in to {one_line(server)}, open this address in a browser:", one_line(url))
+
+
+def _take_address(server: str) -> None:
+    """Read where the browser ended up, until it is the right address; an empty line: it came back by itself."""
+    note("Then paste the address that the browser ends at (it begins with http://127.0.0.1) and press Enter.")
+    note("If the browser is on this machine and shows that you are signed in, just press Enter.")
+    for _ in range(PASTES):
+        address = sys.stdin.readline()
+        if not address.strip():
+            return
+        try:
+            ask(LOGIN_ANSWER, {"server": server, "url": address.strip()})
+        except ControlError as error:
+            note(one_line(f"{error.title}. {error.hint}"))
+        else:
+            return
+
+
+def _told(server: str, outcome: dict[str, Any], as_json: bool) -> int:
+    error = outcome["error"]
+    if as_json:
+        print_json({"server": server, **outcome})
+    else:
+        say(f"{one_line(server)}: {signed_in_words(outcome['auth']) or 'signed in'}")
+        if outcome["auth"] and not outcome["auth"]["kept"]:
+            note("There is no keyring: the sign-in is gone when the gateway ends. See: multi-mcp doctor")
+    if error is not None:
+        raise as_error(error)
+    return ExitCode.OK
+
+
+def _sign_out(server: str, as_json: bool) -> int:
+    with waiting(f"Signing out of {server}", quiet=as_json):
+        signed_out = bool(ask(LOGOUT, {"server": server}, timeout=START_S)["signed_out"])
+    if as_json:
+        print_json({"server": server, "signed_out": signed_out})
+    else:
+        say(f"Signed out of {one_line(server)}" if signed_out else f"You were not signed in to {one_line(server)}")
+    return ExitCode.OK
+
+
+def _show(as_json: bool) -> int:
+    rows = [row for row in ask(SNAPSHOT)["servers"] if row.get("auth") or row["state"] == "needs_auth"]
+    if as_json:
+        print_json([{"server": row["name"], "state": row["state"], "auth": row.get("auth")} for row in rows])
+    elif rows:
+        told = [(one_line(row["name"]), signed_in_words(row.get("auth")) or "not signed in") for row in rows]
+        print_table(Table(("SERVER", "SIGN-IN"), told, wraps=True))
+    else:
+        say("No server wants a sign-in")
+    return ExitCode.OK

@@ -1,0 +1,73 @@
+"""Named secrets, for `${keyring:NAME}`: kept by the gateway that runs, or by this process where none does.
+
+The gateway's way is a control request, whose content is never logged; only without a gateway is the vault loaded here.
+Never here: reading a value from a person, the keyring itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from trayapp.config.parse import parse
+from trayapp.config.paths import Paths, find_paths
+from trayapp.config.problems import Unparsable
+from trayapp.config.store import Store
+from trayapp.model.errors import NoGatewayError
+from trayapp.model.settings import Settings
+from trayapp.wire.control import SECRET_DELETE, SECRET_LIST, SECRET_SET, ControlClient
+from trayapp.wire.rundir import run_dir
+
+DIALOG_S = 90.0  # the user may have to unlock the keyring first
+
+
+def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Keep a value under a name; False when it will be lost with the gateway, because there is no keyring.
+
+    Raises UsageError for a name that servers.yaml could not hold, KeyringUnavailableError, ControlError.
+    """
+    try:
+        return bool(_ask(environ, SECRET_SET, {"name": name, "value": value})["kept"])
+    except NoGatewayError:
+        from trayapp.auth.direct import set_secret
+
+        return set_secret(*_here(environ), name, value)
+
+
+def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """All names, sorted. Raises KeyringUnavailableError, ControlError."""
+    try:
+        return [str(name) for name in _ask(environ, SECRET_LIST, {})["names"]]
+    except NoGatewayError:
+        from trayapp.auth.direct import secret_names
+
+        return secret_names(*_here(environ))
+
+
+def delete_secret(name: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Forget a value; False when there was none. Raises KeyringUnavailableError, ControlError."""
+    try:
+        return bool(_ask(environ, SECRET_DELETE, {"name": name})["deleted"])
+    except NoGatewayError:
+        from trayapp.auth.direct import delete_secret
+
+        return delete_secret(*_here(environ), name)
+
+
+def _ask(environ: Mapping[str, str], method: str, params: dict[str, Any]) -> Any:
+    with ControlClient(run_dir(dict(environ)), DIALOG_S) as client:
+        return client.call(method, params)
+
+
+def _here(environ: Mapping[str, str]) -> tuple[Any, Any, Mapping[str, str]]:
+    """Which store, whose home, in what environment."""
+    paths = find_paths(environ)
+    return _settings(paths).token_store, paths.config_file, environ
+
+
+def _settings(paths: Paths) -> Settings:
+    try:
+        return parse(Store(paths.config_file).read().text, str(paths.config_file)).settings
+    except Unparsable:
+        return Settings()
