@@ -46,7 +46,7 @@ def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: 
 
 def raw_words(server: str, tool: Mapping[str, Any]) -> list[str]:
     """The words that a misspelt one is likely to mean, as they are written."""
-    return [*split(text(tool, "name")), *split(text(tool, "description")[:BODY_CHARS]), *split(server)]
+    return split(f"{text(tool, 'name')} {text(tool, 'description')[:HEAD_CHARS]} {server}")
 
 
 def keywords_of(server: str, tool: str, synonyms: Mapping[str, Sequence[str]]) -> list[str]:

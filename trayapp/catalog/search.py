@@ -15,11 +15,15 @@ from trayapp.catalog.patterns import Pattern
 from trayapp.catalog.query import UserSynonyms, read_query
 from trayapp.catalog.ranking import only_own, score
 from trayapp.catalog.store import Store
+from trayapp.catalog.words import split
 from trayapp.model.errors import MultiMcpError
 
 LIMIT = 8  # hits when nobody says how many
-RELEVANT = 0.04  # of the best one's score: what is much weaker only costs tokens
-PATTERN_CHARS = 200  # of a description's first line that a pattern is held against
+SURE = 5  # hits that are given however weak they are
+RELEVANT = 0.04  # of the best one's score: what comes after those and is much weaker only costs tokens
+FIRST_CHARS = 200  # of a description: where the forms of words are compared, and its first line that patterns match
+REFINED = 20  # of the best ones, whose order the very forms of words decide
+WRITTEN_MET = 0.1  # added to the factor 1 when all words are there as they are asked for
 
 
 class EmptyQueryError(MultiMcpError):
@@ -55,6 +59,10 @@ class Hit:
     score: float
     exposed_name: str = ""
     missed: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        return self.server, self.name
 
 
 class SearchIndex:
@@ -137,10 +145,19 @@ class SearchIndex:
 
         found = [(number, self._store.view(number)) for number in self._store.candidates(query, among, wanted)]
         found = only_own(query, found)
-        scored = [(self._entries[number], *score(query, seen, self._store.vocabulary)) for number, seen in found]
-        hits = [_hit(entry, worth, missed) for entry, worth, missed in scored if worth]
+        scored = [(*score(query, seen, self._store.vocabulary), self._entries[number]) for number, seen in found]
+        scored.sort(key=lambda one: (-one[0], one[2].exposed_name))
+        asked = frozenset(split(words)) or frozenset({""})
+        best = [(worth * _as_written(asked, entry), missed, entry) for worth, missed, entry in scored[:REFINED]]
+        hits = [_hit(entry, worth, missed) for worth, missed, entry in [*best, *scored[REFINED:]] if worth]
         hits.sort(key=lambda hit: (-hit.score, hit.exposed_name, hit.server, hit.name))
-        return [hit for hit in hits if hit.score >= hits[0].score * RELEVANT]
+        return hits[:SURE] + [hit for hit in hits[SURE:] if hit.score >= hits[0].score * RELEVANT]
+
+
+def _as_written(asked: frozenset[str], entry: Entry) -> float:
+    """A little more than 1 for words in the very form in which they are asked for: `issues` fits issues best."""
+    words = {*split(entry.exposed_name), *split(text(entry.tool, "description")[:FIRST_CHARS])}
+    return 1 + WRITTEN_MET * len(asked & words) / len(asked)
 
 
 def _hit(entry: Entry, worth: float, missed: tuple[str, ...] = ()) -> Hit:
@@ -150,4 +167,4 @@ def _hit(entry: Entry, worth: float, missed: tuple[str, ...] = ()) -> Hit:
 def _written(entry: Entry) -> Iterator[str]:
     """What a pattern may match: each name, the title, the first line of the description."""
     yield from (entry.exposed_name, entry.name, text(entry.tool, "title"))
-    yield from text(entry.tool, "description").strip()[:PATTERN_CHARS].splitlines()[:1]
+    yield from text(entry.tool, "description").strip()[:FIRST_CHARS].splitlines()[:1]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 CANDIDATES = 120  # documents that are ranked for one query: what bm25 puts behind these hardly ever comes first
-COMMON = 0.08  # of all documents: a synonym that more than this part has leads to no candidates of its own
+COMMON = 60  # documents: a synonym that more than these have, and more than COMMON_SHARE of all, leads to no candidates
+COMMON_SHARE = 0.08
 VIEWS_MOST = 3_000  # kept for the next query; some KB each
 
 _COLUMNS = ", ".join(FIELDS)
@@ -72,11 +73,14 @@ class Store:
     def candidates(self, query: Query, among: range, wanted: Callable[[int], bool]) -> set[int]:
         """The numbers of the documents worth ranking: best by the words themselves, and best with their synonyms."""
         own = [stem for term in query.terms for stem in term.gains if stem in term.own]
-        others = [stem for term in query.terms for stem in term.gains if self.vocabulary.share(stem) < COMMON]
+        others = [stem for term in query.terms for stem in term.gains if not self._is_common(stem)]
         found = set(islice(filter(wanted, self._best(own, among)), CANDIDATES // 2))
         if set(others) - set(own) or not found:
             found.update(islice(filter(wanted, self._best({*own, *others}, among)), CANDIDATES // 2))
         return found
+
+    def _is_common(self, stem: str) -> bool:
+        return self.vocabulary.count(stem) > max(COMMON, COMMON_SHARE * self.vocabulary.documents)
 
     def view(self, number: int) -> View:
         """The document as ranking needs it; what was asked for once is kept."""

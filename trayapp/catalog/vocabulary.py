@@ -25,6 +25,7 @@ class Vocabulary:
     def __init__(self) -> None:
         self.documents = 0
         self._count: Counter[str] = Counter()
+        self._rarities: dict[str, float] = {}  # as they are until the next change
         self._spellings: defaultdict[tuple[str, int], set[str]] = defaultdict(set)  # by first letter and length
 
     def __contains__(self, stemmed: str) -> bool:
@@ -33,6 +34,7 @@ class Vocabulary:
     def add(self, stems: Iterable[str], spellings: Iterable[str]) -> None:
         """One more document: its stems, each once, and its words as they are written."""
         self.documents += 1
+        self._rarities.clear()
         self._count.update(stems)
         for word in spellings:
             self._spellings[word[0], len(word)].add(word)
@@ -40,19 +42,23 @@ class Vocabulary:
     def remove(self, stems: Iterable[str]) -> None:
         """One document less. Its spellings stay: they are asked for only while their stems count."""
         self.documents -= 1
+        self._rarities.clear()
         for stemmed in stems:
             self._count[stemmed] -= 1
             if not self._count[stemmed]:
                 del self._count[stemmed]
 
-    def share(self, stemmed: str) -> float:
-        """In which part of the documents a stem is (0 to 1)."""
-        return self._count[stemmed] / self.documents if self.documents else 0.0
+    def count(self, stemmed: str) -> int:
+        """How many documents have a stem."""
+        return self._count[stemmed]
 
     def rarity(self, stemmed: str) -> float:
         """How much a stem says: the inverse document frequency of BM25, as Lucene bounds it at 0."""
-        count = self._count[stemmed]
-        return math.log(1 + (self.documents - count + 0.5) / (count + 0.5))
+        known = self._rarities.get(stemmed)
+        if known is None:
+            count = self._count[stemmed]
+            known = self._rarities[stemmed] = math.log(1 + (self.documents - count + 0.5) / (count + 0.5))
+        return known
 
     def halves(self, word: str) -> list[str]:
         """The stems of the two known words that `word` is made of; none when there are no such."""

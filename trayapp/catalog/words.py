@@ -34,7 +34,9 @@ def split(text: str) -> list[str]:
 
     A run of a script without spaces stays whole up to two characters; a longer one becomes its pairs of neighbours.
     """
-    return list(_split(text if text.isascii() else _plain(text)))
+    if text.isascii():
+        return [word[:LONGEST].lower() for word in _WORD.findall(text)]
+    return list(_split(_plain(text)))
 
 
 def joined(text: str) -> list[str]:

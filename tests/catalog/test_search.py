@@ -1,0 +1,315 @@
+"""What a search finds, and in which order: the search cases of the issue, and what must hold for any catalog."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.catalog import shelf
+from tests.catalog.strategies import json_values
+from trayapp.catalog.patterns import InvalidPatternError
+from trayapp.catalog.search import EmptyQueryError, Entry, SearchIndex
+
+CATALOGUE = [
+    ("github", "search_repositories", "Find repositories on GitHub using a topic, a name or free words"),
+    ("github", "create_issue", "Open a new issue in one repository"),
+    ("github", "list_issues", "Show the issues of a repository, newest first"),
+    ("github", "create_pull_request", "Propose a branch for merging"),
+    ("github", "get_file_contents", "Return what a file in a repository holds"),
+    ("obsidian", "global_search", "Look through every note in the vault"),
+    ("obsidian", "read_note", "Return the body of one note"),
+    ("obsidian", "write_note", "Store text in a note, replacing what was there"),
+    ("exa", "web_search_exa", "Look something up on the public web"),
+    ("context7", "resolve-library-id", "Turn a package name into a Context7 library identifier"),
+    ("context7", "get-library-docs", "Fetch up-to-date documentation for a library"),
+    ("xcodebuild", "list_sims", "Lists available iOS simulators"),
+    ("xcodebuild", "boot_sim", "Start one simulator and wait for it"),
+    ("chrome-devtools", "take_screenshot", "Save a picture of the page that is open"),
+    ("wx", "getForecast", "Weather for the coming days at a place"),
+    ("fs", "read_file", "Return the text of a file on disk"),
+    ("fs", "write_file", "Store text in a file on disk"),
+    ("pg", "query", "Run one read-only SQL statement"),
+]
+
+
+def entry(server: str, name: str, description: Any = "", **more: Any) -> Entry:
+    return Entry(server, name, f"{server}_{name}", {"name": name, "description": description, **more})
+
+
+def index_of(*entries: Entry, synonyms: dict[str, list[str]] | None = None) -> SearchIndex:
+    index = SearchIndex(synonyms)
+    for server in dict.fromkeys(one.server for one in entries):
+        index.update(server, [one for one in entries if one.server == server])
+    return index
+
+
+def catalogue(synonyms: dict[str, list[str]] | None = None) -> SearchIndex:
+    return index_of(*(entry(*row) for row in CATALOGUE), synonyms=synonyms)
+
+
+def found(index: SearchIndex, words: str, **options: Any) -> list[str]:
+    return [hit.exposed_name for hit in index.search(words, **options)]
+
+
+FIRST = [
+    ("search-07", "create issue github", "github_create_issue"),
+    ("search-08", "screenshot", "chrome-devtools_take_screenshot"),
+    ("search-09", "take screenshot", "chrome-devtools_take_screenshot"),
+    ("search-10", "take a screenshot of the page", "chrome-devtools_take_screenshot"),
+    ("search-11", "get forecast", "wx_getForecast"),
+    ("search-12", "getforecast", "wx_getForecast"),
+    ("search-14", "read note", "obsidian_read_note"),
+    ("search-15", "note read", "obsidian_read_note"),
+    ("search-16", "vault", "obsidian_global_search"),
+    ("search-17", "resolve library id", "context7_resolve-library-id"),
+    ("search-18", "resolve_library_id", "context7_resolve-library-id"),
+    ("search-20", "documentation", "context7_get-library-docs"),
+    ("search-22", "run sql query", "pg_query"),
+    ("search-26", "READ_FILE", "fs_read_file"),
+    ("search-30", "merge branch", "github_create_pull_request"),
+    ("search-31", "list all the issues", "github_list_issues"),
+    ("search-33", "web", "exa_web_search_exa"),
+    ("search-35", "simulater", "xcodebuild_boot_sim"),
+    ("search repositories", "search repositories", "github_search_repositories"),
+    ("repository issues", "repository issues", "github_list_issues"),
+    ("weather", "weather", "wx_getForecast"),
+    ("library docs", "library docs", "context7_get-library-docs"),
+    ("sql", "sql", "pg_query"),
+    ("read file disk", "read file disk", "fs_read_file"),
+    ("pull request", "pull request", "github_create_pull_request"),
+    ("exa", "exa", "exa_web_search_exa"),
+    ("the exposed name", "xcodebuild_boot_sim", "xcodebuild_boot_sim"),
+    ("open issue", "open issue", "github_create_issue"),
+    ("context7", "context7", "context7_resolve-library-id"),
+    ("a long question", "I have lost the phone with which I test, so please could you start one of those simulators "
+     "for me and tell me, as soon as it is up, that I can go on with my work", "xcodebuild_boot_sim"),
+    ("two typos", "creat isue", "github_create_issue"),
+    ("one word for two", "pullrequest", "github_create_pull_request"),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("search-cases")
+@pytest.mark.parametrize(("words", "first"), [row[1:] for row in FIRST], ids=[row[0] for row in FIRST])
+def test_the_tool_that_is_meant_comes_first(words: str, first: str) -> None:
+    assert found(catalogue(), words)[0] == first
+
+
+SETS = [
+    ("search-01", "simulator", {"xcodebuild_boot_sim", "xcodebuild_list_sims"}),
+    ("simulators", "simulators", {"xcodebuild_boot_sim", "xcodebuild_list_sims"}),
+    ("search-06", "issue", {"github_create_issue", "github_list_issues"}),
+    ("search-28", "context7", {"context7_resolve-library-id", "context7_get-library-docs"}),
+    ("search-37", "zzz", set()),
+    ("file", "file", {"fs_read_file", "fs_write_file", "github_get_file_contents"}),
+    ("search", "search", {"github_search_repositories", "exa_web_search_exa", "obsidian_global_search"}),
+    ("nothing but marks", "?!", set()),
+]
+
+
+@pytest.mark.requirement("search-cases")
+@pytest.mark.parametrize(("words", "names"), [row[1:] for row in SETS], ids=[row[0] for row in SETS])
+def test_one_word_finds_what_has_it_and_nothing_else(words: str, names: set[str]) -> None:
+    assert set(found(catalogue(), words)) == names
+
+
+@pytest.mark.requirement("search-cases")
+def test_search_27_the_name_of_a_server_finds_its_tools() -> None:
+    assert {hit.server for hit in catalogue().search("github")[:5]} == {"github"}
+
+
+@pytest.mark.requirement("search-cases")
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        pytest.param("simulater", "xcodebuild_boot_sim", id="search-35"),
+        pytest.param("serch", "github_search_repositories", id="search-36"),
+        ("repositry", "github_search_repositories"),
+        ("screenshto", "chrome-devtools_take_screenshot"),
+        ("wheather", "wx_getForecast"),
+        ("docu", "context7_get-library-docs"),
+    ],
+)
+def test_typing_errors_are_forgiven(words: str, name: str) -> None:
+    assert name in found(catalogue(), words)
+
+
+@pytest.mark.requirement("search-cases")
+@pytest.mark.parametrize("words", [pytest.param("", id="search-38"), pytest.param("   ", id="search-39"), "\n\t"])
+def test_a_search_for_nothing_is_an_error(words: str) -> None:
+    with pytest.raises(EmptyQueryError) as caught:
+        catalogue().search(words)
+    assert caught.value.code == "empty_query"
+
+
+@pytest.mark.requirement("search-cases")
+def test_search_40_no_words_but_a_server_lists_its_tools_by_name() -> None:
+    names = ["create_issue", "create_pull_request", "get_file_contents", "list_issues", "search_repositories"]
+    assert found(catalogue(), "", server="github") == [f"github_{name}" for name in names]
+    assert found(catalogue(), "", server="github", limit=2) == ["github_create_issue", "github_create_pull_request"]
+
+
+@pytest.mark.requirement("search-cases")
+def test_search_42_tools_with_all_words_come_first_and_the_others_say_what_they_lack() -> None:
+    index = index_of(entry("s", "search_missing", "Search what is missing"), entry("s", "search", "Search"))
+    full, partial = index.search("search missing")
+    assert (full.name, full.missed) == ("search_missing", ())
+    assert (partial.name, partial.missed) == ("search", ("missing",))
+
+
+@pytest.mark.requirement("search-cases")
+def test_search_48_a_server_narrows_the_search() -> None:
+    assert set(found(catalogue(), "file", server="fs")) == {"fs_read_file", "fs_write_file"}
+    assert found(catalogue(), "anything", server="nope") == []  # search-49: who asks knows which servers there are
+
+
+@pytest.mark.requirement("search-cases")
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        pytest.param("^xcodebuild_(list|boot)", ["xcodebuild_boot_sim", "xcodebuild_list_sims"], id="search-43"),
+        pytest.param("BOOT", ["xcodebuild_boot_sim"], id="search-44"),
+        ("_file$", ["fs_read_file", "fs_write_file"]),
+        ("^Weather", ["wx_getForecast"]),
+        ("^(read|write)_note$", ["obsidian_read_note", "obsidian_write_note"]),
+        ("nothing like it", []),
+    ],
+)
+def test_a_pattern_finds_names_and_first_lines(pattern: str, names: list[str]) -> None:
+    assert found(catalogue(), pattern, regex=True) == names
+
+
+@pytest.mark.requirement("search-cases")
+def test_search_45_a_pattern_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(InvalidPatternError) as caught:
+        catalogue().search("[", regex=True)
+    assert caught.value.code == "invalid_pattern"
+
+
+@pytest.mark.requirement("search-cases")
+def test_search_50_a_possessive_s_matches_nothing() -> None:
+    index = index_of(entry("s", "sync_icon", "Add an icon to your project's icons file."))
+    assert found(index, "simulator") == []
+
+
+@pytest.mark.requirement("search-cases")
+def test_search_51_an_abbreviation_is_found_by_the_long_word() -> None:
+    assert found(index_of(entry("s", "sync_icon", "Sync an icon.")), "synchronize") == ["s_sync_icon"]
+
+
+@pytest.mark.parametrize(
+    ("synonyms", "words"),
+    [
+        pytest.param({"pg/query": ["database"]}, "database", id="search-24"),
+        ({"query": ["database"]}, "database"),
+        ({"database": ["query"]}, "database"),
+        ({"sql": ["relational tables"]}, "relational tables"),
+        ({"relational tables": ["sql"]}, "the tables that are relational"),
+        ({"p?/*": ["ledger"]}, "ledger"),
+        ({"pg/*": ["general ledger"]}, "general ledger"),
+    ],
+)
+@pytest.mark.requirement("search-synonyms")
+def test_a_user_s_synonyms_find_the_tool(synonyms: dict[str, list[str]], words: str) -> None:
+    assert found(catalogue(synonyms), words)[0] == "pg_query"
+
+
+@pytest.mark.requirement("search-synonyms")
+def test_search_54_changed_synonyms_count_at_once() -> None:
+    index = index_of(entry("s", "lookup_a"), entry("t", "b"), synonyms={"s/lookup_*": ["fuzzy"]})
+    assert found(index, "fuzzy") == ["s_lookup_a"]
+    index.set_synonyms({"s/lookup_*": ["semantic"], "b": ["wooly"]})
+    assert found(index, "fuzzy") == []
+    assert found(index, "semantic") == ["s_lookup_a"]
+    assert found(index, "wooly") == ["t_b"]
+
+
+def test_only_what_is_allowed_is_found() -> None:
+    index, allowed = catalogue(), {("fs", "write_file"), ("pg", "query")}
+    assert found(index, "file", allowed=allowed) == ["fs_write_file"]
+    assert found(index, "file", regex=True, allowed=allowed) == ["fs_write_file"]
+    assert found(index, "", server="fs", allowed=allowed) == ["fs_write_file"]
+    assert found(index, "file", allowed=frozenset()) == []
+
+
+def test_what_is_allowed_is_found_however_many_are_not() -> None:
+    many = [entry("s", f"read_file_{number}", "Read a file") for number in range(400)]
+    index = index_of(*many, entry("t", "other", "May read one file among other things that it does"))
+    assert found(index, "read file", allowed={("t", "other")}) == ["t_other"]
+
+
+@pytest.mark.requirement("search-incremental")
+def test_one_server_s_change_leaves_the_others_alone() -> None:
+    index = catalogue()
+    index.update("fs", [entry("fs", "shred", "Destroy a repository")])
+    assert "fs_shred" in found(index, "repository")
+    assert "fs_read_file" not in found(index, "file")
+    index.remove("github")
+    index.remove("never known")
+    assert found(index, "repository") == ["fs_shred"]
+    index.update("fs", [])
+    assert found(index, "repository") == []
+    index.update("fs", [entry("fs", "read_file")])
+    assert found(index, "file") == ["fs_read_file"]
+
+
+@pytest.mark.requirement("search-incremental")
+def test_an_index_that_was_changed_answers_like_a_new_one() -> None:
+    shelves, changed, fresh = shelf.entries(), SearchIndex(), SearchIndex()
+    for server, entries in reversed(shelves.items()):
+        changed.update(server, entries[:3])
+    changed.remove("stripe")
+    for server, entries in shelves.items():
+        changed.update(server, entries)
+        fresh.update(server, entries)
+    for question, _ in shelf.QUESTIONS:
+        assert changed.search(question) == fresh.search(question)
+
+
+def test_every_field_is_searched() -> None:
+    deep = {"type": "array", "items": {"properties": {"leaf": {}}}}
+    zone = {"type": "string", "description": "Where the orchard lies"}
+    schema = {"type": "object", "properties": {"zone": zone, "mode": {"enum": ["graft", 3]}, "deep": deep}}
+    tool = entry("farm", "count", "Number of trees.\nLater lines mention cider", title="Arborist", inputSchema=schema,
+                 annotations={"title": "Pomology", "readOnlyHint": True, "destructiveHint": False})  # fmt: skip
+    index = index_of(tool, entry("other", "thing", "Something else"))
+    for word in ("count", "arborist", "pomology", "farm", "trees", "cider", "zone", "orchard", "graft", "leaf", "read"):
+        assert found(index, word) == ["farm_count"], word
+
+
+@pytest.mark.requirement("search-recall")
+def test_the_shelf_s_questions_are_answered() -> None:
+    index = SearchIndex()
+    for server, entries in shelf.entries().items():
+        index.update(server, entries)
+    met = [{hit.name for hit in index.search(words, limit=5)} & {*tools} for words, tools in shelf.QUESTIONS]
+    assert sum(map(bool, met)) / len(met) >= 0.85  # some of these questions have no word of the answer in them
+
+
+odd_tools = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": st.text(max_size=20) | json_values,
+        "title": json_values,
+        "description": st.text(max_size=80) | json_values,
+        "inputSchema": json_values
+        | st.fixed_dictionaries({"properties": json_values | st.dictionaries(st.text(max_size=5), json_values)}),
+        "annotations": json_values,
+    },
+)
+
+
+@settings(deadline=None)
+@given(st.lists(odd_tools, max_size=4), st.text(max_size=60), st.text(max_size=8))
+def test_whatever_servers_send_and_people_ask_is_taken(tools: list[dict[str, Any]], words: str, server: str) -> None:
+    entries = [Entry(server, f"t{place}", f"x{place}", tool) for place, tool in enumerate(tools)]
+    index = SearchIndex()
+    index.update(server, entries)
+    if words.strip():
+        hits = index.search(words)
+        assert {hit.key for hit in hits} <= {one.key for one in entries}
+        assert hits == index.search(words)
+    index.remove(server)
+    assert index.search("anything") == []
