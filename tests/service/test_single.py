@@ -80,8 +80,7 @@ def test_many_at_once_are_all_answered(first: SingleTray, run: str) -> None:
     first.serve(lambda wish: wish)
     said: list[str | None] = []
     threads = [
-        threading.Thread(target=lambda n=n: said.append(second(first, run).send(f"wish {n}")))  # type: ignore[misc]
-        for n in range(20)
+        threading.Thread(target=lambda n=n: said.append(second(first, run).send(f"wish {n}"))) for n in range(20)
     ]
     for thread in threads:
         thread.start()

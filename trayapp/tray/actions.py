@@ -20,12 +20,11 @@ from trayapp.service.supervision import WishKind
 from trayapp.tray import outcomes, texts
 from trayapp.tray.news import Notice
 from trayapp.tray.state import Action, Verb, View
-from trayapp.wire.control import RECONNECT, REFRESH
+from trayapp.wire.control import LOGIN, LOGIN_WAIT, LOGOUT, RECONNECT, REFRESH
 
 log = logging.getLogger(__name__)
 
 VERB_S = 30.0  # for an edit of one file
-SIGN_IN_S = 330.0  # the browser page waits five minutes for the user
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,7 @@ class Means:
     wish: Callable[[WishKind], None]
     create_file: Callable[[], None]  # the first servers.yaml
     open_file: Callable[[Path], None]
+    open_url: Callable[[str], bool]
     copy: Callable[[str], bool]
     autostart: Autostart
     paths: Paths
@@ -98,11 +98,15 @@ class Actions:
         return outcomes.refreshed(self._means.ask(REFRESH, {"server": server or None})["servers"])
 
     def _sign_in(self, server: str) -> Notice:
-        self._means.run(["auth", server], SIGN_IN_S)
-        return outcomes.signed_in(server)
+        """Waits for the user, who has the time that the browser's page is waited for."""
+        begun = self._means.ask(LOGIN, {"server": server})
+        if not self._means.open_url(str(begun["url"])):
+            raise MultiMcpError("No browser was found here", f"Sign in on a terminal: multi-mcp auth {server}")
+        outcome = self._means.ask(LOGIN_WAIT, {"server": server})
+        return outcomes.signed_in(server, outcome)
 
     def _sign_out(self, server: str) -> Notice:
-        self._means.run(["auth", server, "--logout"], VERB_S)
+        self._means.ask(LOGOUT, {"server": server})
         return outcomes.signed_out(server)
 
     def _approve(self, server: str) -> Notice:
@@ -140,9 +144,9 @@ class Actions:
     # -- clients -------------------------------------------------------------------------------------------------
 
     def _client(self, name: str, on: bool) -> Notice:
-        self._means.run(["connect" if on else "disconnect", name], VERB_S)
+        done = self._means.run(["connect" if on else "disconnect", name], VERB_S)["clients"][0]
         self._means.changed()
-        return outcomes.client(name, on)
+        return outcomes.client(str(done["title"]), on, bool(done["changed"]))
 
     def _copy_command(self, _: str) -> Notice:
         command = shlex.join(self._means.shim)

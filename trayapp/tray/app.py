@@ -113,9 +113,12 @@ class App:
         self._redraws.wanted()
 
     def click(self, action: Action) -> None:
-        """Do it on a thread of its own; the same thing that is still under way is not begun again."""
+        """Do it on a thread of its own; the same thing that is still under way is not begun again.
+
+        But for a sign-in: who closed the browser's page by mistake clicks again.
+        """
         with self._busy_lock:
-            if action in self._busy:
+            if action in self._busy and action.verb is not Verb.SIGN_IN:
                 return
             self._busy.add(action)
         threading.Thread(target=self._do, args=(action,), name=f"click {action.verb}", daemon=True).start()

@@ -71,6 +71,16 @@ def state_of(seen: Seen) -> TrayState:
     if seen.snapshot is None:
         return state
     try:
-        return replace(state, snapshot=Snapshot.from_json(seen.snapshot))
+        snapshot = Snapshot.from_json(seen.snapshot)
     except MultiMcpError as error:
         return replace(state, error=error.title)
+    return replace(state, snapshot=snapshot)
+
+
+KEYRING_ERRORS = {"missing": "There is no keyring here", "locked": "The keyring is locked"}
+
+
+def _keyring_error(snapshot: Snapshot) -> str | None:
+    """Why sign-ins are not kept: of interest only to those who have or want one."""
+    touched = any(server.signed_in is not None for server in snapshot.servers)
+    return KEYRING_ERRORS.get(snapshot.gateway.keyring or "") if touched else None

@@ -136,16 +136,22 @@ def autostart(on: bool) -> Notice:
     )
 
 
-def client(title: str, on: bool) -> Notice:
+def client(title: str, on: bool, changed: bool) -> Notice:
     """After a click on a client."""
+    if not changed:
+        return said(f"{title} is {'already' if on else 'not'} connected", "There was nothing to change.")
     if on:
         return said(f"{title} is connected", "Start it again, so that it reads its configuration.")
     return said(f"{title} is disconnected", "Its configuration is as it was before.")
 
 
-def signed_in(server: str) -> Notice:
-    """After Sign in."""
-    return said(f"Signed in to {texts.name(server)}", "Its tools answer now.")
+def signed_in(server: str, outcome: Outcome) -> Notice:
+    """After Sign in; `outcome` is that of the request (wire/control)."""
+    error, auth = outcome.get("error"), outcome.get("auth") or {}
+    lines = ["Its tools answer now."] if not error else texts.wrapped(str(error.get("title", "")))
+    if auth.get("kept") is False:
+        lines.append(texts.SIGN_IN_NOT_KEPT)
+    return said(f"Signed in to {texts.name(server)}", *lines)
 
 
 def signed_out(server: str) -> Notice:

@@ -23,7 +23,7 @@ from trayapp.service.about import version_text
 from trayapp.service.autostart import Autostart, find_autostart
 from trayapp.service.clipboard import copy
 from trayapp.service.command import shim_command, tray_command
-from trayapp.service.opener import open_file
+from trayapp.service.opener import open_file, open_url
 from trayapp.service.place import GatewayPlace
 from trayapp.service.single import SingleTray
 from trayapp.service.supervisor import Supervisor
@@ -37,7 +37,7 @@ from trayapp.tray.hosts import icon_class
 from trayapp.tray.news import Notice
 from trayapp.tray.notifications import Notifier
 from trayapp.tray.outcomes import no_host
-from trayapp.tray.state import Action, IconKind
+from trayapp.tray.state import Action, ClientState, IconKind
 from trayapp.tray.worker import Worker
 from trayapp.wire.control import ControlClient
 from trayapp.wire.rundir import run_dir
@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 
 NAME = "multi-mcp"
 SHOW = "show"  # the wish of a second start
+CLIENTS_S = 20.0  # to read some twenty small files
 OPENS_S = 2.0  # within this an opener that finds no program has said so
 RETINA_PX = 44  # twice the height of the menu bar's icons
 
@@ -108,7 +109,7 @@ def _keep_true(switch: Autostart) -> None:
 
 def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, say: Say) -> App:
     """All parts of one tray, joined."""
-    desk = Desk(switch, _no_clients)
+    desk = Desk(switch, partial(_clients, environ))
     face = Face(say)
     app = App(desk, face, face.make_icon, face.picture, time.monotonic)
     face.app = app
@@ -119,6 +120,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, sa
         wish=supervisor.wish,
         create_file=partial(_create, paths.config_file),
         open_file=lambda path: open_file(path, environ, OPENS_S),
+        open_url=lambda url: open_url(url, environ),
         copy=lambda text: copy(text, environ),
         autostart=switch,
         paths=paths,
@@ -146,8 +148,21 @@ def _create(path: Path) -> None:
     Store(path, first_text=lambda: sample_text(sample_command())).create()
 
 
-def _no_clients() -> tuple[Any, ...]:
-    return ()
+def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
+    """The AI tools that are here, as the verb sees them: reading their files is not for this process."""
+    try:
+        rows = run_verb(["connect"], environ, CLIENTS_S)["clients"]
+    except MultiMcpError as error:
+        log.warning("The AI tools of this computer cannot be looked at: %s", error)
+        return ()
+    return tuple(map(client_of, rows))
+
+
+def client_of(row: Mapping[str, Any]) -> ClientState:
+    """One row of `multi-mcp connect --json`."""
+    state, reason = row["state"], str(row.get("reason") or "")
+    linked = state in ("connected", "drifted")
+    return ClientState(row["name"], row["title"], linked, state != "not found", reason if state == "drifted" else None)
 
 
 class Face:

@@ -1,0 +1,269 @@
+"""Every action over fakes of what it is done with: each ends in something visible, success and failure alike."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trayapp.config.paths import Paths
+from trayapp.model.errors import MultiMcpError, NoGatewayError
+from trayapp.service.autostart import Autostart, Start, XdgEntry
+from trayapp.service.supervision import WishKind
+from trayapp.tray import outcomes
+from trayapp.tray.actions import Actions, Means
+from trayapp.tray.state import Action, IconKind, Verb, View
+from trayapp.tray.texts import BODY, LINE, TITLE
+
+V = Verb
+ONE = {"servers": {"github": {"state": "connected", "error": None, "added": ["x"], "gone": [], "back": []}}}
+CLIENT = {"clients": [{"name": "codex", "title": "Codex", "changed": True}]}
+BAD = MultiMcpError("The disk is full", "Free some space")
+
+
+class World:
+    """What actions did. `fails`: everything that can fail does, with that error."""
+
+    def __init__(self, folder: Path) -> None:
+        self.did: list[tuple[str, object]] = []
+        self.answers: dict[str, Any] = {
+            "reconnect": ONE,
+            "refresh": ONE,
+            "login": {"url": "https://x/"},
+            "login_wait": {"auth": {"kept": True}, "error": None},
+        }
+        self.fails: Exception | None = None
+        self.has_clipboard = self.has_browser = True
+        self.paths = Paths(folder / "servers.yaml", folder / "cache", folder / "logs")
+        self.autostart = Autostart(XdgEntry(folder / "autostart" / "x.desktop"), Start(("/x",)))
+        self.actions = Actions(self._means())
+
+    def _means(self) -> Means:
+        return Means(
+            ask=lambda method, params: self._do("ask", (method, params), self.answers.get(method, {})),
+            run=lambda argv, timeout_s: self._do("run", list(argv), CLIENT),
+            wish=lambda kind: self._do("wish", kind),
+            create_file=self._create,
+            open_file=lambda path: self._do("open", path),
+            open_url=lambda url: self._do("browse", url) is None and self.has_browser,
+            copy=lambda text: self._do("copy", text) is None and self.has_clipboard,
+            autostart=self.autostart,
+            paths=self.paths,
+            shim=["/opt/multi mcp/multi-mcp", "stdio"],
+            version="1.0 (abc1234)",
+            view=lambda: View(IconKind.HEALTHY, "tip", (), "2 of 2 servers ready\nAll is well"),
+            changed=lambda: self._do("changed", None),
+            quit=lambda: self._do("quit", None),
+        )
+
+    def _do(self, what: str, how: object, answer: Any = None) -> Any:
+        if self.fails is not None:
+            raise self.fails
+        self.did.append((what, how))
+        return answer
+
+    def _create(self) -> None:
+        self._do("create", None)
+        self.paths.config_file.write_text("servers: {}\n")
+
+    def log(self, name: str) -> Path:
+        path = self.paths.log_dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("words\n")
+        return path
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+# What is clicked, what is then done, and the title that is said; None: the new state, or a window, says it.
+SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
+    (Action(V.RECONNECT), ("ask", ("reconnect", {"server": None})), "Reconnected: github"),
+    (Action(V.RECONNECT, "github"), ("ask", ("reconnect", {"server": "github"})), "Reconnected: github"),
+    (Action(V.REFRESH), ("ask", ("refresh", {"server": None})), "Refreshed: github"),
+    (Action(V.REFRESH, "github"), ("ask", ("refresh", {"server": "github"})), "Refreshed: github"),
+    (Action(V.SIGN_IN, "linear"), ("ask", ("login_wait", {"server": "linear"})), "Signed in to linear"),
+    (Action(V.SIGN_OUT, "linear"), ("ask", ("logout", {"server": "linear"})), "Signed out of linear"),
+    (Action(V.ENABLE, "github"), ("run", ["enable", "github"]), "github is switched on"),
+    (Action(V.DISABLE, "github"), ("run", ["disable", "github"]), "github is switched off"),
+    (Action(V.CONNECT_CLIENT, "codex"), ("changed", None), "Codex is connected"),
+    (Action(V.DISCONNECT_CLIENT, "codex"), ("changed", None), "Codex is disconnected"),
+    (Action(V.COPY_COMMAND), ("copy", "'/opt/multi mcp/multi-mcp' stdio"), "Copied"),
+    (Action(V.PAUSE), ("wish", WishKind.PAUSE), None),
+    (Action(V.RESUME), ("wish", WishKind.START), None),
+    (Action(V.RESTART), ("wish", WishKind.RESTART), None),
+    (Action(V.RETRY), ("wish", WishKind.START), None),
+    (Action(V.AUTOSTART_ON), ("changed", None), "multi-mcp starts at login"),
+    (Action(V.AUTOSTART_OFF), ("changed", None), "multi-mcp does not start at login any more"),
+    (Action(V.SHOW_STATE), None, "multi-mcp"),
+    (Action(V.ABOUT), None, "multi-mcp 1.0 (abc1234)"),
+    (Action(V.QUIT), ("quit", None), None),
+]
+FILES = {V.OPEN_FILE, V.SHOW_LOG, V.SHOW_LOGS}
+
+
+@pytest.mark.requirement("tray-actions")
+@pytest.mark.parametrize(("action", "did", "title"), SUCCESS, ids=lambda value: str(value)[:40])
+def test_a_click_does_it_and_says_so(
+    world: World, action: Action, did: tuple[str, object] | None, title: str | None
+) -> None:
+    notice = world.actions.do(action)
+    assert (world.did[-1] if world.did else None) == did
+    assert (notice.title if notice else None) == title
+
+
+def test_every_verb_is_tried_here() -> None:
+    assert {action.verb for action, _, _ in SUCCESS} | FILES | {V.APPROVE} == set(Verb)
+
+
+NEVER_FAIL = {V.SHOW_STATE, V.ABOUT}
+OTHER_FAILURES = {V.AUTOSTART_ON, V.AUTOSTART_OFF, V.SHOW_LOG, V.SHOW_LOGS, V.APPROVE}
+
+
+@pytest.mark.requirement("tray-actions")
+@pytest.mark.parametrize("verb", sorted(set(Verb) - NEVER_FAIL - OTHER_FAILURES))
+@pytest.mark.parametrize(
+    "error", [BAD, NoGatewayError(), ValueError("a mistake of ours")], ids=lambda e: type(e).__name__
+)
+def test_a_click_that_fails_says_what_and_what_to_do(
+    world: World, verb: Verb, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.fails = error
+    target = "github" if verb in {V.ENABLE, V.DISABLE, V.SIGN_IN, V.SIGN_OUT} else ""
+    with caplog.at_level(logging.CRITICAL):
+        notice = world.actions.do(Action(verb, target))
+    assert notice is not None
+    assert notice.title.startswith(outcomes.FAILURES[verb])
+    what, *to_do = notice.text.split("\n")
+    assert what
+    assert to_do
+    assert_fits(notice.title, notice.text)
+
+
+def assert_fits(title: str, text: str) -> None:
+    assert len(title) <= TITLE
+    assert len(text) <= BODY
+    assert all(len(line) <= LINE for line in title.split("\n"))
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-actions")
+def test_servers_yaml_is_opened_and_written_first_where_there_is_none(world: World) -> None:
+    world.actions.do(Action(V.OPEN_FILE))
+    assert world.did == [("create", None), ("open", world.paths.config_file)]
+    world.did.clear()
+    world.actions.do(Action(V.OPEN_FILE))
+    assert world.did == [("open", world.paths.config_file)]
+
+
+def test_the_file_that_a_problem_is_in_is_opened(world: World) -> None:
+    world.actions.do(Action(V.OPEN_FILE, "/project/.mcp.json"))
+    assert world.did == [("open", Path("/project/.mcp.json"))]
+
+
+@pytest.mark.requirement("tray-actions")
+def test_a_server_s_log_is_opened_or_it_is_said_that_there_is_none(world: World) -> None:
+    notice = world.actions.do(Action(V.SHOW_LOG, "github"))
+    assert notice is not None
+    assert notice.title == "The log cannot be shown: github"
+    assert notice.text == "github has written nothing yet\nReconnect it to see how it starts"
+    path = world.log("servers/github.log")
+    assert world.actions.do(Action(V.SHOW_LOG, "github")) is None
+    assert world.did == [("open", path)]
+
+
+@pytest.mark.requirement("tray-actions")
+def test_the_gateway_s_log_is_opened_else_the_folder_else_it_is_said_where_logs_will_lie(world: World) -> None:
+    notice = world.actions.do(Action(V.SHOW_LOGS))
+    assert notice is not None
+    assert notice.title == "The logs cannot be shown"
+    world.log("tray.log")
+    world.actions.do(Action(V.SHOW_LOGS))
+    path = world.log("gateway.log")
+    world.actions.do(Action(V.SHOW_LOGS))
+    assert world.did == [("open", path.parent), ("open", path)]
+
+
+# -- what is said --------------------------------------------------------------------------------------------------
+
+
+def test_without_a_clipboard_the_command_itself_is_shown(world: World) -> None:
+    world.has_clipboard = False
+    notice = world.actions.do(Action(V.COPY_COMMAND))
+    assert notice is not None
+    assert "'/opt/multi mcp/multi-mcp' stdio" in notice.text.split("\n")
+
+
+def test_without_a_browser_the_way_on_a_terminal_is_said(world: World) -> None:
+    world.has_browser = False
+    notice = world.actions.do(Action(V.SIGN_IN, "linear"))
+    assert notice is not None
+    assert notice.text == "No browser was found here\nSign in on a terminal: multi-mcp auth linear"
+
+
+def test_a_sign_in_that_is_not_kept_is_said_so(world: World) -> None:
+    world.answers["login_wait"] = {"auth": {"kept": False}, "error": None}
+    notice = world.actions.do(Action(V.SIGN_IN, "linear"))
+    assert notice is not None
+    assert "after a restart, sign in again" in notice.text
+
+
+def test_a_client_that_was_connected_already_is_said_so(world: World) -> None:
+    notice = outcomes.client("Codex", True, False)
+    assert (notice.title, notice.text) == ("Codex is already connected", "There was nothing to change.")
+
+
+def servers(**errors: str | None) -> dict[str, Any]:
+    return {
+        name: {"state": "failed" if why else "connected", "error": {"title": why, "hint": ""} if why else None}
+        for name, why in errors.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("outcome", "title", "text"),
+    [
+        ({}, "There are no servers to ask", "Add one in servers.yaml"),
+        (servers(a=None), "Reconnected: a", "Connected"),
+        (servers(a="It ended"), "Not reconnected: a", "It ended"),
+        (servers(a=None, b=None), "2 servers reconnected", "All is well"),
+        (servers(a=None, b="It ended"), "1 of 2 servers reconnected", "b: It ended"),
+        (servers(a=None, b="Cannot connect to b"), "1 of 2 servers reconnected", "Cannot connect to b"),
+        (
+            servers(a="1", b="2", c="3", d="4", e="5"),
+            "0 of 5 servers reconnected",
+            "a: 1\nb: 2\nc: 3\nand 2 more",
+        ),
+    ],
+)
+def test_what_is_said_of_many_servers(outcome: dict[str, Any], title: str, text: str) -> None:
+    notice = outcomes.reconnected(outcome)
+    assert (notice.title, notice.text) == (title, text)
+
+
+def test_what_a_refresh_brought_is_said() -> None:
+    change = {"state": "idle", "error": None, "added": ["x", "y"], "gone": ["z"], "back": []}
+    nothing = {"state": "idle", "error": None, "added": [], "gone": [], "back": []}
+    assert outcomes.refreshed({"a": change}).text == "2 new tools, 1 gone"
+    assert outcomes.refreshed({"a": nothing}).text == "No change"
+    assert outcomes.refreshed({"a": change, "b": nothing}).text == "a: 2 new tools, 1 gone"
+
+
+@pytest.mark.parametrize("text", ["", "x" * 1000, "a\x1b[31m\nb" * 50, "😀" * 200, "\u202e"])
+@pytest.mark.parametrize("verb", sorted(Verb))
+def test_whatever_an_error_says_it_fits(world: World, verb: Verb, text: str) -> None:
+    notice = outcomes.failed(Action(verb, text), MultiMcpError(text, text))
+    assert len(notice.title.encode("utf-16-le")) // 2 <= TITLE
+    assert len(notice.text.encode("utf-16-le")) // 2 <= BODY
+    assert "\x1b" not in notice.title + notice.text
+
+
+def test_the_table_of_failures_is_complete() -> None:
+    assert set(outcomes.FAILURES) == set(Verb)
+    assert all(len(title) <= LINE for title in outcomes.FAILURES.values())
