@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import collections
 import logging
+import os
+import select
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,6 +30,7 @@ ALL_PLANES = 0xFFFFFFFF
 DEPTH = 24  # bits a pixel that the background can be read and mixed with; in memory they take BYTES_A_PIXEL
 DEEP = 32  # bits a pixel with alpha
 BYTES_A_PIXEL = 4
+WAKES = 4096  # bytes, read at once: one a job
 X_ERRORS = (Xlib.error.XError, Xlib.error.ConnectionClosedError, _xorg.XError, OSError)
 
 
@@ -52,13 +55,16 @@ class Icon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     ) -> None:
         self._jobs: collections.deque[Callable[[], None]] = collections.deque()
         self._on_click, self._on_docked, self._on_gone = on_click, on_docked, on_gone
-        self._told = False
+        self._told = self._stopping = False
+        self._waking = threading.Lock()
         super().__init__(name, artwork, name)
+        self._display.set_error_handler(lambda error, request: log.debug("X refused: %r", error))
         self._title = title
         self._message_handlers[Xlib.X.ClientMessage] = self._on_message
 
     def start(self) -> None:
         """Read the display on a thread of its own; the icon is shown once it is made `visible`."""
+        self._woken, self._wake = os.pipe()
         self._running = True
         self._thread = threading.Thread(target=self._run, name="xembed", daemon=True)
         self._thread.start()
@@ -72,49 +78,81 @@ class Icon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
 
     def _rewrite_implementation(self, *methods: Callable[[], None]) -> None:
         """pystray's own waits for the display's thread, for ever if that has ended."""
-        self._wake = self._display.intern_atom("_MULTI_MCP_WAKE")
         self._manager = self._display.intern_atom("MANAGER")
         for method in methods:
             setattr(self, method.__name__, self._in_loop(method))
 
     def _in_loop(self, method: Callable[[], None]) -> Callable[[], None]:
+        """Queue it. The display is touched by its own thread alone: once gone, python-xlib holds up all others."""
+
         def queued() -> None:
             self._jobs.append(method)
-            try:
-                self._send_message(self._window, self._wake)
-                self._display.flush()
-            except X_ERRORS as error:
-                log.debug("the display is gone: %r", error)
+            with self._waking:
+                if self._running:
+                    os.write(self._wake, b"\0")
 
         return queued
 
     def _on_message(self, event: Any) -> None:
-        if event.client_type == self._wake:
-            while self._jobs:
-                self._jobs.popleft()()
-        elif event.client_type == self._manager and event.data[1][1] == self._net_system_tray_sx:
+        if event.client_type == self._manager and event.data[1][1] == self._net_system_tray_sx:
             self._dock_window()  # a tray has started
 
     def _run(self) -> None:
+        gone = False
         try:
             self._mainloop()
         except X_ERRORS as error:
             log.info("the display is gone: %r", error)
+            gone = True
+        except Exception:  # the boundary of this icon: whatever python-xlib met, the app goes on without it
+            log.exception("the icon in the XEmbed tray is lost")
+        self._end()
+        self._tell(False)
+        if gone:
             self._on_gone()
-        finally:
+
+    def _end(self) -> None:
+        with self._waking:
             self._running = False
-            self._tell(False)
-            with suppress(*X_ERRORS):
-                self._display.close()
+            os.close(self._wake)
+        os.close(self._woken)
+        with suppress(*X_ERRORS):
+            self._display.close()
 
     def _mainloop(self) -> None:
-        for event in self._events():
-            if event.type == Xlib.X.DestroyNotify and event.window.id == self._window.id:
-                return
-            self._message_handlers.get(event.type, lambda event: None)(event)
+        while True:
+            while self._jobs or self._display.pending_events():
+                if self._jobs:
+                    self._jobs.popleft()()
+                elif not self._handle(self._display.next_event()):
+                    return
+            self._display.flush()
+            if self._woken in select.select([self._display, self._woken], [], [])[0]:
+                os.read(self._woken, WAKES)
+
+    def _handle(self, event: Any) -> bool:
+        """Do what the event asks for; False: stop() was called, and the icon is gone."""
+        if event.type == Xlib.X.DestroyNotify and event.window.id == self._window.id:
+            if not self._stopping:
+                self._start_anew()
+            return not self._stopping
+        self._message_handlers.get(event.type, lambda event: None)(event)
+        return True
 
     def __del__(self) -> None:
         """pystray's own waits for a thread."""
+
+    def _stop(self) -> None:
+        self._stopping = True
+        super()._stop()
+
+    def _start_anew(self) -> None:
+        """A tray that was killed took our window with it."""
+        self._systray_manager = None
+        self._window = self._create_window()
+        self._gc = self._window.create_gc()
+        if self._visible:
+            self._show()
 
     # -- docking ---------------------------------------------------------------------------------------------------
 

@@ -12,11 +12,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import Xlib.display
 from jeepney import message_bus
 from jeepney.io.blocking import open_dbus_connection
 from PIL import Image
@@ -57,11 +58,13 @@ systray_icon_size = 24
 """
 TINT2_COLOUR = (0x33, 0x66, 0x99)
 
-DUNST = """[global]
+DUNST = r"""[global]
 origin = bottom-right
 offset = 10x10
 width = 300
 font = DejaVu Sans 10
+markup = full
+format = <b>%s</b>\n%b
 idle_threshold = 0
 mouse_left_click = do_action, close_current
 [urgency_normal]
@@ -76,6 +79,7 @@ class Desktop:
     home: Path
     environ: dict[str, str]
     bus_address: str
+    screen: subprocess.Popen[str]
     processes: list[subprocess.Popen[Any]] = field(default_factory=list)
 
     def start(self, argv: list[str], **environ: str) -> subprocess.Popen[Any]:
@@ -90,14 +94,8 @@ class Desktop:
 
     def end(self, process: subprocess.Popen[Any]) -> None:
         """End a program that start() started, by force if it has to be."""
-        process.terminate()
-        try:
-            process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if process in self.processes:
-            self.processes.remove(process)
+        _end(process)
+        self.processes = [other for other in self.processes if other is not process]
 
     def run(self, *argv: str) -> bytes:
         """What a short-lived program of the session prints."""
@@ -189,7 +187,7 @@ def desktop_session(panel: Panel | None, notifications: bool = False) -> Iterato
     home.chmod(0o700)
     try:
         with session_bus(home, _startable(home), environ) as (address, _):
-            desktop = Desktop(home, {**environ, "DBUS_SESSION_BUS_ADDRESS": address}, address)
+            desktop = Desktop(home, {**environ, "DBUS_SESSION_BUS_ADDRESS": address}, address, screen)
             try:
                 _furnish(desktop, panel, notifications)
                 yield desktop
@@ -220,15 +218,16 @@ def _start_screen() -> tuple[subprocess.Popen[str], str]:
     return screen, f":{screen.stdout.readline().strip()}"
 
 
-def _end(screen: subprocess.Popen[str]) -> None:
-    screen.terminate()
-    with suppress(subprocess.TimeoutExpired):
-        screen.wait(END_S)
-    if screen.poll() is None:
-        screen.kill()
-        screen.wait()
-    if screen.stdout is not None:
-        screen.stdout.close()
+def _end(process: subprocess.Popen[Any]) -> None:
+    """End it, by force if it has to be; and its pipe."""
+    process.terminate()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def _startable(home: Path) -> str:
@@ -247,8 +246,6 @@ def _written(path: Path, text: str) -> Path:
 
 
 def _tray_owner(display: str) -> bool:
-    import Xlib.display
-
     connection = Xlib.display.Display(display)
     try:
         return bool(connection.get_selection_owner(connection.intern_atom("_NET_SYSTEM_TRAY_S0")))

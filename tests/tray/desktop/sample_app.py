@@ -1,0 +1,81 @@
+"""An icon with a menu, and nothing behind it: what it does is change its colour. Run as a program of the session.
+
+Prints a line for each thing that happens. Never here: the app itself (trayapp.tray.app).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from PIL import Image, ImageDraw
+
+from trayapp.tray.bus import connect
+from trayapp.tray.hosts import icon_class
+from trayapp.tray.notifications import Notifier
+from trayapp.tray.toolkit import KeyedItem, Menu
+from trayapp.tray.worker import Worker
+
+COLOURS = {"red": (230, 30, 30), "green": (30, 200, 30), "blue": (30, 60, 230), "yellow": (230, 220, 20)}
+FINE = 4  # drawn that much larger, for smooth edges
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def disc(colour: str) -> Callable[[int], Image.Image]:
+    def draw(size: int) -> Image.Image:
+        picture = Image.new("RGBA", (size * FINE, size * FINE))
+        ImageDraw.Draw(picture).ellipse((FINE, FINE, (size - 1) * FINE, (size - 1) * FINE), fill=COLOURS[colour])
+        return picture.resize((size, size))
+
+    return draw
+
+
+class App:
+    """Everything that can be clicked turns the icon into a colour of its own."""
+
+    def __init__(self, panel_wait_s: float) -> None:
+        bus, worker = connect(), Worker()
+        self.notifier = Notifier(bus, "multi-mcp", worker.submit, disc("blue"))
+        self.icon: Any = icon_class()(
+            "multi-mcp",
+            disc("red"),
+            "5 of 7 servers ready\nlinear & co <b>want</b> a sign-in",
+            self.menu(),
+            bus=bus,
+            worker=worker,
+            on_no_host=lambda: say("nobody shows icons"),
+            panel_wait_s=panel_wait_s,
+        )
+
+    def menu(self) -> Menu:
+        return Menu(
+            KeyedItem("header", "multi-mcp: 5 of 7 servers ready", None, enabled=False),
+            Menu.SEPARATOR,
+            KeyedItem("green", "Turn green", self.turn("green"), default=True),
+            KeyedItem("login", "Start at login", self.turn("red"), checked=lambda item: True),
+            KeyedItem("notify", "Notify", self.notify),
+            KeyedItem("more", "my_servers", Menu(KeyedItem("blue", "Turn blue", self.turn("blue")))),
+        )
+
+    def turn(self, colour: str) -> Callable[[], None]:
+        def act() -> None:
+            self.icon.icon = disc(colour)
+            say(colour)
+
+        return act
+
+    def notify(self) -> None:
+        actions = [("yellow", "Turn yellow")]
+        shown = self.notifier.notify("a", "Sign in to linear", "It wants you to <sign in>", actions, self.chosen)
+        say(f"notified: {shown}")
+
+    def chosen(self, action: str) -> None:
+        self.turn(action)()
+
+
+if __name__ == "__main__":
+    App(float(sys.argv[1])).icon.run()

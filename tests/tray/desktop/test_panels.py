@@ -1,0 +1,227 @@
+"""The icon on real panels: seen, changed, clicked by mouse and over D-Bus, and a real notification."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("these are Linux's desktops", allow_module_level=True)
+
+from jeepney import DBusAddress, Properties
+from jeepney.io.blocking import open_dbus_connection
+from PIL import Image, ImageChops
+
+from tests.tray.bus import WAIT_S, WATCHER, Item, Watcher, until
+from tests.tray.desktop.sample_app import COLOURS
+from tests.tray.desktop.session import PANEL_HEIGHT, SCREEN, TINT2_COLOUR, Box, Desktop, box_of, desktop_session, middle
+
+PROJECT = Path(__file__).resolve().parents[3]
+PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
+BELOW: Box = (0, PANEL_HEIGHT + 4, SCREEN[0], SCREEN[1])
+LINE_PX = 25  # of a menu of xfce4-panel with its own theme and DejaVu
+ICON_PX = (14, 28)  # a disc is that large in a panel of PANEL_HEIGHT
+
+
+class Tray:
+    """The sample app in a session, and where it is on the screen."""
+
+    def __init__(self, desktop: Desktop, panel_wait_s: float) -> None:
+        self.desktop = desktop
+        argv = [sys.executable, "-m", "tests.tray.desktop.sample_app", str(panel_wait_s)]
+        self.process = desktop.start(argv, PYTHONPATH=str(PROJECT))
+        self.log = desktop.home / f"{Path(sys.executable).name}.log"
+
+    def seen(self, colour: str) -> Box:
+        """Where the icon is on the panel, once it has that colour."""
+        return self.desktop.until_seen(COLOURS[colour], PANEL)
+
+    def click(self, colour: str, button: int = 1) -> None:
+        """Click on the icon, which has that colour now."""
+        self.desktop.click(*middle(self.seen(colour)), button)
+
+    def said(self, text: str) -> int:
+        """How often it has printed that line."""
+        return self.log.read_text(encoding="utf-8").splitlines().count(text)
+
+    def on_bus(self) -> Item:
+        """The icon as the real panel knows it."""
+        with open_dbus_connection(self.desktop.bus_address) as connection:
+            ask = Properties(DBusAddress("/StatusNotifierWatcher", WATCHER, WATCHER)).get(
+                "RegisteredStatusNotifierItems"
+            )
+            (_, items) = connection.send_and_get_reply(ask).body[0]
+        name, _, path = items[0].partition("/")
+        return Item(self.desktop.bus_address, name.rstrip("@"), f"/{path}")
+
+
+@pytest.fixture(scope="module")
+def xfce() -> Iterator[Tray]:
+    with desktop_session("xfce4-panel", notifications=True) as desktop:
+        yield Tray(desktop, panel_wait_s=600.0)
+
+
+@pytest.mark.requirement("tray-real-panels")
+def test_the_icon_is_on_a_panel_and_a_left_click_is_its_default_action(xfce: Tray) -> None:
+    box = xfce.seen("red")
+    assert all(ICON_PX[0] <= box[side + 2] - box[side] <= ICON_PX[1] for side in (0, 1)), box
+    xfce.desktop.screenshot("xfce-icon")
+    xfce.click("red")
+    xfce.seen("green")
+
+
+@pytest.mark.requirement("tray-real-panels")
+def test_the_menu_opens_by_mouse_and_an_item_deep_in_it_is_clicked(xfce: Tray) -> None:
+    desktop = xfce.desktop
+    background = desktop.picture()
+    desktop.click(*middle(current(xfce)), 3)
+    menu = until(lambda: changed(desktop, background), "the menu is open")
+    last_line = (menu[0] + 60, menu[3] - LINE_PX // 2)
+    desktop.click(*last_line)
+    submenu = until(lambda: beyond(changed(desktop, background), menu), "the submenu is open")
+    desktop.screenshot("xfce-menu")
+    desktop.click(submenu[2] - 20, last_line[1])
+    xfce.seen("blue")
+    until(lambda: not changed(desktop, background), "the menu is closed")
+
+
+@pytest.mark.requirement("tray-real-panels")
+def test_the_same_menu_is_read_and_clicked_over_the_bus(xfce: Tray) -> None:
+    item = xfce.on_bus()
+    assert item.texts() == [
+        "multi-mcp: 5 of 7 servers ready",
+        "---",
+        "Turn green",
+        "Start at login",
+        "Notify",
+        "my_servers",
+        "my_servers > Turn blue",
+    ]
+    item.click("Turn green")
+    xfce.seen("green")
+    item.close()
+
+
+@pytest.mark.requirement("tray-real-panels", "tray-notify")
+def test_a_notification_is_on_the_screen_and_a_click_on_it_comes_back(xfce: Tray) -> None:
+    desktop = xfce.desktop
+    before = desktop.picture()
+    item = xfce.on_bus()
+    item.click("Notify")
+    shown = until(lambda: changed(desktop, before), "the notification is on the screen")
+    until(lambda: xfce.said("notified: True"))
+    desktop.until_seen(COLOURS["blue"], BELOW)  # its picture
+    desktop.screenshot("dunst-notification")
+    desktop.click(*middle(shown))
+    xfce.seen("yellow")
+    until(lambda: not changed(desktop, before), "the notification is gone")
+    item.close()
+
+
+@pytest.mark.requirement("tray-panel-late")
+def test_a_panel_that_is_started_again_shows_the_icon_again(xfce: Tray) -> None:
+    item = xfce.on_bus()
+    item.click("Start at login")
+    item.close()
+    xfce.seen("red")
+    xfce.desktop.run("xfce4-panel", "--quit")
+    xfce.desktop.until_gone(COLOURS["red"], PANEL)
+    xfce.desktop.start_panel("xfce4-panel")
+    xfce.seen("red")
+    assert xfce.said("nobody shows icons") == 0
+
+
+def current(tray: Tray) -> Box:
+    """Where the icon is on the panel, whatever colour it has, once it is there."""
+    box: Box = until(partial(icon_in, tray), "the icon is on the panel")
+    return box
+
+
+def icon_in(tray: Tray) -> Box | None:
+    picture = tray.desktop.picture()
+    boxes = (box_of(picture, colour, PANEL) for colour in COLOURS.values())
+    return next((box for box in boxes if box), None)
+
+
+def changed(desktop: Desktop, before: Image.Image) -> Box | None:
+    """Around everything below the panel that is different now."""
+    found: Box | None = ImageChops.difference(desktop.picture().crop(BELOW), before.crop(BELOW)).getbbox()
+    return (found[0], found[1] + BELOW[1], found[2], found[3] + BELOW[1]) if found else None
+
+
+def beyond(now: Box | None, before: Box) -> Box | None:
+    return now if now and now[2] > before[2] + 10 else None
+
+
+# -- XEmbed only -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tint2() -> Iterator[Tray]:
+    """The app is there before the tray is."""
+    with desktop_session(None) as desktop:
+        tray = Tray(desktop, panel_wait_s=0.2)
+        until(lambda: tray.log.exists() and tray.said("nobody shows icons"))
+        desktop.start_panel("tint2")
+        yield tray
+
+
+@pytest.mark.requirement("tray-real-panels", "tray-panel-late", "tray-no-host")
+def test_a_tray_that_starts_after_us_shows_the_icon_and_takes_clicks(tint2: Tray) -> None:
+    tint2.seen("red")
+    tint2.desktop.screenshot("tint2-icon")
+    tint2.click("red")
+    tint2.seen("green")
+    assert tint2.said("green") == 1
+
+
+def test_the_panel_shows_through_around_the_icon(tint2: Tray) -> None:
+    left, top, right, bottom = current(tint2)
+    picture = tint2.desktop.picture()
+    corners = [picture.getpixel(corner) for corner in ((left, top), (right - 1, top), (left, bottom - 1))]
+    assert corners == [TINT2_COLOUR] * 3
+
+
+@pytest.mark.requirement("tray-panel-late")
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
+def test_a_tray_that_is_started_again_shows_the_icon_again(tint2: Tray, sign: signal.Signals) -> None:
+    current(tint2)
+    tint2.desktop.processes[-1].send_signal(sign)
+    tint2.desktop.end(tint2.desktop.processes[-1])
+    until(lambda: icon_in(tint2) is None, "the panel is gone")
+    tint2.desktop.start_panel("tint2")
+    box = current(tint2)
+    assert all(ICON_PX[0] <= box[side + 2] - box[side] <= ICON_PX[1] for side in (0, 1)), box
+
+
+@pytest.mark.requirement("tray-panel-late")
+def test_a_better_panel_takes_the_icon_over_and_leaves_it_again(tint2: Tray) -> None:
+    box = current(tint2)
+    watcher = Watcher(tint2.desktop.bus_address)
+    item = watcher.item()
+    assert item.texts()[2] == "Turn green"
+    until(lambda: tint2.desktop.picture().getpixel(middle(box)) == TINT2_COLOUR, "it has left the XEmbed tray")
+    item.close()
+    watcher.close()
+    until(lambda: tint2.desktop.picture().getpixel(middle(box)) != TINT2_COLOUR, "it is back")
+    assert tint2.said("nobody shows icons") == 1
+
+
+def test_without_a_session_bus_the_display_is_the_session(tmp_path: Path) -> None:
+    with desktop_session("tint2") as desktop:
+        tray = Tray(_without_bus(desktop), panel_wait_s=600.0)
+        tray.click("red")
+        tray.seen("green")
+        desktop.screen.terminate()
+        assert tray.process.wait(WAIT_S) == 0, "and its end is the end of the session"
+
+
+def _without_bus(desktop: Desktop) -> Desktop:
+    desktop.environ.pop("DBUS_SESSION_BUS_ADDRESS")
+    desktop.environ["XDG_RUNTIME_DIR"] = "/nonexistent"
+    return desktop
