@@ -19,6 +19,7 @@ from trayapp.model.status import (
     Problem,
     ServerStatus,
     SessionStatus,
+    SignInStatus,
     Snapshot,
     ToolCounts,
 )
@@ -32,6 +33,7 @@ GATEWAY = st.builds(
     uptime_s=st.floats(0, 1e9),
     http_url=st.none() | st.text(),
     sessions=st.lists(st.builds(SessionStatus, st.text(), st.text(), st.text(), st.text()), max_size=3).map(tuple),
+    keyring=st.sampled_from([None, "available", "locked", "missing"]),
 )
 SERVER = st.builds(
     ServerStatus,
@@ -47,6 +49,8 @@ SERVER = st.builds(
     last_used_s_ago=SECONDS,
     calls=st.integers(0),
     project=st.none() | st.text(),
+    signed_in=st.none() | st.booleans(),
+    auth=st.none() | st.builds(SignInStatus, signed_in=st.booleans(), until=SECONDS, scope=st.none() | st.text()),
 )
 PROBLEM = st.builds(Problem, st.text(), st.integers(0), st.text(), st.text(), st.integers(0), st.none() | st.text())
 SNAPSHOTS = st.builds(

@@ -63,7 +63,7 @@ STATES: dict[str, TrayState] = {
     ),
     "the first discovery": running(*[server(name, State.CONNECTING, 0) for name in NAMES[:7]]),
     "everything disabled": running(server("github", State.DISABLED), server("time", State.DISABLED)),
-    "no keyring": replace(BASE, keyring_error="No keyring answers", autostart=True),
+    "no keyring": running(server("exa", signed_in=True), keyring="missing"),
 }
 DEEP = {"all is well", "trouble of all kinds"}  # with every server's own menu
 PANELS = ((True, "#202124"), (None, "#202124"), (None, "#f4f4f5"), (False, "#f4f4f5"))

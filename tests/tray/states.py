@@ -6,7 +6,16 @@ from collections.abc import Iterable, Iterator
 
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.model.status import GatewayState, GatewayStatus, Problem, ServerStatus, SessionStatus, Snapshot, ToolCounts
+from trayapp.model.status import (
+    GatewayState,
+    GatewayStatus,
+    KeyringState,
+    Problem,
+    ServerStatus,
+    SessionStatus,
+    Snapshot,
+    ToolCounts,
+)
 from trayapp.tray.state import ClientState, Entry, Item, Separator, TrayState
 
 FILE = "/home/ada/.config/multi-mcp/servers.yaml"
@@ -45,10 +54,11 @@ def snapshot(
     state: GatewayState = "running",
     uptime_s: float = 60.0,
     revision: int = 1,
+    keyring: KeyringState | None = None,
 ) -> Snapshot:
     """A gateway with these servers."""
     sessions = tuple(SessionStatus(client, "stdio", "2025-11-25", "auto") for client in clients)
-    gateway = GatewayStatus(state, 4711, "1.0", uptime_s, sessions=sessions)
+    gateway = GatewayStatus(state, 4711, "1.0", uptime_s, sessions=sessions, keyring=keyring)
     return Snapshot(revision, gateway, servers, tuple(problems))
 
 

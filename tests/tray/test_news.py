@@ -138,8 +138,11 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
      [(0, "crash-loop", "The gateway keeps crashing"), (30, "crash-loop", "The gateway keeps crashing")]),
     ("pause-is-no-news", [(0, OK), (10, TrayState(C.STOPPING)), (11, GONE), (20, TrayState(C.STARTING)), (21, OK)], []),
     # -- the keyring
-    ("keyring", [(0, replace(OK, keyring_error="None answers")), (10, replace(OK, keyring_error="Another word"))],
-     [(0, "keyring", "Sign-ins are not kept")]),
+    ("keyring", [(0, running(keyring="missing")), (10, DOWN), (100, running(keyring="missing"))],
+     [(1, "keyring", "Sign-ins are not kept"), (10, "crashed", "The gateway stopped unexpectedly")]),
+    ("keyring-locked-and-open", [(0, running(keyring="locked")), (10, running(keyring="available"))],
+     [(1, "keyring", "Sign-ins are not kept")]),
+    ("keyring-not-needed", [(0, running(keyring=None))], []),
 ]  # fmt: skip
 
 

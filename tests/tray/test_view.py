@@ -178,8 +178,12 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("approval-while-paused", TrayState(C.PAUSED, approvals=("github",)), K.PAUSED,
      "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to go on",
      ["not ! Approve changed tools of github ..."]),
-    ("keyring", replace(TWO, keyring_error="No keyring"), K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
-     ["(! Sign-ins are lost at exit: no keyring)"]),
+    ("no-keyring", running(GITHUB, keyring="missing"), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
+     ["(! Sign-ins are not kept: there is no keyring)"]),
+    ("locked-keyring", running(GITHUB, keyring="locked"), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
+     ["(! Sign-ins are not kept: the keyring is locked)"]),
+    ("keyring", running(GITHUB, keyring="available"), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
+     ["not (! Sign-ins are not kept: there is no keyring)"]),
     # -- order, and many
     ("trouble-first-disabled-last", SEVEN, K.ATTENTION,
      "multi-mcp: 5 of 7 servers ready, 82 tools\nlinear wants a sign-in\nCannot start db: no such program: my-db",
@@ -376,7 +380,6 @@ STATES = st.builds(
     ).map(tuple),
     autostart=st.none() | st.booleans(),
     approvals=st.lists(NASTY, max_size=6).map(tuple),
-    keyring_error=st.none() | NASTY,
 )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.model.status import READY, Problem, ServerStatus, Snapshot
+from trayapp.model.status import READY, KeyringState, Problem, ServerStatus, Snapshot
 from trayapp.tray.state import TrayState
 
 ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
@@ -23,7 +23,8 @@ class Facts:
     `live`: the snapshot of a gateway that serves; None in every other state. `wanted`: servers that are not disabled.
     `ready`: how many of those answer when they are called: connected ones, and idle ones, which start on the call; a
     server that connects, failed or wants a sign-in is not ready. `tools`: enabled tools of the wanted servers.
-    `fatal`: problems because of which a file or a server's entry is not used.
+    `fatal`: problems because of which a file or an entry is not used. `keyring`: why sign-ins are not kept; None
+    where they are, and where nothing has to be.
     """
 
     live: Snapshot | None = None
@@ -37,6 +38,7 @@ class Facts:
     approvals: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     fatal: tuple[Problem, ...] = ()
+    keyring: KeyringState | None = None
 
 
 def facts(state: TrayState) -> Facts:
@@ -58,6 +60,7 @@ def facts(state: TrayState) -> Facts:
         approvals=tuple(dict.fromkeys(state.approvals)),
         problems=tuple(dict.fromkeys(snapshot.problems)),
         fatal=tuple(problem for problem in snapshot.problems if problem.fatal),
+        keyring=snapshot.gateway.keyring if snapshot.gateway.keyring != "available" else None,
     )
 
 

@@ -71,8 +71,8 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
     wants += _first_few("sign-in", known.sign_in, _sign_in_want, texts.more_sign_ins)
     wants += _first_few("approve", known.approvals, _approval, texts.more_approvals)
     wants += _first_few("problem", known.problems, _problem, lambda number: texts.more(number, "problem"))
-    if state.keyring_error is not None:
-        wants.append(Item("keyring", texts.KEYRING, enabled=False))
+    if known.keyring is not None:
+        wants.append(Item("keyring", texts.keyring(known.keyring), enabled=False))
     return wants
 
 

@@ -41,7 +41,7 @@ DELAYS_S: dict[Kind, float] = {
     Kind.APPROVAL: 1.0,
     Kind.FAILED: 4.0,  # a server that is back by then (a wake, a restart of it) had no outage worth a word
     Kind.TOOLS: 2.0,  # a refresh of all servers
-    Kind.KEYRING: 0.0,
+    Kind.KEYRING: 1.0,  # a dialog to unlock it may be open
 }
 EARLY_S = 0.01  # a timer may wake us a hair too soon; so may the rounding of a sum
 CALM_S = 60.0  # a crash within this after another one belongs to it; the crash loop is told by itself
@@ -132,7 +132,7 @@ def _held(state: TrayState, known: Facts, told: Told, now: float) -> set[Cause]:
     causes |= {(Kind.FILE, identity(problem)) for problem in known.fatal}
     causes |= {(Kind.TOOLS, server.name) for server in known.servers if any(_tool_change(server, told))}
     causes |= {(Kind.CRASH_LOOP, "")} if state.child is ChildState.CRASH_LOOP else set()
-    causes |= {(Kind.KEYRING, "")} if state.keyring_error is not None else set()
+    causes |= {(Kind.KEYRING, "")} if known.keyring is not None else set()
     calm = told.crashed_at is None or now - told.crashed_at >= CALM_S
     return causes | ({(Kind.CRASHED, "")} if calm and _crashes(state, told) else set())
 
@@ -152,7 +152,7 @@ def _still(told: frozenset[Cause], state: TrayState, known: Facts) -> frozenset[
         Kind.SIGN_IN: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
         Kind.FAILED: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
         Kind.APPROVAL: lambda name: live and name not in known.approvals,
-        Kind.KEYRING: lambda _: state.keyring_error is None,
+        Kind.KEYRING: lambda _: live and known.keyring is None,
     }
     return frozenset((kind, name) for kind, name in told if not over[kind](name))
 
@@ -250,7 +250,8 @@ def _crash_loop(known: Facts, names: set[str], told: Told) -> Notice:
 
 
 def _keyring(known: Facts, names: set[str], told: Told) -> Notice:
-    return _notice(Kind.KEYRING, texts.NO_KEYRING, [texts.NO_KEYRING_TEXT])
+    why = texts.UNLOCK if known.keyring == "locked" else texts.INSTALL_KEYRING
+    return _notice(Kind.KEYRING, texts.NOT_KEPT, [why, texts.NOT_KEPT_TEXT])
 
 
 RECONNECT_ALL = Action(Verb.RECONNECT)

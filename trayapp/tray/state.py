@@ -118,8 +118,7 @@ class TrayState:
 
     `snapshot`: the gateway's newest; it counts in the states running and attached only. `error`: why the gateway is
     not up, one line. `hangs`: its process is there and does not answer. `autostart`: None = not possible here.
-    `approvals`: servers whose changed tool definitions wait for the user. `keyring_error`: why sign-ins are not kept;
-    None = they are.
+    `approvals`: servers whose changed tool definitions wait for the user.
     """
 
     child: ChildState
@@ -128,5 +127,4 @@ class TrayState:
     clients: tuple[ClientState, ...] = ()
     autostart: bool | None = None
     approvals: tuple[str, ...] = ()
-    keyring_error: str | None = None
     hangs: bool = False

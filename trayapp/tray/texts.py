@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from trayapp.model.lifecycle import State
-from trayapp.model.status import Problem, ServerStatus
+from trayapp.model.status import KeyringState, Problem, ServerStatus
 from trayapp.model.text import ELLIPSIS, count, one_line, shortened
 
 LINE = 60  # characters: menus and notifications get unwieldy beyond
@@ -212,7 +212,11 @@ AUTOSTART_IMPOSSIBLE = "Start at login (not possible here)"
 ABOUT = "About ..."
 QUIT = "Quit"
 QUIT_ATTACHED = "Quit (the gateway goes on)"
-KEYRING = "! Sign-ins are lost at exit: no keyring"
+
+
+def keyring(state: KeyringState) -> str:
+    """Says that sign-ins live in memory."""
+    return f"! Sign-ins are not kept: {'the keyring is locked' if state == 'locked' else 'there is no keyring'}"
 
 
 def server_line(server: ServerStatus) -> str:
@@ -281,8 +285,11 @@ CRASHED = "The gateway stopped unexpectedly"
 CRASHED_TEXT = "It is started again.\nA call that was under way got an error."
 CRASH_LOOP_TEXT = "It is not started again until you choose Retry.\nIts log says why it ends."
 RETRY_NOW = "Retry"
-NO_KEYRING = "Sign-ins are not kept"
-NO_KEYRING_TEXT = "No keyring answers: after a restart, sign in again."
+SIGN_IN_NOT_KEPT = "No keyring keeps it: after a restart, sign in again."
+NOT_KEPT = "Sign-ins are not kept"
+NOT_KEPT_TEXT = "Until then they end with the gateway."
+UNLOCK = "The keyring is locked. Unlock it to keep them."
+INSTALL_KEYRING = "There is no keyring. Install one to keep them."
 SIGN_IN_NOW = "Sign in"
 SIGN_IN_TEXT = "Its tools answer once you have signed in."
 SIGN_IN_TEXT_MANY = "Their tools answer once you have signed in."
