@@ -248,17 +248,17 @@ class House:
         """Let changes be told."""
         await self.clock.pass_(TELL_DELAY_S * 2)
 
-    def client(self, **options: str) -> Client:
+    def client(self, lasting: bool = True, **options: Any) -> Client:
         """A client that has come in; no handshake yet. `options` of its first line."""
         client = Client()
         peer = FramePeer(client.write)
-        client.session = session = Session(self.gateway, peer, dict(options), "stdio")
+        client.session = session = Session(self.gateway, peer, dict(options), "stdio", lasting=lasting)
         client.dispatcher = peer.dispatcher
         client.end = peer.dispatcher.close
         self.tasks.start_soon(self.gateway.serve, session)
         return client
 
-    async def ready(self, protocol: str = "2025-11-25", name: str = "tests", **options: str) -> Client:
+    async def ready(self, protocol: str = "2025-11-25", name: str = "tests", **options: Any) -> Client:
         """A client that has shaken hands."""
         client = self.client(**options)
         await client.shake_hands(protocol, name)

@@ -255,6 +255,8 @@ class Session:
         if self.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
             params = {**params, "_meta": {**(meta if isinstance(meta, dict) else {}), LOG_LEVEL: self.log_level}}
+        elif self.modern and LOG_LEVEL in params.get("_meta", ()):
+            self._gateway.news.set_level(connection, params["_meta"][LOG_LEVEL])
         RoutedCall(self, request_id, connection, finish).send(method, params, self.window.router.timeout_s(connection))
 
     def send_again(self, call: RoutedCall, method: str, params: Params, timeout_s: float) -> None:

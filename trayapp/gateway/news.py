@@ -92,7 +92,7 @@ class News:
     def _levels(self, connection: Connection, wanted: str | None) -> set[str]:
         of_calls = {call.log_level for call in self._busy(connection).values()}
         of_sessions = {session.log_level for session in self._gateway.sessions}
-        return {level for level in (wanted, *of_calls, *of_sessions) if level is not None}
+        return {level for level in (wanted, *of_calls, *of_sessions) if isinstance(level, str)}
 
 
 def wants(session: Session, call: RoutedCall, level: Any) -> bool:

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 import uvicorn
 from mcp.server.context import CallNext
 from mcp.server.lowlevel import Server
@@ -168,3 +169,8 @@ async def _listen(app: Any, sock: socket.socket) -> None:
         server.should_exit = True
         with anyio.move_on_after(LAST_ANSWERS_S, shield=True):
             await server.shutdown(sockets=[sock])
+        with anyio.CancelScope(shield=True):
+            for _ in range(2):  # streams that stay open, whose clients come again; and who came at the last moment
+                await anyio.lowlevel.checkpoint()
+                for connection in list(server.server_state.connections):
+                    connection.transport.abort()

@@ -65,7 +65,7 @@ class Door:
             log.warning("No port for HTTP clients is free")
             return
         port = sock.getsockname()[1]
-        if port != settings.port:
+        if port != settings.port != 0:
             log.warning("Port %d is taken; HTTP clients find the gateway at %d", settings.port, port)
         self._changed(f"http://{HOST}:{port}/mcp")
         try:

@@ -61,7 +61,7 @@ def is_ourselves(url: str) -> bool:
     """Whether a URL, or what a browser sends as an Origin, names this machine by loopback."""
     try:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and parts.hostname in OURSELVES
+        return parts.scheme in ("http", "https") and parts.hostname in OURSELVES and "@" not in parts.netloc
     except ValueError:
         return False
 

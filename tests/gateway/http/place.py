@@ -1,0 +1,91 @@
+"""A gateway of fakes behind a real HTTP port, and clients of the SDK's that come to it. Never here: tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+from mcp import Client
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.gateway.world import House, house
+from trayapp.gateway.http.door import Door
+from trayapp.model.settings import HttpSettings
+
+TOKEN = "the-token-of-the-tests-0123456789"
+
+
+@dataclass
+class Edits:
+    """servers.yaml as the management requests see it."""
+
+    made: House
+    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    reloads: int = 0
+
+    def add_server(self, name: str, entry: dict[str, Any]) -> None:
+        self.entries[name] = entry
+
+    def remove_server(self, name: str) -> None:
+        self.entries.pop(name, None)
+
+    async def reload(self) -> None:
+        self.reloads += 1
+
+
+@dataclass
+class Place:
+    """The gateway and where it listens."""
+
+    made: House
+    url: str
+    edits: Edits
+    door: Door
+
+    def http(self, token: str = TOKEN, **headers: str) -> httpx2.AsyncClient:
+        """A plain HTTP client with the token."""
+        known = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx2.AsyncClient(headers={**known, **headers}, timeout=20, base_url=self.url)
+
+    @asynccontextmanager
+    async def client(self, mode: str = "legacy", query: str = "", **more: Any) -> AsyncIterator[Client]:
+        """A client of the SDK's; `mode`: legacy, 2026-07-28, or sse."""
+        async with self.http() as http:
+            if mode == "sse":
+                headers = {"Authorization": f"Bearer {TOKEN}"}
+                way: Any = sse_client(f"{self.url}/sse{query}", headers=headers)
+                mode = "legacy"
+            else:
+                way = streamable_http_client(f"{self.url}/mcp{query}", http_client=http)
+            async with Client(way, mode=mode, **more) as client:
+                yield client
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for something that real sockets bring about."""
+    with anyio.fail_after(10):
+        while not true():  # noqa: ASYNC110  # there is no event for what the other end sees
+            await anyio.sleep(0.01)
+
+
+@asynccontextmanager
+async def place(folder: Path, settings: HttpSettings | None = None) -> AsyncIterator[Place]:
+    """A gateway with no server yet, listening on a free port."""
+    async with house(folder) as made:
+        made.start()
+        urls: list[str | None] = []
+        edits = Edits(made)
+        door = Door(made.gateway, edits, TOKEN, urls.append)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(door.serve)
+            door.follow(settings or HttpSettings(port=0))
+            await until(lambda: bool(urls))
+            assert urls[0] is not None
+            yield Place(made, urls[0].removesuffix("/mcp"), edits, door)
+            tasks.cancel_scope.cancel()

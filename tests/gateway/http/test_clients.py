@@ -1,0 +1,154 @@
+"""Clients of both eras over HTTP, as the SDK makes them, against the gateway over fakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp_types import ElicitResult, ListRootsResult
+
+from tests.fixtures.clock import settle
+from tests.gateway.http.place import Place, place, until
+from tests.gateway.world import serve, server
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-both-eras")]
+
+MODES = ["legacy", "2026-07-28", "sse"]
+
+
+def first_text(result: Any) -> str:
+    """The text of a tool's result."""
+    text: str = result.content[0].text
+    return text
+
+
+async def known(at: Place, **more: Any) -> None:
+    """One server whose tools are listed."""
+    serve(at.made.net["a"])
+    await at.made.known(server("a", **more))
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_lists_calls_and_errors(tmp_path: Path, mode: str) -> None:
+    async with place(tmp_path) as at:
+        await known(at)
+        async with at.client(mode) as client:
+            assert "a_echo" in [tool.name for tool in (await client.list_tools()).tools]
+            result = await client.call_tool("a_echo", {"x": [1, None]})
+            assert json.loads(first_text(result))["arguments"] == {"x": [1, None]}
+            assert result.structured_content is not None
+            with pytest.raises(Exception, match="it failed"):
+                await client.call_tool("a_fail", {})
+            with pytest.raises(Exception, match="nowhere"):
+                await client.call_tool("nowhere", {})
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_progress_reaches_the_request_it_belongs_to(tmp_path: Path, mode: str) -> None:
+    async with place(tmp_path) as at:
+        await known(at)
+        steps: list[float] = []
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            steps.append(progress)
+
+        async with at.client(mode) as client:
+            await client.call_tool("a_progress", {}, progress_callback=on_progress)
+        assert steps == [1, 2, 3]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_questions_of_an_older_server_reach_the_client(tmp_path: Path, mode: str) -> None:
+    async with place(tmp_path) as at:
+        await known(at)
+
+        async def elicit(context: Any, params: Any) -> ElicitResult:
+            return ElicitResult(action="accept", content={"said": params.message})
+
+        async def roots(context: Any) -> ListRootsResult:
+            return ListRootsResult.model_validate({"roots": [{"uri": "file:///r"}]})
+
+        async with at.client(mode, elicitation_callback=elicit, list_roots_callback=roots) as client:
+            asked = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
+            result = await client.call_tool("a_ask", {"method": "elicitation/create", "params": asked})
+            assert json.loads(first_text(result))["content"] == {"said": "who?"}
+            result = await client.call_tool("a_ask", {"method": "roots/list"})
+            assert json.loads(first_text(result))["roots"][0]["uri"] == "file:///r"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_giving_up_a_request_cancels_it_at_the_server(tmp_path: Path, mode: str) -> None:
+    async with place(tmp_path) as at:
+        await known(at)
+        async with at.client(mode) as client, anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "a_hold", {"key": "k"})
+            await at.made.net["a"].heard_of("held")
+            tasks.cancel_scope.cancel()
+        await at.made.net["a"].cancelled_of("k")
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_the_query_chooses_what_the_session_sees(tmp_path: Path, mode: str) -> None:
+    async with place(tmp_path) as at:
+        await at.made.known(server("a"), server("b"))
+        async with at.client(mode, "?servers=b&expose=tools") as client:
+            names = {tool.name.partition("_")[0] for tool in (await client.list_tools()).tools}
+            assert names == {"b"}
+        async with at.client(mode, "?expose=search") as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["mcp"]
+
+
+async def test_an_older_session_hears_of_changed_lists_and_is_in_the_status_until_it_ends(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        await known(at)
+        heard: list[str] = []
+
+        async def on_message(message: Any) -> None:
+            heard.append(type(getattr(message, "root", message)).__name__)
+
+        async with at.client("legacy", message_handler=on_message) as client:
+            await client.list_tools()
+            (status,) = at.made.gateway.snapshot().gateway.sessions
+            assert (status.transport, status.protocol) == ("http", "2025-11-25")
+            await at.made.known(server("a"), server("b"))
+            with anyio.fail_after(10):
+                while "ToolListChangedNotification" not in heard:
+                    await at.made.told()
+                    await anyio.sleep(0.01)
+        await until(lambda: not at.made.gateway.sessions)
+
+
+async def test_newer_requests_leave_no_session_behind(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        await known(at)
+        async with at.client("2026-07-28") as client:
+            for _ in range(3):
+                await client.call_tool("a_echo", {})
+            await settle()
+            assert at.made.gateway.sessions == {}
+
+
+async def test_many_calls_of_many_clients_at_once_get_their_own_answers(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        await known(at)
+
+        async def one(mode: str, number: int) -> None:
+            async with at.client(mode) as client:
+                for count in range(10):
+                    mine = f"{number}-{count}"
+                    assert mine in first_text(await client.call_tool("a_echo", {"mine": mine}))
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(6):
+                tasks.start_soon(one, MODES[number % 3], number)
+
+
+async def test_a_large_answer_arrives_whole(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        await known(at)
+        async with at.client("legacy") as client:
+            result = await client.call_tool("a_echo", {"x": "ü" * 100_000})
+            assert json.loads(first_text(result))["arguments"]["x"] == "ü" * 100_000

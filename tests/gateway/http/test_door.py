@@ -1,0 +1,215 @@
+"""The HTTP port, who may come in, and the management requests."""
+
+from __future__ import annotations
+
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.http.place import TOKEN, place, until
+from tests.gateway.world import server
+from trayapp.config.urls import is_forbidden_place
+from trayapp.gateway.http.door import bind, kept_token
+from trayapp.gateway.http.guard import is_ourselves
+from trayapp.model.settings import HttpSettings
+
+pytestmark = pytest.mark.anyio
+
+POST = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+# -- the guard -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("http-guard")
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Authorization": ""}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": f"Basic {TOKEN}"}, 401),
+        ({"Authorization": f"bearer {TOKEN}"}, 200),
+        ({"Authorization": f"Bearer {TOKEN}x"}, 401),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost:3000"}, 200),
+        ({"Origin": "http://127.0.0.1.evil.example"}, 403),
+        ({"Referer": "https://evil.example/page"}, 403),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost"}, 200),
+        ({"Host": "127.0.0.1:1"}, 200),
+        ({"Host": "127.0.0.1.evil.example"}, 403),
+        ({"Host": "evil.example@127.0.0.1"}, 403),
+    ],
+)
+@pytest.mark.parametrize("path", ["/health", "/mcp_tools"])
+async def test_who_may_come_in(tmp_path: Path, headers: dict[str, str], status: int, path: str) -> None:
+    async with place(tmp_path) as at, at.http(**headers) as http:
+        assert (await http.get(path)).status_code == status
+
+
+@pytest.mark.requirement("http-guard")
+@pytest.mark.parametrize("path", ["/mcp", "/sse", "/messages/?session_id=0", "/nowhere"])
+async def test_nothing_is_routed_before_the_guard(tmp_path: Path, path: str) -> None:
+    async with place(tmp_path) as at, at.http("") as http:
+        assert (await http.post(path, content=b"{", headers=POST)).status_code == 401
+        assert (await http.get(path, headers={"Origin": "https://evil.example"})).status_code == 403
+
+
+async def test_the_token_can_be_switched_off_and_the_rest_of_the_guard_stays(tmp_path: Path) -> None:
+    async with place(tmp_path, HttpSettings(port=0, token=False)) as at, at.http("") as http:
+        assert (await http.get("/health")).status_code == 200
+        assert (await http.get("/health", headers={"Origin": "https://evil.example"})).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("url", "ours"),
+    [("http://[::1]:80", True), ("https://localhost", True), ("null", False), ("http://", False), ("http://[", False),
+     ("file://localhost/x", False), ("http://localhost.", False)],
+)  # fmt: skip
+def test_which_places_are_ourselves(url: str, ours: bool) -> None:
+    assert is_ourselves(url) is ours
+
+
+# -- management ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("http-manage")
+async def test_health_counts_servers_and_says_when_the_gateway_is_not_ready(tmp_path: Path) -> None:
+    async with place(tmp_path) as at, at.http() as http:
+        await at.made.known(server("up"), server("idle"), server("other"), server("off", disabled=True))
+        await (await at.made.ready()).call("up_echo")
+        answer = await http.get("/health")
+        assert answer.status_code == 200
+        assert answer.json() == {"status": "ok", "connected_servers": 1, "pending_servers": 2}
+        at.made.gateway.state = "stopping"
+        assert (await http.get("/health")).status_code == 503
+
+
+@pytest.mark.requirement("http-manage")
+async def test_servers_and_tools_are_those_of_the_command_line(tmp_path: Path) -> None:
+    async with place(tmp_path) as at, at.http() as http:
+        await at.made.known(server("a"))
+        servers = (await http.get("/mcp_servers")).json()["servers"]
+        assert [one["name"] for one in servers] == ["a"]
+        assert servers == at.made.gateway.snapshot().to_json()["servers"]
+        tools = (await http.get("/mcp_tools")).json()["tools"]
+        assert {"a_echo"} <= {tool["exposed_name"] for tool in tools}
+
+
+@pytest.mark.requirement("http-manage")
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"not JSON", 400),
+        (b"[]", 422),
+        (b'{"command": "x"}', 422),
+        (b'{"name": "", "command": "x"}', 422),
+        (b'{"name": "n"}', 422),
+        (b'{"name": "n", "command": 5}', 422),
+        (b'{"name": "n", "command": "x", "url": "https://y.test"}', 422),
+        (b'{"name": "n", "url": "ftp://y.test"}', 422),
+        (b'{"name": "n", "url": "http://169.254.169.254/"}', 403),
+        (b'{"name": "a", "command": "x"}', 409),
+        (b'{"name": "n", "command": "x", "args": ["-y"]}', 201),
+        (b'{"name": "n", "url": "https://y.test/mcp"}', 201),
+        (b'{"name": "n", "command": "' + b"x" * 300_000 + b'"}', 413),
+    ],
+)
+async def test_adding_a_server(tmp_path: Path, body: bytes, status: int) -> None:
+    async with place(tmp_path) as at, at.http() as http:
+        await at.made.known(server("a"))
+        answer = await http.post("/mcp_servers", content=body)
+        assert answer.status_code == status, answer.text
+        added = status == 201
+        assert (list(at.edits.entries), at.edits.reloads) == ((["n"], 1) if added else ([], 0))
+        assert added or answer.json()["error"]
+
+
+@pytest.mark.requirement("http-manage")
+async def test_removing_a_server(tmp_path: Path) -> None:
+    async with place(tmp_path) as at, at.http() as http:
+        await at.made.known(server("a"), server("b/c"))
+        at.edits.entries = {"a": {}, "b/c": {}}
+        assert (await http.delete("/mcp_servers/unknown")).status_code == 404
+        assert (await http.delete("/mcp_servers/b%2Fc")).status_code == 200
+        assert list(at.edits.entries) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("url", "forbidden"),
+    [
+        ("http://169.254.169.254/", True), ("http://0xa9fea9fe/", True), ("http://2852039166/", True),
+        ("http://[fe80::1%25eth0]/", True), ("http://[::ffff:169.254.1.1]/", True), ("http://100.100.100.200/", True),
+        ("http://metadata.google.internal./", True), ("http://[fd00:ec2::254]/", True),
+        ("http://127.0.0.1:3000/mcp", False), ("https://mcp.example.com/mcp", False), ("http://192.168.1.5/", False),
+        ("http://[::1]/", False), ("http://[", False),
+    ],
+)  # fmt: skip
+def test_link_local_and_metadata_addresses_in_every_spelling(url: str, forbidden: bool) -> None:
+    assert is_forbidden_place(url) is forbidden
+
+
+# -- the port --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("http-port")
+def test_a_taken_port_gives_way_to_the_next_free_one() -> None:
+    first = bind(0)
+    assert first is not None
+    with first:
+        port = first.getsockname()[1]
+        second = bind(port)
+        assert second is not None
+        with second:
+            assert second.getsockname()[1] != port
+            assert second.getsockname()[0] == "127.0.0.1"
+
+
+@pytest.mark.requirement("http-port")
+async def test_a_port_that_is_switched_off_is_closed_and_opens_again(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        async with at.http() as http:
+            assert (await http.get("/health")).status_code == 200
+        port = int(at.url.rpartition(":")[2])
+        at.door.follow(HttpSettings(enabled=False))
+        await until(lambda: not is_open(port))
+        at.door.follow(HttpSettings(port=port))
+        await until(lambda: is_open(port))
+        async with at.http() as http:
+            assert (await http.get("/health")).status_code == 200
+
+
+def is_open(port: int) -> bool:
+    """Whether somebody listens there."""
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_the_token_is_the_same_after_every_start_and_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "http-token"
+    token = kept_token(path)
+    assert len(token) >= 32
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o644)
+    assert kept_token(path) == token
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"\xff\xfe"])
+def test_a_token_file_that_is_no_good_is_replaced(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "http-token"
+    path.write_bytes(content)
+    token = kept_token(path)
+    assert len(token) >= 32
+    assert kept_token(path) == token
+
+
+def test_a_token_that_cannot_be_kept_is_a_new_one(tmp_path: Path, caplog: Any) -> None:
+    (tmp_path / "file").write_text("")
+    assert kept_token(tmp_path / "file" / "http-token")
+    assert "new token" in caplog.text
