@@ -46,7 +46,8 @@ def facts(state: TrayState) -> Facts:
     snapshot = state.snapshot if state.child in ANSWERS and not state.hangs else None
     if snapshot is None or snapshot.gateway.state != "running":
         return Facts()
-    servers = tuple(sorted(snapshot.servers, key=_rank))
+    by_name = {server.name: server for server in snapshot.servers}  # keys are made of names: no name twice
+    servers = tuple(sorted(by_name.values(), key=_rank))
     wanted = [server for server in servers if server.state is not State.DISABLED]
     return Facts(
         live=snapshot,

@@ -120,11 +120,10 @@ def _problem(problem: Problem) -> Item:
 
 def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
     """Trouble first; a long list goes on in groups by name."""
-    unique = tuple({server.name: server for server in servers}.values())
-    if len(unique) <= SERVERS_SHOWN:
-        return tuple(map(_server, unique))
-    first = [server for server in unique if server.state in TROUBLE][:SERVERS_SHOWN]
-    rest = [server for server in unique if server not in first]
+    if len(servers) <= SERVERS_SHOWN:
+        return tuple(map(_server, servers))
+    first = [server for server in servers if server.state in TROUBLE][:SERVERS_SHOWN]
+    rest = [server for server in servers if server not in first]
     groups = [rest[at : at + GROUP_SIZE] for at in range(0, len(rest), GROUP_SIZE)]
     line: tuple[Entry, ...] = (SEPARATOR,) if first and groups else ()
     return (*map(_server, first), *line, *(_group(number, group) for number, group in enumerate(groups)))
