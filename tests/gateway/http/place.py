@@ -47,6 +47,7 @@ class Place:
     url: str
     edits: Edits
     door: Door
+    urls: list[str | None]  # as told, the last one holds
 
     def http(self, token: str = TOKEN, **headers: str) -> httpx2.AsyncClient:
         """A plain HTTP client with the token."""
@@ -87,5 +88,5 @@ async def place(folder: Path, settings: HttpSettings | None = None) -> AsyncIter
             door.follow(settings or HttpSettings(port=0))
             await until(lambda: bool(urls))
             assert urls[0] is not None
-            yield Place(made, urls[0].removesuffix("/mcp"), edits, door)
+            yield Place(made, urls[0].removesuffix("/mcp"), edits, door, urls)
             tasks.cancel_scope.cancel()

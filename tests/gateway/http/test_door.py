@@ -177,9 +177,10 @@ async def test_a_port_that_is_switched_off_is_closed_and_opens_again(tmp_path: P
             assert (await http.get("/health")).status_code == 200
         port = int(at.url.rpartition(":")[2])
         at.door.follow(HttpSettings(enabled=False))
-        await until(lambda: not is_open(port))
+        await until(lambda: at.urls[-1] is None)
+        assert not is_open(port)
         at.door.follow(HttpSettings(port=port))
-        await until(lambda: is_open(port))
+        await until(lambda: at.urls[-1] is not None)
         async with at.http() as http:
             assert (await http.get("/health")).status_code == 200
 
