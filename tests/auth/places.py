@@ -57,6 +57,24 @@ class DyingEntries(WindowsEntries):
         super().set(name, text)
 
 
+class ForgetfulEntries(WindowsEntries):
+    """What a process that is killed after some writes leaves behind: those after them never happen."""
+
+    writes_left: int = 1 << 30
+
+    def set(self, name: str, text: str) -> None:
+        if self._happens():
+            super().set(name, text)
+
+    def delete(self, name: str) -> None:
+        if self._happens():
+            super().delete(name)
+
+    def _happens(self) -> bool:
+        self.writes_left -= 1
+        return self.writes_left >= 0
+
+
 @dataclass
 class Desk:
     """A private session bus with a real gnome-keyring. `environ` is what a process of that session has."""

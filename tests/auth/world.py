@@ -31,6 +31,8 @@ class Person:
 
     def restart(self) -> None:
         """A new gateway: what is known is what the keyring holds."""
+        if hasattr(self, "accounts"):
+            self.accounts.vault.close()
         vault = Vault(FixedPlace(ChunkedRecords(self.entries)))
         self.accounts = Accounts(vault, self.tasks, self.clock.time, self.clock.sleep)
 
@@ -53,12 +55,12 @@ class Person:
 
 
 @asynccontextmanager
-async def person() -> AsyncIterator[Person]:
-    """One whose gateway ends with the test."""
+async def person(entries: MemoryEntries | None = None, limit_s: float = 50) -> AsyncIterator[Person]:
+    """One whose gateway ends with the test; `entries` is the keyring."""
     async with anyio.create_task_group() as tasks:
-        made = Person(tasks)
+        made = Person(tasks, entries=entries or MemoryEntries())
         try:
-            with anyio.fail_after(50):
+            with anyio.fail_after(limit_s):
                 yield made
         finally:
             made.accounts.vault.close()
