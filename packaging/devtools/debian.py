@@ -24,6 +24,8 @@ PACKAGES = {
     "zsh": "zsh",  # shells whose PATH a server must see
     "fish": "fish",
     "tcsh": "tcsh",
+    "faketime": "faketime",  # sets the clock of single processes
+    "ip": "iproute2",  # a network whose cable can be pulled
     "strace": "strace",  # sees that an idle gateway names no address of any network
     "Xvfb": "xvfb",  # the screen on which the icon is looked at and clicked
     "xdotool": "xdotool",  # the mouse

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +83,23 @@ async def test_an_address_is_prepared_as_it_is() -> None:
     assert isinstance(launch, HttpLaunch)
 
 
+class Stalling(dict[str, str]):
+    """An environment that leads a thread which looks at the disk into a dead network home."""
+
+    def __init__(self, values: dict[str, str], stall: Callable[[], object]) -> None:
+        super().__init__(values)
+        self._stall = stall
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            self._stall()
+        return super().get(name, default)
+
+
+def stale() -> None:
+    raise OSError(errno.ESTALE, "Stale file handle")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="the programs here are scripts")
 class TestNpx:
     """`npx` goes around npm where its cache allows it."""
@@ -114,6 +134,15 @@ class TestNpx:
     async def test_what_is_not_cached_runs_as_written(self, environ: dict[str, str]) -> None:
         assert await self.argv(environ, "-y", "other", "a") == ["bin/npx", "-y", "other", "a"]
         assert (await self.argv(environ, "-y", "demo", command=environ["PATH"] + "/npx"))[0] == "bin/npx"
+
+    async def test_looking_that_hangs_or_fails_leaves_it_to_npm(self, environ: dict[str, str]) -> None:
+        """npx-36."""
+        released = threading.Event()
+        try:
+            for stall in (released.wait, stale):
+                assert (await self.argv(Stalling(environ, stall), "-y", "demo"))[0] == "bin/npx"
+        finally:
+            released.set()
 
     @pytest.mark.requirement("path-home-moves-all")
     async def test_the_note_of_a_tag_lies_in_our_own_cache_folder(self, environ: dict[str, str]) -> None:

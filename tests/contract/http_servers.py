@@ -56,6 +56,7 @@ class HttpServer(Behaviour):
     sessions: dict[str, StreamableHTTPServerTransport] = field(default_factory=dict)
     dispatchers: list[JSONRPCDispatcher[Any]] = field(default_factory=list)
     port: int = 0
+    host: str = "127.0.0.1"
     get_is_sse: bool = False  # GET of the Streamable HTTP address opens an SSE stream, as old servers do
     cut_next: bool = False  # the next POST's TCP connection is cut before an answer
     hang_on: str = ""  # requests of this verb get no answer
@@ -69,7 +70,7 @@ class HttpServer(Behaviour):
 
     def url(self, path: str = "/mcp") -> str:
         """Of this server."""
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"http://{self.host}:{self.port}{path}"
 
     async def tell(self, method: str, params: Params = None) -> None:
         """A notification to every session, by no request of theirs."""
@@ -189,8 +190,8 @@ class HttpServer(Behaviour):
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[HttpServer]:
-        """Listen on a free port of 127.0.0.1 until the end of the block."""
-        listener = socket.create_server(("127.0.0.1", self.port), backlog=BACKLOG)
+        """Listen on a free port of `host` until the end of the block."""
+        listener = socket.create_server((self.host, self.port), backlog=BACKLOG)
         self.port = listener.getsockname()[1]
         config = uvicorn.Config(self, log_level=logging.CRITICAL, lifespan="off", timeout_graceful_shutdown=0)
         self._uvicorn = server = _Quiet(config)

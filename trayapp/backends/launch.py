@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -145,12 +146,12 @@ def _found(launch: StdioLaunch) -> StdioLaunch:
 
 
 async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: float) -> tuple[str, ...] | None:
-    """What to run instead of npx; None when npm shall decide, or when nobody can tell in time."""
+    """What to run instead of npx; None when npm shall decide, or when nobody can tell, or not in time."""
 
     def look() -> tuple[str, ...] | None:
         return resolve_npx(launch.argv, launch.env, find_paths(environ).cache_dir, now, launch.cwd)
 
-    with anyio.move_on_after(NPX_LIMIT_S):
+    with anyio.move_on_after(NPX_LIMIT_S), suppress(OSError):
         return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
     return None
 

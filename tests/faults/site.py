@@ -1,0 +1,20 @@
+"""An HTTP server in a process of its own: `python -m tests.faults.site HOST PORT`. Never here: faults."""
+
+from __future__ import annotations
+
+import sys
+
+import anyio
+
+from tests.contract.http_servers import HttpServer
+
+
+async def serve(host: str, port: int) -> None:
+    """Until killed; a line on stdout says when it listens."""
+    async with HttpServer(host=host, port=port).running() as server:
+        print(server.url(), flush=True)
+        await anyio.sleep_forever()
+
+
+if __name__ == "__main__":
+    anyio.run(serve, sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,142 @@
+"""The wall clock is set 8 h forward or 1 h back under a running gateway and its sessions: nothing is lost.
+
+Never here: sleeps of the machine (tests/backends/test_wake), when a cached list is too old (tests/catalog).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.contract.http_servers import HttpServer
+from tests.e2e.gateway import Gateway
+from tests.faults.trial import Trial, trial
+from tests.fixtures.odd import Odd, until
+from tests.tools import require, require_file
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="sets the clock of single processes by the loader"),
+    pytest.mark.requirement("fault-table"),
+]
+TICKS_S = 6.0  # the clocks are compared every 5 s
+JUMPS = ["+8h", "-1h"]
+FORWARD = JUMPS[0]
+
+
+@pytest.fixture
+def wall(gateway: Gateway, tmp_path: Path) -> Path:
+    """A file that says by how much the wall clock of every process of that home is off; monotonic clocks are true."""
+    program = Path(require("faketime")).resolve()
+    found = sorted(program.parent.parent.glob("lib/**/faketime/libfaketime.so.1"))
+    library = found[0] if found else require_file(Path("libfaketime.so.1"), "install libfaketime")
+    file = tmp_path / "wall"
+    file.write_text("+0\n")
+    gateway.env |= {
+        "LD_PRELOAD": str(library),
+        "FAKETIME_TIMESTAMP_FILE": str(file),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    return file
+
+
+def set_to(wall: Path, offset: str) -> None:
+    """At once for everybody: a reader sees the old file or the new one."""
+    fresh = wall.with_suffix(".new")
+    fresh.write_text(f"{offset}\n")
+    fresh.replace(wall)
+
+
+@asynccontextmanager
+async def holding(gateway: Gateway, folder: Path) -> AsyncIterator[tuple[Trial, Odd]]:
+    """A keep-alive server with a call under way that is answered after the jump."""
+    bad = Odd(folder, "bad")
+    async with trial(gateway, folder, {"command": bad.argv, "lifecycle": "keep-alive"}, health_interval=1) as made:
+        made.begin_call("bad_hold", key="k")
+        await until(lambda: bad.events("held"))
+        yield made, bad
+
+
+@pytest.mark.parametrize("offset", JUMPS)
+async def test_calls_sessions_and_processes_outlive_a_jump(
+    gateway: Gateway, wall: Path, tmp_path: Path, offset: str
+) -> None:
+    async with holding(gateway, tmp_path) as (made, bad):
+        set_to(wall, offset)
+        with anyio.move_on_after(TICKS_S):
+            await anyio.sleep_forever()  # everybody has noticed by then
+        assert await made.tries("bad_echo", text="after the jump") == "answer"
+        await made.client.call("bad_release", key="k")
+        assert await made.ended() == ["answer"]
+        assert len(bad.pids) == 1
+        row = gateway.server("bad")
+        assert (row["state"], row["error"]) == ("connected", None)
+        assert 0 <= row["last_used_s_ago"] < 60
+        set_to(wall, "+0")
+        assert await made.tries("bad_echo", text="and back") == "answer"
+
+
+@pytest.mark.parametrize("offset", JUMPS)
+async def test_a_remote_server_that_is_well_stays_connected_over_a_jump(
+    gateway: Gateway, wall: Path, tmp_path: Path, offset: str
+) -> None:
+    server = HttpServer()
+    async with server.running(), trial(gateway, tmp_path, {"url": server.url()}) as made:
+        made.begin_call("bad_hold", key="k")
+        await server.heard_of("held")
+        starts = server.methods().count("initialize")
+        set_to(wall, offset)
+        if offset == FORWARD:
+            await server.heard_of("ping")  # looks like a sleep: it is asked for a sign of life
+        await made.client.call("bad_release", key="k")
+        assert await made.ended() == ["answer"]
+        assert await made.tries("bad_echo") == "answer"
+        assert server.methods().count("initialize") == starts
+
+
+@pytest.mark.parametrize("offset", JUMPS)
+async def test_a_failed_server_is_let_in_again_when_its_backoff_is_over_whatever_the_wall_clock_says(
+    gateway: Gateway, wall: Path, tmp_path: Path, offset: str
+) -> None:
+    mood = tmp_path / "mood"
+    mood.touch()
+    bad = Odd(tmp_path, "bad")
+    script = tmp_path / "bad.sh"
+    script.write_text(f"#!/bin/sh\n[ -e {mood} ] && exit 3\nexec " + " ".join(bad.argv) + "\n")
+    script.chmod(0o755)
+    async with trial(gateway, tmp_path, {"command": [str(script)]}) as made:
+        assert await made.tries("bad_echo") == "error"
+        set_to(wall, offset)
+        assert await made.tries("bad_echo") == "error"
+        mood.unlink()
+        await made.recovers("bad_echo")
+
+
+@pytest.mark.parametrize("offset", JUMPS)
+async def test_a_gateway_that_is_started_after_a_jump_lists_from_its_cache(
+    gateway: Gateway, wall: Path, tmp_path: Path, offset: str
+) -> None:
+    odd = Odd(tmp_path)
+    gateway.write({"odd": {"command": odd.argv}})
+    gateway.start()
+    await gateway.known()
+    assert gateway.stop() == 0
+    starts = len(odd.pids)
+    set_to(wall, offset)
+    gateway.start()
+    async with gateway.client() as client:
+        assert "odd_echo" in await client.tools()
+        if offset == FORWARD:
+            assert len(odd.pids) == starts  # within its seven days; one from the future is asked for again
+        assert await client.call("odd_echo", text="x")
+    await gateway.known()
+    assert gateway.stop() == 0
+    (file,) = (gateway.home / "cache").glob("odd*.json")
+    assert json.loads(file.read_text())["server"] == "odd"
