@@ -324,10 +324,10 @@ class Guarded(HttpServer):
             return None
         token = self._token(seen)
         if token is None:
-            return self._challenge(401, {"scope": self.challenge_scope} if self.challenge_scope else {})
+            return self._challenge(seen, 401, {"scope": self.challenge_scope} if self.challenge_scope else {})
         scope = self.needs.get(seen.method or "")
         if scope is not None and scope not in token.scopes:
-            return self._challenge(403, {"error": "insufficient_scope", "scope": scope})
+            return self._challenge(seen, 403, {"error": "insufficient_scope", "scope": scope})
         return None
 
     def _token(self, seen: Seen) -> AccessToken | None:
@@ -336,8 +336,9 @@ class Guarded(HttpServer):
         ended = known is not None and known.expires_at is not None and known.expires_at <= self.issuer.now()
         return None if ended else known
 
-    def _challenge(self, status: int, told: dict[str, str]) -> Response:
-        pointer = {"resource_metadata": self.url(f"{RESOURCE}/mcp")} if self.points and self.describes_itself else {}
+    def _challenge(self, seen: Seen, status: int, told: dict[str, str]) -> Response:
+        place = "/mcp" if seen.path == "/mcp" else "/sse"
+        pointer = {"resource_metadata": self.url(RESOURCE + place)} if self.points and self.describes_itself else {}
         parameters = ", ".join(f'{name}="{value}"' for name, value in {**told, **pointer}.items())
         return Response(status_code=status, headers={"www-authenticate": f"Bearer {parameters}".strip()})
 
