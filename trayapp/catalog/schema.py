@@ -33,16 +33,17 @@ class Withheld:
     reason: str
 
 
-def served_tool(item: Item, exposed_name: str) -> Item:
+def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> Item:
     """A copy of `item` under `exposed_name` as MCP wants a tool (a withheld one too, for those who ask); every other
-    field is kept, in its order."""
+    field is kept, in its order. `schema`: its input schema, where that was repaired before."""
     served = {key: value for key, value in item.items() if _fits(key, value)}
     if "annotations" in served:
         served["annotations"] = _hints_true_or_false(served["annotations"])
     if "outputSchema" in served:
         output = repair(served["outputSchema"])
         served = {**served, "outputSchema": output.schema} if isinstance(output, Repaired) else _without(served)
-    return {**served, "name": exposed_name, "inputSchema": repaired(item.get("inputSchema"))}
+    schema = schema if schema is not None else repaired(item.get("inputSchema"))
+    return {**served, "name": exposed_name, "inputSchema": schema}
 
 
 def repaired(schema: Any) -> Schema:
@@ -62,8 +63,8 @@ def repair(schema: Any) -> Repaired | Withheld:
         return Withheld(f"its input schema is {str(schema['$ref'])[:REASON_LONGEST]}, which leads nowhere")
     found = _at_top(mended, mender)
     if found is None or _only(found.get("type")):
-        what = found.get("type") if found is not None else schema.get("$ref")
-        return Withheld(f"its input schema is not of an object: {str(what)[:REASON_LONGEST]}")
+        what = f": {str(found['type'])[:REASON_LONGEST]}" if found is not None else ""
+        return Withheld(f"its input schema is not of an object{what}")
     if isinstance(schema.get("properties"), list) and schema["properties"]:
         return Withheld("the properties of its input schema are a list")
     found = found if found.get("type") == "object" else {**found, "type": "object"}
@@ -100,7 +101,10 @@ def _at_top(schema: Schema, mender: Mender) -> Schema | None:
     if "$ref" in schema and not parts:
         return None
     parts += [part for part in schema.get("allOf", ()) if isinstance(part, dict)]
-    merged = _all_of([kept, *[_opened(part, mender) for part in parts]])
+    parts = [_opened(part, mender) for part in parts]
+    if any(_only(part.get("type")) for part in parts):
+        return None
+    merged = _all_of([kept, *parts])
     for key in ("oneOf", "anyOf"):
         choices = [_opened(part, mender) for part in schema.get(key, ()) if isinstance(part, dict)]
         objects = [part for part in choices if not _only(part.get("type"))]

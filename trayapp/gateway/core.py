@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from trayapp import __version__
 from trayapp.auth.accounts import Accounts
@@ -31,10 +32,12 @@ from trayapp.gateway.bridge import Bridge
 from trayapp.gateway.capabilities import lacks, united
 from trayapp.gateway.errors import shown
 from trayapp.gateway.expose import Exposure
+from trayapp.gateway.finder import prepare
 from trayapp.gateway.frontend import LIST_KINDS, Session
 from trayapp.gateway.news import News
 from trayapp.gateway.offers import Offers, WriteSwitches
 from trayapp.gateway.own import OwnServers, shared_form
+from trayapp.gateway.paging import CutResults
 from trayapp.gateway.prepared import Prepared
 from trayapp.gateway.projects import Look, Projects, Visiting, no_projects
 from trayapp.gateway.router import Router
@@ -106,6 +109,7 @@ class Gateway:
         )
         self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
         self.prepared = Prepared()
+        self.cut_results = CutResults()  # of sessions that last for one request
         self.warm_up = WarmUp(self.spawn)
         self.view = View(self)  # of sessions that belong to no project
         self._views: dict[Path, View] = {}  # of those that do
@@ -136,6 +140,15 @@ class Gateway:
         self.view.take(config)
         self._run_servers()
         self._tasks.start_soon(fenced, self.projects.refresh)
+        self._tasks.start_soon(fenced, self._prepare)
+
+    async def _prepare(self) -> None:
+        """Make the tools ready for clients before somebody waits for that, other work in between."""
+        known = self.view.known
+        for _ in prepare(self.view.exposure, self.view.finder):
+            await anyio.lowlevel.checkpoint()
+            if self.view.known is not known:
+                return  # what is new is made ready when it is asked for: it is little
 
     def _run_servers(self) -> None:
         """Make the servers that run those of the user and of all projects with sessions."""

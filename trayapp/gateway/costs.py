@@ -10,13 +10,9 @@ from typing import Any
 
 from trayapp.catalog.describe import compact
 from trayapp.catalog.search import LIMIT
+from trayapp.catalog.tokens import tokens
 from trayapp.gateway.expose import Exposure, first_line, shortened
 from trayapp.gateway.texts import HIT_LINE
-
-
-def tokens(text: str) -> int:
-    """About how many tokens of o200k."""
-    return -(-len(text) // 4)
 
 
 def costs(seen: Exposure) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
 from trayapp.catalog.filters import passes
@@ -96,12 +97,17 @@ class Exposure:
         """The name under which clients see a tool, or a resource as a tool."""
         return self.known.names.by_key.get(key) or self.known.read_tools.exposed.by_key[key]
 
-    @property
+    @cached_property
     def mode(self) -> Literal["tools", "search"]:
         """How the tools are shown: each of them, or the one that finds them."""
-        if self.choice.expose == "auto":
-            return "search" if len(self.tools) > self.choice.defer_above else "tools"
-        return self.choice.expose
+        if self.choice.expose != "auto":
+            return self.choice.expose
+        shown = (key for key, tool in self.known.tools.items() if self._is_shown(key, tool))
+        return "search" if next(islice(shown, self.choice.defer_above, None), None) else "tools"
+
+    def _is_shown(self, key: Key, tool: PreparedTool) -> bool:
+        """As membership in `tools`, of one: of a large catalog the first few decide the mode."""
+        return self.known.why_not(key, tool) is None and (self.is_whole or self._passes(*key))
 
     @cached_property
     def tools_result(self) -> bytes:
@@ -124,7 +130,8 @@ class Exposure:
     def direct(self) -> Iterator[tuple[Key, PreparedTool]]:
         """The tools that are listed whatever the mode."""
         direct = {name for name, entry in self.servers.items() if entry.direct_tools}
-        return ((key, tool) for key, tool in self.tools.items() if key[0] in direct and self._is_direct(*key))
+        tools = self.tools if direct else {}
+        return ((key, tool) for key, tool in tools.items() if key[0] in direct and self._is_direct(*key))
 
     def _is_direct(self, server: str, tool: str) -> bool:
         names = self.servers[server].direct_tools

@@ -5,7 +5,7 @@ Never here: ranking (catalog/search), texts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trayapp.catalog.names import Key
@@ -13,6 +13,8 @@ from trayapp.catalog.search import Entry, Hit, SearchIndex
 from trayapp.gateway.expose import Exposure, read_tool
 from trayapp.gateway.known import Known
 from trayapp.model.offer import Item, Offer
+
+STEP = 50  # tools: so many are made ready before other work comes in between
 
 Signature = tuple[Offer, Mapping[Key, str]]  # what a server's entries were made from
 
@@ -30,15 +32,15 @@ class Finder:
         self, exposure: Exposure, words: str, *, server: str | None, limit: int, regex: bool = False
     ) -> list[Hit]:
         """The best matches among what the exposure shows. Raises EmptyQueryError, InvalidPatternError."""
-        self._update(exposure.known)
+        for _ in self.update(exposure.known):
+            pass
         allowed = None if exposure.is_whole else exposure.callable_keys
         return self._index.search(words, server=server, limit=limit, regex=regex, allowed=allowed)
 
-    def _update(self, known: Known) -> None:
-        """Renew the entries of those servers whose tools, or names, are others now."""
+    def update(self, known: Known) -> Iterator[None]:
+        """Renew the entries of those servers whose tools, or names, are others now: a server a step."""
         if known is self._known:
             return
-        self._known = known
         if known.config.settings.synonyms != self._synonyms:
             self._synonyms = known.config.settings.synonyms
             self._index.set_synonyms(known.config.settings.synonyms)
@@ -51,6 +53,8 @@ class Finder:
             if made is None or made[0] is not offer or made[1] != named:
                 self._index.update(server, [entry_of(known, key, name) for key, name in named.items()])
                 self._made[server] = offer, named
+                yield
+        self._known = known
 
     @staticmethod
     def _names(known: Known) -> dict[str, dict[Key, str]]:
@@ -69,3 +73,17 @@ def entry_of(known: Known, key: Key, name: str) -> Entry:
     tool = known.tools.get(key)
     item: Item = tool.item if tool is not None else read_tool(known.resources[key], key[1], name)
     return Entry(*key, name, item)
+
+
+def prepare(exposure: Exposure, finder: Finder) -> Iterator[None]:
+    """Do what the first list or the first search would have to wait for, in small steps."""
+    for offer in exposure.known.offers.values():
+        offer.prepare()
+        yield
+    if exposure.mode == "search":
+        yield from finder.update(exposure.known)
+        return
+    for number, (key, tool) in enumerate(exposure.tools.items()):
+        tool.listed(exposure.name_of(key))
+        if number % STEP == 0:
+            yield

@@ -50,9 +50,10 @@ class Known:
     @cached_property
     def hidden(self) -> dict[Key, str]:
         """The tools that no client sees, with the hint that says why to whoever calls one."""
-        return {key: hint for key, tool in self.tools.items() if (hint := self._why_not(key, tool)) is not None}
+        return {key: hint for key, tool in self.tools.items() if (hint := self.why_not(key, tool)) is not None}
 
-    def _why_not(self, key: Key, tool: PreparedTool) -> str | None:
+    def why_not(self, key: Key, tool: PreparedTool) -> str | None:
+        """The hint of one tool that no client sees; None of one that may be seen."""
         entry = self.config.servers[key[0]]
         if entry.disabled:
             return f"{key[0]} is disabled; enable it with: multi-mcp enable {key[0]}"

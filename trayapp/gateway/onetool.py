@@ -61,7 +61,7 @@ class OneTool:
         self._session = session
         self._gateway = gateway
         self._start = start
-        self._results = CutResults()
+        self._results = CutResults() if session.lasting else gateway.cut_results
 
     @property
     def _window(self) -> Window:

@@ -7,23 +7,31 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from trayapp.catalog.schema import served_tool
+from trayapp.catalog.schema import Repaired, Withheld, repair, served_tool
 from trayapp.model.offer import Item, Offer
 from trayapp.wire.jsonio import dumps
 
 
 class PreparedTool:
-    """One tool. `withheld`: why no client could take it, None when clients can."""
+    """One tool, its schemas repaired when they are first needed."""
 
     def __init__(self, item: Item) -> None:
         self.item = item
-        self.withheld: str | None = None
         self._name: str | None = None
         self._json = b""
 
+    @cached_property
+    def withheld(self) -> str | None:
+        """Why no client could take it; None when clients can."""
+        return self._repaired.reason if isinstance(self._repaired, Withheld) else None
+
+    @cached_property
+    def _repaired(self) -> Repaired | Withheld:
+        return repair(self.item.get("inputSchema"))
+
     def served(self, exposed: str) -> Item:
         """As a client gets it."""
-        return served_tool(self.item, exposed)
+        return served_tool(self.item, exposed, None if isinstance(self._repaired, Withheld) else self._repaired.schema)
 
     def listed(self, exposed: str) -> bytes:
         """The same as JSON; kept, since lists are asked for again and again."""
@@ -37,6 +45,11 @@ class PreparedOffer:
 
     def __init__(self, offer: Offer) -> None:
         self.offer = offer
+
+    def prepare(self) -> None:
+        """Do now what the first list would have to wait for."""
+        for tool in self.tools.values():
+            _ = tool.withheld
 
     @cached_property
     def tools(self) -> dict[str, PreparedTool]:
