@@ -15,14 +15,12 @@ import click
 
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import print_json, say
-from trayapp.cli.servers_file import own_store
+from trayapp.cli.servers_file import own_config, own_store
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import one_line
 from trayapp.clients import project_file
-from trayapp.clients.layers import ClientLayers
 from trayapp.clients.places import Machine, shown_path
 from trayapp.config.entry import name_fault
-from trayapp.config.laid import lay_over
 from trayapp.config.parse import parse
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable, nearest, shown
@@ -142,7 +140,7 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
     """
     store, home = own_store(), Machine().home
     project = project_file.project_file_for(Path.cwd(), home)
-    config = _own_config(store.path, store.read().text)
+    config = own_config(store)
     chosen = scope or _owner(name, config, project, store.path)
     if chosen == "project":
         project_file.remove_server(project, name, own_trust())
@@ -154,12 +152,6 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
         print_json({"name": name, "scope": chosen, "file": str(path)})
     else:
         say(one_line(f"Removed {name} from {shown_path(path, home)}"))
-
-
-def _own_config(path: Path, text: str) -> Config:
-    config = parse(text, str(path))
-    names = config.settings.imports
-    return lay_over(config, ClientLayers().read(names, str(path)), str(path)) if names else config
 
 
 def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:

@@ -7,12 +7,26 @@ from __future__ import annotations
 
 import os
 
+from trayapp.config.laid import lay_over
+from trayapp.config.parse import parse
 from trayapp.config.paths import find_paths
 from trayapp.config.sample import sample_text
 from trayapp.config.store import Store
+from trayapp.model.plan import Config
 from trayapp.service.command import sample_command
 
 
 def own_store() -> Store:
     """The file; a missing one starts as the commented sample with the bundled server."""
     return Store(find_paths(os.environ).config_file, first_text=lambda: sample_text(sample_command()))
+
+
+def own_config(store: Store) -> Config:
+    """What it says, laid over the imports that it names. Blocks. Raises StorageError, Unparsable."""
+    file = str(store.path)
+    config = parse(store.read().text, file)
+    if not config.settings.imports:
+        return config
+    from trayapp.clients.layers import ClientLayers  # 30 ms that most files do not need
+
+    return lay_over(config, ClientLayers().read(config.settings.imports, file), file)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
+from trayapp.cli.first import say_first_words
 from trayapp.cli.options import ask, examples
 from trayapp.cli.output import note, waiting
 from trayapp.config.paths import find_paths
@@ -42,9 +44,15 @@ def start_verb(detach: bool, linger: bool) -> int:
     if linger:  # a client wants it, not the user
         refuse_while_paused(run_dir(os.environ))
     if not detach:
-        return run_here(linger, lambda: note(f"Gateway ready (process {os.getpid()})"))
+        return run_here(linger, _ready)
     note(f"Gateway ready (process {run_detached(linger)})")
+    say_first_words()
     return 0
+
+
+def _ready() -> None:
+    note(f"Gateway ready (process {os.getpid()})")
+    threading.Thread(target=say_first_words, name="first words", daemon=True).start()
 
 
 def run_here(linger: bool, on_ready: Callable[[], None]) -> int:

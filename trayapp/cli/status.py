@@ -13,6 +13,7 @@ import click
 
 from trayapp.cli import status_view as view
 from trayapp.cli.costs import show_costs
+from trayapp.cli.first import say_first_words
 from trayapp.cli.options import examples, gateway, json_option
 from trayapp.cli.output import is_terminal, print_json, say
 from trayapp.model.errors import NoGatewayError, UsageError
@@ -39,6 +40,8 @@ def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
     if not watch:
         with gateway() as client:
             show(client.call(SNAPSHOT), as_json)
+        if not as_json:
+            say_first_words()
         return
     with gateway(timeout=None) as client:
         watched(client.watch(), as_json)

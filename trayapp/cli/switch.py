@@ -13,8 +13,7 @@ import click
 
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import print_json, say
-from trayapp.cli.servers_file import own_store
-from trayapp.config.parse import parse
+from trayapp.cli.servers_file import own_config, own_store
 from trayapp.config.problems import nearest
 from trayapp.config.store import Store
 from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, ToolNotFoundError
@@ -51,9 +50,11 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
     store = own_store()
     store.create()
     server, _, glob = target.partition("/")
-    config = parse(store.read().text, str(store.path))
+    config = own_config(store)
     check_server(server, config)
-    changed = switch_tools(store, config, server, glob, enabled) if glob else switch_server(store, server, enabled)
+    changed = (
+        switch_tools(store, config, server, glob, enabled) if glob else switch_server(store, config, server, enabled)
+    )
     if changed:
         tell_gateway()
     if as_json:
@@ -63,9 +64,13 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
         say(*(f"{word} {name}" for name in changed) if changed else ("Nothing to change",))
 
 
-def switch_server(store: Store, server: str, enabled: bool) -> list[str]:
-    """Switch the whole server; what changed."""
-    return [server] if store.set_server_enabled(server, enabled) else []
+def switch_server(store: Store, config: Config, server: str, enabled: bool) -> list[str]:
+    """Switch the whole server; what changed. One that only an import has gets an entry of ours above that."""
+    if server not in config.foreign:
+        return [server] if store.set_server_enabled(server, enabled) else []
+    if config.servers[server].disabled != enabled:
+        return []
+    return [server] if store.add_server(server, {"disabled": not enabled}) else []
 
 
 def switch_tools(store: Store, config: Config, server: str, glob: str, enabled: bool) -> list[str]:
@@ -75,7 +80,9 @@ def switch_tools(store: Store, config: Config, server: str, glob: str, enabled: 
     if not names:
         raise no_such_tool(server, glob, known)
     differing = [name for name in names if is_enabled(config, server, name) != enabled]
-    if differing:
+    if differing and server in config.foreign:
+        store.add_server(server, {"tools": {name: {"enabled": enabled} for name in differing}})
+    elif differing:
         store.set_tools_enabled(server, differing, enabled)
     return [f"{server}/{name}" for name in differing]
 

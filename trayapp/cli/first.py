@@ -1,0 +1,37 @@
+"""What a first start says to somebody whose AI tools have servers already: that these can be taken over.
+
+Never here: taking them over.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from trayapp.cli.output import is_terminal, note
+from trayapp.cli.text import one_line
+from trayapp.model.errors import MultiMcpError
+
+
+def first_words() -> str:
+    """One line, "" where servers.yaml has servers of the user's own, nobody looks, or no tool has any. Blocks."""
+    if not is_terminal(sys.stderr):
+        return ""
+    from trayapp.cli.servers_file import own_store  # 50 ms with what follows: for a person who looks
+    from trayapp.clients import importing
+    from trayapp.config.parse import parse
+
+    store = own_store()
+    try:
+        loaded = store.read()
+        config = parse(loaded.text, str(store.path)) if loaded.exists else None
+    except MultiMcpError:
+        return ""
+    words = importing.first_words(importing.offered_at_first(config))
+    return one_line(f"{words}. Take them over with: multi-mcp import") if words else ""
+
+
+def say_first_words() -> None:
+    """Say them, if there are any."""
+    words = first_words()
+    if words:
+        note(words)
