@@ -200,7 +200,13 @@ def test_a_broken_file_names_the_line_and_opens() -> None:
         "Until it is mended, the servers run as before.",
     ]
     two = only([(0, running(problems=[ENTRY, YAML]))])
-    assert two.text.startswith("servers.yaml, line 12: The file is not YAML\nservers.yaml, line 7: db: ")
+    assert two.text == notice.text, "what is said of an entry is about the last good version"
+    other = problem("Odd", 9, "github")
+    assert only([(0, running(problems=[ENTRY, other]))]).text.split("\n") == [
+        "servers.yaml, line 7: db: Neither command nor url",
+        "servers.yaml, line 9: github: Odd",
+        "All other servers run.",
+    ]
     assert only([(0, BAD_ENTRY)]).text == "servers.yaml, line 7: db: Neither command nor url\nAll other servers run."
 
 

@@ -216,10 +216,11 @@ def _approval(known: Facts, names: set[str], told: Told) -> Notice:
 
 
 def _file(known: Facts, names: set[str], told: Told) -> Notice:
-    """All that is wrong now, not only what is new: the notification replaces the one before."""
+    """All that is wrong now, not only what is new: the notification replaces the one before. While a whole file cannot
+    be read, what is said of entries is about its last good version, and would lead astray."""
     whole = next((problem for problem in known.fatal if problem.server is None), None)
     first = whole or known.fatal[0]
-    others = [problem for problem in known.fatal if problem is not first]
+    others = [problem for problem in known.fatal if problem is not first and (whole is None or problem.server is None)]
     lines = texts.bounded([texts.problem_line(problem) for problem in (first, *others)]).split("\n")
     if not others:
         lines = [*texts.wrapped(texts.problem_words(first)), *texts.wrapped(first.hint, 1)]
