@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 COMPACT_PARAMETERS = 12  # in one line; required ones come first, and the number of the others is named
@@ -85,9 +86,10 @@ class _Scope:
         """Each parameter of a tool; its type alone for what is no object."""
         schema = self.opened(schema)
         properties = schema.get("properties")
-        inner = [*self._properties(schema, 0), *self._choices(schema, 0)]
-        if inner:
-            yield from inner
+        inner = chain(self._properties(schema, 0), self._choices(schema, 0))
+        first = next(inner, None)
+        if first is not None:
+            yield from chain([first], inner)
         elif isinstance(properties, Mapping) or schema.get("type") == "object":
             yield "(no parameters)"
         else:

@@ -76,11 +76,11 @@ class Mender:
         return fits
 
     def _part(self, key: str, value: Any, depth: int) -> Any:
-        if key in _SCHEMAS:
-            return value if isinstance(value, bool) and key in _FREE else _without_flag(self._inner(value, depth))
-        if key in _SCHEMA_LISTS:
+        if key in _SCHEMA_LISTS or (isinstance(value, list) and key == "items"):
             inner = [_without_flag(self._inner(schema, depth)) for schema in value]
             return value if all(new is old for new, old in zip(inner, value, strict=True)) else inner
+        if key in _SCHEMAS:
+            return value if isinstance(value, bool) and key in _FREE else _without_flag(self._inner(value, depth))
         if key in _SCHEMA_MAPS:
             named = {name: self._inner(schema, depth) for name, schema in value.items()}
             return value if _is_same(value, named) else named
@@ -89,7 +89,7 @@ class Mender:
     def _inner(self, value: Any, depth: int) -> Any:
         if not isinstance(value, dict):
             return self._plain(value)
-        if depth >= DEPTH_MOST:
+        if depth + 1 >= DEPTH_MOST:
             self._note(f"nested deeper than {DEPTH_MOST} levels")
             return {}
         return self.mended(value, depth + 1)
@@ -132,7 +132,7 @@ class Mender:
         given = schema["type"]
         names = [_type_name(name) for name in (given if isinstance(given, list) else [given])]
         known = list(dict.fromkeys(name for name in names if name in TYPES))
-        if given in (known, *known[:1]):
+        if known and given in (known, known[0]):
             return schema
         self._note(f"type {str(given)[:80]} was not valid")
         if len(known) < len(set(names)) or not known:  # one of them may be anything

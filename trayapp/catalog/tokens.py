@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 
 # As o200k_base splits: a word (one mark or space before it belongs to it; humps end it), up to three digits, a run of
-# marks, white space. Words of other scripts than the Latin one are set apart: they cost by the character.
+# marks, white space. Scripts without spaces cost by the character.
 _PIECE = re.compile(
     r"(?:(?![\r\n])[\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f])?(?:(?P<word>[A-Z]*[a-z]+(?:'(?:s|t|re|ve|m|ll|d)\b)?)"
-    r"|(?P<capitals>[A-Z]+)|(?P<other>[^\W\d_a-zA-Z]+[a-z]*))"
+    r"|(?P<capitals>[A-Z]+)|(?P<signs>[\u0e00-\u0eff\u3040-\u9fff\uac00-\ud7af]+)|(?P<other>[^\W\d_a-zA-Z]+[a-z]*))"
     r"|(?P<number>\d{1,3})|(?P<marks> ?(?:[^\s\w]|_)+[\r\n/]*)|(?P<space>\s*[\r\n]+|\s+(?!\S)|\s+)"
 )
 # Tokens of a piece: of any length so many, and past so many characters so much for each further one.
 _COSTS: dict[str, tuple[float, int, float]] = {
-    "word": (1.03, 6, 0.07), "after_space": (1.01, 8, 0.015), "capitals": (1.0, 1, 0.26), "other": (1.0, 1, 0.66),
-    "number": (1.0, 3, 1.0), "marks": (1.0, 3, 0.4), "space": (1.0, 64, 0.02),
+    "word": (1.03, 6, 0.07), "after_space": (1.01, 8, 0.015), "capitals": (1.0, 1, 0.26), "signs": (1.0, 1, 0.62),
+    "other": (1.0, 5, 0.22), "number": (1.0, 3, 1.0), "marks": (1.0, 3, 0.4), "space": (1.0, 64, 0.02),
 }  # fmt: skip
 
 

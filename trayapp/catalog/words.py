@@ -13,7 +13,10 @@ LONGEST = 64  # characters of one word that count: a key or a checksum in a desc
 
 # The plural of an abbreviation (PDFs), an abbreviation before the next capitalised word (HTML|Parser), a capitalised
 # word, digits with what hangs on them (3d, 10th), or letters of any other script.
-_WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*|[^\W\d_a-zA-Z]+")
+_WORD = re.compile(
+    r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*"
+    r"|[0-9]+(?:[A-Z]+(?![a-z])|[a-z]*)|[^\W\d_a-zA-Z]+"
+)
 _HUMPED = re.compile(r"[A-Za-z]+[a-z][A-Z][A-Za-z]*|[a-z][A-Z]{2,}[a-z]*")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]+")
 _PAIR = 2  # characters: scripts without spaces are searched by pairs
