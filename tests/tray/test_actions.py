@@ -249,7 +249,7 @@ def test_what_is_said_of_many_servers(outcome: dict[str, Any], title: str, text:
 
 def test_what_a_refresh_brought_is_said() -> None:
     change = {"state": "idle", "error": None, "added": ["x", "y"], "gone": ["z"], "back": []}
-    nothing = {"state": "idle", "error": None, "added": [], "gone": [], "back": []}
+    nothing: dict[str, Any] = {"state": "idle", "error": None, "added": [], "gone": [], "back": []}
     assert outcomes.refreshed({"a": change}).text == "2 new tools, 1 gone"
     assert outcomes.refreshed({"a": nothing}).text == "No change"
     assert outcomes.refreshed({"a": change, "b": nothing}).text == "a: 2 new tools, 1 gone"

@@ -29,8 +29,17 @@ log = logging.getLogger(__name__)
 QUIT_S = 30.0  # the gateway's own end is bounded by half of that
 
 
-class Speaker(Protocol):
-    """Shows notifications."""
+class Face(Protocol):
+    """What of the tray differs from system to system."""
+
+    def make_icon(self) -> Any:
+        """pystray's icon, or one like it. Called once."""
+
+    def picture(self, kind: IconKind) -> Any:
+        """What the icon shows for a kind, in the form that it takes."""
+
+    def label(self, text: str) -> str:
+        """The text of a menu entry, with what would be a mark in it escaped."""
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
         """Show it in the place of one with the same key; False when nobody sees it. May block."""
@@ -42,13 +51,11 @@ class App:
     def __init__(
         self,
         desk: Desk,
-        speaker: Speaker,
-        make_icon: Callable[[], Any],
-        picture: Callable[[IconKind], Any],
+        face: Face,
         clock: Callable[[], float],
     ) -> None:
         self._desk = desk
-        self._speaker = speaker
+        self._face = face
         self._clock = clock
         self._actions: Actions
         self._supervisor: Supervisor
@@ -56,8 +63,9 @@ class App:
         self._news_lock = threading.Lock()
         self._busy: set[Action] = set()
         self._busy_lock = threading.Lock()
-        self._icon = make_icon()
-        self._painter = Painter(self._icon, picture, self.click)
+        self._icon = face.make_icon()
+        self._icon.on_signal = self.quit_soon  # where the system's own loop keeps Python's handlers from running
+        self._painter = Painter(self._icon, face.picture, self.click, face.label)
         self._redraws = Redraws(self._draw)
         self._painter.render(view(desk.state()))
 
@@ -85,6 +93,10 @@ class App:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         log.info("Signal %d: the tray ends", number)
+        self.quit_soon()
+
+    def quit_soon(self) -> None:
+        """As `quit`, from any thread."""
         threading.Thread(target=self.quit, name="quit", daemon=True).start()
 
     def quit(self) -> None:
@@ -157,7 +169,7 @@ class App:
 
     def show(self, notice: Notice) -> None:
         """Show a notification, and keep it in the log: there may be nobody who shows any."""
-        seen = self._speaker.show(notice, self.click)
+        seen = self._face.show(notice, self.click)
         log.info("Notification%s: %s | %s", "" if seen else " (nobody shows it)", notice.title, notice.text)
 
     def second_start(self, wish: str) -> str:
@@ -167,13 +179,13 @@ class App:
 
 
 class OverBus:
-    """Implements Speaker with trayapp.tray.notifications."""
+    """Notifications over D-Bus (trayapp.tray.notifications)."""
 
     def __init__(self, notifier: Any) -> None:
         self._notifier = notifier
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """See Speaker."""
+        """See Face."""
         actions = {str(number): action for number, (_, action) in enumerate(notice.actions)}
         labels = [(str(number), label) for number, (label, _) in enumerate(notice.actions)]
         chosen = partial(_choose, actions, click)
@@ -186,13 +198,13 @@ def _choose(actions: dict[str, Action], click: Callable[[Action], None], chosen:
 
 
 class ByIcon:
-    """Implements Speaker with the icon's own balloons (Windows, macOS): they know no actions."""
+    """Notifications as the icon's own balloons (Windows, macOS): they know no actions."""
 
     def __init__(self, icon: Any) -> None:
         self._icon = icon
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """See Speaker."""
+        """See Face."""
         try:
             self._icon.notify(notice.text, notice.title)
         except Exception:  # the boundary to pystray and the system below it: the log has the words

@@ -17,12 +17,16 @@ WANTS_EYES = frozenset({IconKind.ATTENTION, IconKind.DOWN})  # panels that hide 
 
 
 class Painter:
-    """Draws on one icon. `picture`: what to show for a kind, in whatever form the icon takes."""
+    """Draws on one icon. `picture`: what to show for a kind, in whatever form the icon takes. `label`: a menu's text as
+    this system wants it, where some letters are marks."""
 
-    def __init__(self, icon: Any, picture: Callable[[IconKind], Any], click: Click) -> None:
+    def __init__(
+        self, icon: Any, picture: Callable[[IconKind], Any], click: Click, label: Callable[[str], str] = str
+    ) -> None:
         self._icon = icon
         self._picture = picture
         self._click = click
+        self._label = label
         self.shown: View | None = None
         self.redraws = 0
 
@@ -38,26 +42,24 @@ class Painter:
         if before is None or before.tooltip != view.tooltip:
             self._icon.title = view.tooltip
         if before is None or (before.menu, before.click) != (view.menu, view.click):
-            self._icon.menu = menu_of(view, self._click)
+            self._icon.menu = self._menu_of(view)
         return True
 
+    def _menu_of(self, view: View) -> Any:
+        """The menu as pystray wants it, and a click on the icon itself as an entry that is not seen."""
+        itself = MenuItem("", partial(_clicked, self._click, view.click), default=True, visible=False)
+        return Menu(itself, *map(self._entry, view.menu))
 
-def menu_of(view: View, click: Click) -> Any:
-    """The menu as pystray wants it, and a click on the icon itself as an entry that is not seen."""
-    itself = MenuItem("", partial(_clicked, click, view.click), default=True, visible=False)
-    return Menu(itself, *(_entry(entry, click) for entry in view.menu))
-
-
-def _entry(entry: Item | Separator, click: Click) -> Any:
-    if isinstance(entry, Separator):
-        return Menu.SEPARATOR
-    action: Any = None
-    if entry.children:
-        action = Menu(*(_entry(child, click) for child in entry.children))
-    elif entry.action is not None:
-        action = partial(_clicked, click, entry.action)
-    checked = None if entry.checked is None else partial(_constant, entry.checked)
-    return KeyedItem(entry.key, entry.text, action, checked=checked, enabled=entry.enabled)
+    def _entry(self, entry: Item | Separator) -> Any:
+        if isinstance(entry, Separator):
+            return Menu.SEPARATOR
+        action: Any = None
+        if entry.children:
+            action = Menu(*map(self._entry, entry.children))
+        elif entry.action is not None:
+            action = partial(_clicked, self._click, entry.action)
+        checked = None if entry.checked is None else partial(_constant, entry.checked)
+        return KeyedItem(entry.key, self._label(entry.text), action, checked=checked, enabled=entry.enabled)
 
 
 def _clicked(click: Click, action: Action, *_: object) -> None:

@@ -30,7 +30,7 @@ from trayapp.service.supervisor import Supervisor
 from trayapp.service.verb import run_verb
 from trayapp.tray import darwin, icons, windows
 from trayapp.tray.actions import Actions, Means
-from trayapp.tray.app import App, ByIcon, OverBus, Speaker
+from trayapp.tray.app import App, ByIcon, OverBus
 from trayapp.tray.bus import connect
 from trayapp.tray.desk import Desk
 from trayapp.tray.hosts import icon_class
@@ -110,8 +110,8 @@ def _keep_true(switch: Autostart) -> None:
 def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, say: Say) -> App:
     """All parts of one tray, joined."""
     desk = Desk(switch, partial(_clients, environ))
-    face = Face(say)
-    app = App(desk, face, face.make_icon, face.picture, time.monotonic)
+    face = SystemFace(say)
+    app = App(desk, face, time.monotonic)
     face.app = app
     supervisor = Supervisor(GatewayPlace(environ, run, paths.log_dir), app.saw)
     means = Means(
@@ -165,32 +165,36 @@ def client_of(row: Mapping[str, Any]) -> ClientState:
     return ClientState(row["name"], row["title"], linked, state != "not found", reason if state == "drifted" else None)
 
 
-class Face:
-    """The icon and its notifications on this system. Implements app.Speaker."""
+class SystemFace:
+    """The icon and its notifications on this system. Implements app.Face."""
 
     def __init__(self, say: Say) -> None:
         self.app: App
         self._say = say
-        self._speaker: Speaker
+        self._speaker: OverBus | ByIcon
 
     def make_icon(self) -> Any:
-        """The icon, and with it the way to notify."""
+        """See Face; with the icon comes the way to notify."""
         if sys.platform in ("win32", "darwin"):
             icon = _native_class()(NAME)
             self._speaker = ByIcon(icon)
             return icon
         bus, worker = connect(), Worker()
-        self._speaker = OverBus(Notifier(bus, NAME, worker.submit, picture=partial(icons.icon, IconKind.HEALTHY)))
+        self._speaker = OverBus(Notifier(bus, NAME, worker.submit, picture=icons.app_icon))
         return icon_class()(NAME, bus=bus, worker=worker, on_no_host=self._nobody)
 
+    def label(self, text: str) -> str:
+        """See Face."""
+        return windows.menu_text(text) if sys.platform == "win32" else text
+
     def picture(self, kind: IconKind) -> Any:
-        """What to show for a kind."""
+        """See Face."""
         if sys.platform == "win32":
             return icons.icon(kind, windows.icon_px(), not windows.light_taskbar())
         return icons.icon(kind, RETINA_PX) if sys.platform == "darwin" else partial(icons.icon, kind)
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """See Speaker."""
+        """See Face."""
         return self._speaker.show(notice, click)
 
     def _nobody(self) -> None:

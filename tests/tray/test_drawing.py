@@ -1,0 +1,249 @@
+"""From what is known to what is drawn: at a bounded rate, only what differs, nothing lost. Never here: panels."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.tray.states import server, snapshot
+from trayapp.model.child import ChildState
+from trayapp.model.lifecycle import State
+from trayapp.service.autostart import Autostart, Start
+from trayapp.service.supervision import Seen
+from trayapp.tray.desk import Desk, state_of
+from trayapp.tray.painter import WANTS_EYES, Painter
+from trayapp.tray.redraws import PAUSE_S, Redraws
+from trayapp.tray.state import SEPARATOR, Action, ClientState, IconKind, Item, TrayState, Verb, View
+from trayapp.tray.view import view
+
+PATIENCE_S = 20.0
+
+
+# -- redraws -------------------------------------------------------------------------------------------------------
+
+
+class Steps:
+    """A pause that lasts until the test ends it."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+        self._begun = threading.Semaphore(0)
+        self._end = threading.Semaphore(0)
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self._begun.release()
+        assert self._end.acquire(timeout=PATIENCE_S)
+
+    def drawn(self) -> None:
+        """Wait for the pause after the next redraw."""
+        assert self._begun.acquire(timeout=PATIENCE_S)
+
+    def go_on(self) -> None:
+        self._end.release()
+
+
+@pytest.mark.requirement("tray-redraws")
+def test_a_thousand_changes_within_a_pause_are_one_redraw_of_the_last_state() -> None:
+    steps, state, drawn = Steps(), [0], list[int]()
+    redraws = Redraws(lambda: drawn.append(state[0]), steps.sleep)
+    redraws.start()
+    steps.drawn()
+    for number in range(1, 1001):
+        state[0] = number
+        redraws.wanted()
+    steps.go_on()
+    steps.drawn()
+    redraws.close(0.0)
+    steps.go_on()
+    redraws.close()
+    assert drawn == [0, 1000]
+    assert steps.pauses == [PAUSE_S, PAUSE_S]
+    assert PAUSE_S >= 0.25
+
+
+def test_what_is_due_later_is_drawn_without_anybody_asking() -> None:
+    times: list[float | None] = [0.01, 0.01, None]
+    steps = Steps()
+    redraws = Redraws(lambda: times.pop(0), steps.sleep)
+    redraws.start()
+    for _ in range(3):
+        steps.drawn()
+        steps.go_on()
+    redraws.close()
+    assert times == []
+
+
+def test_a_redraw_that_fails_is_followed_by_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    steps, calls = Steps(), list[int]()
+
+    def draw() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ValueError("a mistake of ours")
+
+    redraws = Redraws(draw, steps.sleep)
+    with caplog.at_level(logging.CRITICAL):
+        redraws.start()
+        steps.drawn()
+        redraws.wanted()
+        steps.go_on()
+        steps.drawn()
+    redraws.close(0.0)
+    steps.go_on()
+    redraws.close()
+    assert len(calls) == 2
+
+
+# -- the painter ---------------------------------------------------------------------------------------------------
+
+
+class FakeIcon:
+    """Notes what is set on it, in order."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "touched", [])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.touched.append((name, value))
+
+    touched: list[tuple[str, Any]]
+
+    def take(self) -> dict[str, Any]:
+        """What was set since the last time."""
+        taken = dict(self.touched)
+        self.touched.clear()
+        return taken
+
+
+class Drawn:
+    def __init__(self) -> None:
+        self.icon = FakeIcon()
+        self.clicks: list[Action] = []
+        self.painter = Painter(self.icon, lambda kind: f"picture of {kind}", self.clicks.append)
+
+
+def a_view(**more: Any) -> View:
+    menu = (Item("a", "About ...", Action(Verb.ABOUT)), SEPARATOR, Item("q", "Quit", Action(Verb.QUIT)))
+    return View(**{"icon": IconKind.HEALTHY, "tooltip": "tip", "menu": menu, "summary": "all", **more})
+
+
+def test_only_what_differs_is_touched() -> None:
+    drawn = Drawn()
+    assert drawn.painter.render(a_view())
+    assert drawn.icon.take().keys() == {"attention", "icon", "title", "menu"}
+    assert not drawn.painter.render(a_view())
+    assert drawn.icon.take() == {}
+    drawn.painter.render(a_view(tooltip="other"))
+    assert drawn.icon.take() == {"title": "other"}
+    drawn.painter.render(a_view(tooltip="other", icon=IconKind.DOWN))
+    assert drawn.icon.take() == {"icon": "picture of down", "attention": True}
+    drawn.painter.render(a_view(tooltip="other", icon=IconKind.DOWN, menu=()))
+    assert drawn.icon.take().keys() == {"menu"}
+    assert drawn.painter.redraws == 4
+
+
+def test_panels_are_asked_to_show_the_icon_when_the_user_is_wanted() -> None:
+    assert IconKind.DOWN in WANTS_EYES
+    assert IconKind.ATTENTION in WANTS_EYES
+    assert IconKind.HEALTHY not in WANTS_EYES
+
+
+def test_the_menu_of_the_icon_is_that_of_the_view() -> None:
+    drawn = Drawn()
+    children = (Item("s/r", "Reconnect", Action(Verb.RECONNECT, "s")), SEPARATOR, Item("s/e", "On", checked=True))
+    drawn.painter.render(a_view(menu=(Item("s", "s: idle", children=children), Item("x", "Off", enabled=False))))
+    menu = drawn.icon.take()["menu"]
+    server_entry, off = list(menu)
+    assert (server_entry.text, server_entry.key, off.text, off.enabled) == ("s: idle", "s", "Off", False)
+    reconnect, _, on = list(server_entry.submenu)
+    assert on.checked is True
+    assert reconnect.checked is None
+    reconnect(drawn.icon)
+    menu(drawn.icon)  # a click on the icon itself
+    assert drawn.clicks == [Action(Verb.RECONNECT, "s"), Action(Verb.SHOW_STATE)]
+
+
+# -- the desk ------------------------------------------------------------------------------------------------------
+
+
+def test_labels_are_written_as_the_system_wants_them() -> None:
+    icon = FakeIcon()
+    Painter(icon, str, lambda action: None, lambda text: text.replace("&", "&&")).render(
+        a_view(menu=(Item("s", "R&D", children=(Item("x", "a & b"),)),))
+    )
+    (entry,) = list(icon.take()["menu"])
+    assert (entry.text, next(iter(entry.submenu)).text) == ("R&&D", "a && b")
+
+
+class FakeEntry:
+    """Implements autostart.Entry."""
+
+    where = "here"
+
+    def __init__(self) -> None:
+        self.on = False
+
+    def is_on(self) -> bool:
+        return self.on
+
+    def written(self) -> Start | None:
+        return Start(("/x",)) if self.on else None
+
+    def write(self, start: Start) -> None:
+        self.on = True
+
+    def remove(self) -> None:
+        self.on = False
+
+
+def a_desk(clients: Callable[[], tuple[ClientState, ...]] = tuple) -> tuple[Desk, FakeEntry]:
+    entry = FakeEntry()
+    return Desk(Autostart(entry, Start(("/x",))), clients), entry
+
+
+def test_the_state_is_gathered_from_all_who_know_a_part() -> None:
+    client = ClientState("codex", "Codex")
+    desk, entry = a_desk(lambda: (client,))
+    assert desk.state() == TrayState(ChildState.STARTING)
+    entry.on = True
+    desk.look_around()
+    assert desk.see(Seen(ChildState.RUNNING, snapshot(server("a")).to_json()))
+    state = desk.state()
+    assert (state.child, state.clients, state.autostart) == (ChildState.RUNNING, (client,), True)
+    assert state.snapshot == snapshot(server("a"))
+    assert not desk.see(Seen(ChildState.RUNNING, snapshot(server("b")).to_json()))
+    assert desk.see(Seen(ChildState.RUNNING, hangs=True))
+
+
+@pytest.mark.parametrize(
+    ("document", "error"),
+    [
+        ({"version": 99}, "The gateway is newer than this app"),
+        ({"version": 1}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_snapshot_that_cannot_be_read_is_an_error_and_no_end(document: dict[str, Any], error: str) -> None:
+    state = state_of(Seen(ChildState.RUNNING, document))
+    assert state.snapshot is None
+    assert state.error is not None
+    assert error in state.error
+    assert view(state).icon is IconKind.DEGRADED
+
+
+@pytest.mark.requirement("tray-hung")
+@pytest.mark.parametrize("child", [ChildState.RUNNING, ChildState.ATTACHED])
+def test_a_gateway_that_hangs_is_down_and_it_is_said_what_to_do(child: ChildState) -> None:
+    shown = view(state_of(Seen(child, snapshot(server("a", State.IDLE)).to_json(), hangs=True)))
+    assert shown.icon is IconKind.DOWN
+    assert shown.tooltip.split("\n") == [
+        "multi-mcp: the gateway does not answer",
+        "Choose Restart gateway in the menu, or wait",
+    ]
+    restart = next(item for item in shown.menu if isinstance(item, Item) and item.key == "restart")
+    assert restart.enabled
