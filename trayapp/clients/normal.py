@@ -45,7 +45,7 @@ def normal(client: Client, raw: Any, context: Context) -> Normal | None:
     reader = _Reader(client, raw, context)
     entry = reader.read()
     if "command" not in entry and "url" not in entry:
-        if set(raw) <= {"settings", "enabled", "source", "remote"}:
+        if raw and set(raw) <= {"settings", "enabled", "source", "remote"}:
             return None  # an extension of Zed's that starts its server itself
         raise ValueError("it has neither command nor url")
     return Normal(entry, tuple(sorted(reader.left)))

@@ -1,0 +1,409 @@
+"""What clients' own files come to in our keys, and what is never taken from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.machines import PLATFORMS, file_of, machine_in, world_in
+from trayapp.clients.connect import connect
+from trayapp.clients.entry import is_ours
+from trayapp.clients.places import Machine
+from trayapp.clients.servers import Reading, found_servers, read_servers
+from trayapp.clients.table import BY_NAME, CLIENTS, Client
+
+
+def saved(home: Path, name: str, text: str) -> Path:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def entries(reading: Reading) -> dict[str, dict[str, Any]]:
+    return {found.name: found.entry for found in reading.servers}
+
+
+def read(machine: Machine, client: str, folder: Path | None = None) -> dict[str, dict[str, Any]]:
+    return entries(read_servers(BY_NAME[client], machine, folder))
+
+
+# Servers as the documentation of each client writes them -> in our keys. {HOME} is the home folder.
+CASES: list[tuple[str, str, dict[str, Any] | str, dict[str, Any]]] = [
+    (
+        "claude-code",
+        "stdio",
+        {"mcpServers": {"s": {"type": "stdio", "command": "npx", "args": ["-y", "x"], "env": {"K": "${K:-d}"}}}},
+        {"command": "npx", "args": ["-y", "x"], "env": {"K": "${K:-d}"}},
+    ),
+    (
+        "claude-code",
+        "http",
+        {
+            "mcpServers": {
+                "s": {
+                    "type": "http",
+                    "url": "https://a.test/mcp",
+                    "headers": {"A": "Bearer ${T}"},
+                    "oauth": {"clientId": "i"},
+                }
+            }
+        },
+        {"url": "https://a.test/mcp", "type": "http", "headers": {"A": "Bearer ${T}"}, "client_id": "i"},
+    ),
+    (
+        "claude-desktop",
+        "stdio",
+        {"mcpServers": {"s": {"command": "uvx", "args": ["x"]}}},
+        {"command": "uvx", "args": ["x"]},
+    ),
+    (
+        "codex",
+        "stdio",
+        (
+            "[mcp_servers.s]\n"
+            'command = "npx"\n'
+            'args = ["x"]\n'
+            'env_vars = ["HOME"]\n'
+            "enabled = false\n"
+            'enabled_tools = ["a"]\n'
+        ),
+        {"command": "npx", "args": ["x"], "disabled": True, "include_tools": ["a"]},
+    ),
+    (
+        "codex",
+        "config-26",
+        (
+            "[mcp_servers.s]\n"
+            'url = "https://r/mcp"\n'
+            'bearer_token_env_var = "T"\n'
+            'http_headers = {X = "1"}\n'
+            'env_http_headers = {Y = "V"}\n'
+        ),
+        {"url": "https://r/mcp", "auth": "bearer", "bearer_token_env": "T", "headers": {"X": "1", "Y": "$env:V"}},
+    ),
+    (
+        "codex",
+        "times",
+        ('[mcp_servers.s]\ncommand = "x"\nstartup_timeout_sec = 20\ntool_timeout_sec = 60\n'),
+        {"command": "x", "startup_timeout_sec": 20, "tool_timeout_sec": 60},
+    ),
+    (
+        "cursor",
+        "stdio",
+        {"mcpServers": {"s": {"command": "${userHome}/x", "env": {"K": "${env:K}"}}}},
+        {"command": "{HOME}/x", "env": {"K": "${env:K}"}},
+    ),
+    ("vscode", "config-22", {"servers": {"s": {"type": "stdio", "command": "x"}}}, {"command": "x"}),
+    (
+        "vscode",
+        "inputs",
+        {
+            "inputs": [
+                {"id": "api-key", "type": "promptString", "password": True},
+                {"id": "my-zone", "type": "promptString", "default": "eu"},
+            ],
+            "servers": {
+                "s": {
+                    "type": "http",
+                    "url": "https://a.test",
+                    "headers": {"K": "${input:api-key}", "Z": "${input:my-zone}"},
+                }
+            },
+        },
+        {"url": "https://a.test", "type": "http", "headers": {"K": "${keyring:api-key}", "Z": "${my_zone:-eu}"}},
+    ),
+    (
+        "copilot-cli",
+        "local",
+        {"mcpServers": {"s": {"type": "local", "command": "x", "args": [], "tools": ["*"]}}},
+        {"command": "x", "args": []},
+    ),
+    (
+        "copilot-cli",
+        "some tools",
+        {"mcpServers": {"s": {"type": "http", "url": "https://a.test", "tools": ["a"]}}},
+        {"url": "https://a.test", "type": "http", "include_tools": ["a"]},
+    ),
+    (
+        "opencode",
+        "local",
+        {
+            "mcp": {
+                "s": {"type": "local", "command": ["npx", "-y", "x"], "environment": {"K": "{env:K}"}, "timeout": 5000}
+            }
+        },
+        {"command": "npx", "args": ["-y", "x"], "env": {"K": "{env:K}"}, "connect_timeout": 5},
+    ),
+    (
+        "opencode",
+        "remote",
+        {"mcp": {"s": {"type": "remote", "url": "https://a.test", "enabled": False, "oauth": False}}},
+        {"url": "https://a.test", "auth": "none", "disabled": True},
+    ),
+    (
+        "antigravity",
+        "serverUrl",
+        {"mcpServers": {"s": {"serverUrl": "https://a.test", "disabledTools": ["d"]}}},
+        {"url": "https://a.test", "exclude_tools": ["d"]},
+    ),
+    (
+        "gemini-cli",
+        "stdio",
+        {
+            "mcpServers": {
+                "s": {"command": "x", "env": {"K": "$TOKEN", "L": "${L}"}, "timeout": 1500, "includeTools": ["a"]}
+            }
+        },
+        {"command": "x", "env": {"K": "${TOKEN}", "L": "${L}"}, "request_timeout": 1.5, "include_tools": ["a"]},
+    ),
+    (
+        "gemini-cli",
+        "httpUrl",
+        {"mcpServers": {"s": {"httpUrl": "https://a.test", "trust": True}}},
+        {"url": "https://a.test", "type": "http"},
+    ),
+    (
+        "windsurf",
+        "config-23",
+        {"mcpServers": {"s": {"serverUrl": "https://a.test/sse"}}},
+        {"url": "https://a.test/sse"},
+    ),
+    (
+        "zed",
+        "now",
+        {"context_servers": {"s": {"command": "x", "args": ["a"], "env": {}}}},
+        {"command": "x", "args": ["a"]},
+    ),
+    (
+        "zed",
+        "older",
+        {"context_servers": {"s": {"source": "custom", "command": {"path": "x", "args": ["a"], "env": {"K": "1"}}}}},
+        {"command": "x", "args": ["a"], "env": {"K": "1"}},
+    ),
+    (
+        "cline",
+        "timeout in seconds",
+        {"mcpServers": {"s": {"command": "x", "timeout": 60, "autoApprove": ["a"]}}},
+        {"command": "x", "request_timeout": 60},
+    ),
+    (
+        "roo",
+        "streamable-http",
+        {
+            "mcpServers": {
+                "s": {"type": "streamable-http", "url": "https://a.test", "alwaysAllow": [], "disabled": True}
+            }
+        },
+        {"url": "https://a.test", "type": "http", "disabled": True},
+    ),
+    (
+        "continue",
+        "a list",
+        ("mcpServers:\n  - name: s\n    command: x\n    args: [a]\n    env: {K: '${{ secrets.K }}'}\n"),
+        {"command": "x", "args": ["a"], "env": {"K": "${K}"}},
+    ),
+    (
+        "continue",
+        "remote",
+        (
+            "mcpServers:\n"
+            "  - name: s\n"
+            "    type: streamable-http\n"
+            "    url: https://a.test\n"
+            "    requestOptions: {headers: {A: b}}\n"
+            "    connectionTimeout: 2000\n"
+        ),
+        {"url": "https://a.test", "type": "http", "headers": {"A": "b"}, "connect_timeout": 2},
+    ),
+    ("jetbrains", "stdio", {"mcpServers": {"s": {"command": "x"}}}, {"command": "x"}),
+    (
+        "goose",
+        "stdio",
+        (
+            "extensions:\n"
+            "  s: {type: stdio, name: s, cmd: npx, args: [x], envs: {A: b}, env_keys: [K], timeout: 300, enabled: true, bundled: null}\n"
+        ),
+        {"command": "npx", "args": ["x"], "env": {"A": "b", "K": "${K}"}, "request_timeout": 300},
+    ),
+    (
+        "goose",
+        "http",
+        ("extensions:\n  s: {type: streamable_http, name: s, uri: 'https://a.test', headers: {}, enabled: false}\n"),
+        {"url": "https://a.test", "type": "http", "disabled": True},
+    ),
+    (
+        "cursor",
+        "our own spellings",
+        {"mcpServers": {"s": {"command": "x", "idleTimeout": 5, "lifecycle": "eager", "bearerTokenEnv": "T"}}},
+        {"command": "x", "idle_timeout": 5, "lifecycle": "eager", "bearer_token_env": "T"},
+    ),
+]
+
+
+@pytest.mark.requirement("import-spellings")
+@pytest.mark.parametrize(
+    ("client", "written", "expected"),
+    [row[:1] + row[2:] for row in CASES],
+    ids=[f"{row[0]}: {row[1]}" for row in CASES],
+)
+def test_a_clients_server_is_read_in_our_keys(tmp_path: Path, client: str, text: str, expected: dict[str, Any]) -> None:
+    world = world_in(tmp_path)
+    text = written if isinstance(written, str) else json.dumps(written)
+    file_of(BY_NAME[client], world).write_text(text, encoding="utf-8")
+    expected = json.loads(json.dumps(expected).replace("{HOME}", str(tmp_path)))
+    assert read(world.machine, client) == {"s": expected}
+
+
+@pytest.mark.requirement("import-spellings")
+@pytest.mark.parametrize("platform", PLATFORMS)  # config-24 among them
+@pytest.mark.parametrize("client", CLIENTS, ids=[client.name for client in CLIENTS])
+def test_every_client_is_read_on_every_platform(tmp_path: Path, client: Client, platform: str) -> None:
+    world = world_in(tmp_path, platform)
+    path = file_of(client, world)
+    entry = {"command": "x", "args": ["a"]}
+    path.write_text(client.family.put("", (*client.holder, "s"), entry, "f"), encoding="utf-8")
+    (found,) = read_servers(client, world.machine).servers
+    assert (found.name, found.entry, found.file, found.keys) == ("s", entry, path, (*client.holder, "s"))
+    assert found.line > 0
+    assert found_servers(world.machine).servers == (found,)
+
+
+def test_claude_code_keeps_servers_of_one_folder_in_the_users_file(tmp_path: Path) -> None:  # config-25
+    folder = tmp_path / "src"
+    projects = {
+        str(folder): {"mcpServers": {"pp": {"command": "p"}}},
+        "/other": {"mcpServers": {"no": {"command": "n"}}},
+    }
+    saved(tmp_path, ".claude.json", json.dumps({"mcpServers": {"mine": {"command": "m"}}, "projects": projects}))
+    saved(tmp_path, "src/.mcp.json", '// c\n{"mcpServers": {"theirs": {"command": "x"},},}')
+    machine = machine_in(tmp_path)
+    assert list(read(machine, "claude-code")) == ["mine"]
+    reading = read_servers(BY_NAME["claude-code"], machine, folder)
+    assert [(found.name, found.folder) for found in reading.servers] == [
+        ("mine", None), ("pp", folder), ("theirs", folder),
+    ]  # fmt: skip
+    assert reading.servers[1].keys == ("projects", str(folder), "mcpServers", "pp")
+
+
+def test_a_folders_own_files_are_read_with_that_folder_in_their_variables(tmp_path: Path) -> None:
+    folder = tmp_path / "src"
+    text = '{"servers": {"v": {"command": "${workspaceFolder}/x", "args": ["${workspaceFolderBasename}${/}"]}}}'
+    saved(folder, ".vscode/mcp.json", text)
+    machine = machine_in(tmp_path)
+    assert read(machine, "vscode", folder) == {"v": {"command": f"{folder}/x", "args": ["src/"]}}
+    assert read(machine, "vscode") == {}
+
+
+def test_opencode_lays_its_files_over_each_other_mappings_too(tmp_path: Path) -> None:  # config-28
+    folder = tmp_path / "src"
+    saved(tmp_path, ".config/opencode/opencode.json",
+          '{"mcp": {"s": {"type": "remote", "url": "https://s", "headers": {"G": "1", "S": "g"}}}}')  # fmt: skip
+    saved(folder, "opencode.json", '{"mcp": {"s": {"headers": {"P": "1", "S": "p"}}}}')
+    machine = machine_in(tmp_path)
+    assert read(machine, "opencode", folder)["s"]["headers"] == {"G": "1", "S": "p", "P": "1"}
+    assert read(machine, "opencode")["s"]["headers"] == {"G": "1", "S": "g"}
+    (found,) = read_servers(BY_NAME["opencode"], machine, folder).servers
+    assert (found.file.parent, [path.name for path, _ in found.also]) == (folder, ["opencode.json"])
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [  # config-18
+        ([], "it is no mapping"),
+        ("x", "it is no mapping"),
+        ({}, "it has neither command nor url"),
+        ({"args": ["x"]}, "it has neither command nor url"),
+        ({"command": "x", "env": 5}, "in a way that we do not know"),
+    ],
+)
+def test_a_wrong_entry_is_a_problem_and_leaves_the_others(tmp_path: Path, entry: object, why: str) -> None:
+    text = json.dumps({"mcpServers": {"arr": entry, "ok": {"command": "x"}}}, indent=1)
+    path = saved(tmp_path, ".cursor/mcp.json", text)
+    reading = read_servers(BY_NAME["cursor"], machine_in(tmp_path))
+    assert list(entries(reading)) == ["ok"]
+    (problem,) = reading.problems
+    assert (problem.file, problem.line, problem.server, problem.fatal) == (str(path), 3, "arr", False)
+    assert problem.message.startswith("arr of Cursor: ")
+    assert problem.message.endswith(why)
+
+
+def test_a_file_that_cannot_be_read_is_one_problem_with_its_line(tmp_path: Path) -> None:
+    path = saved(tmp_path, ".cursor/mcp.json", '{"mcpServers": {\n  "a": }}')
+    reading = read_servers(BY_NAME["cursor"], machine_in(tmp_path))
+    assert [(problem.file, problem.line) for problem in reading.problems] == [(str(path), 2)]
+    assert (reading.servers, reading.files) == ((), (path,))
+
+
+def test_what_is_part_of_the_program_is_no_server(tmp_path: Path) -> None:
+    saved(tmp_path, ".config/goose/config.yaml", "extensions:\n  developer: {type: builtin, name: developer}\n")
+    saved(tmp_path, ".config/zed/settings.json", '{"context_servers": {"ext": {"settings": {"a": 1}}}}')
+    reading = found_servers(machine_in(tmp_path))
+    assert (reading.servers, reading.problems) == ((), ())
+
+
+def test_keys_that_mean_nothing_here_are_named(tmp_path: Path) -> None:
+    saved(
+        tmp_path, ".cursor/mcp.json", '{"mcpServers": {"s": {"command": "x", "envFile": ".env", "name": "S", "zz": 1}}}'
+    )
+    (found,) = read_servers(BY_NAME["cursor"], machine_in(tmp_path)).servers
+    assert found.left_out == ("envFile", "zz")
+
+
+@pytest.mark.requirement("import-no-recursion")
+@pytest.mark.parametrize(
+    ("name", "entry", "ours"),
+    [
+        ("multi-mcp", {"command": "/opt/multi-mcp/bin/multi-mcp", "args": ["stdio"]}, True),
+        ("renamed", {"command": "/opt/multi-mcp/bin/multi-mcp", "args": ["stdio", "--expose", "tools"]}, True),
+        ("x", {"command": "python3", "args": ["/src/mm/trayapp/__main__.py", "stdio"]}, True),
+        ("x", {"command": ["uvx", "multi-mcp", "stdio"]}, True),
+        ("x", {"cmd": "C:\\Program Files\\multi-mcp\\multi-mcp.exe", "args": ["stdio"]}, True),
+        ("x", {"url": "http://127.0.0.1:7461/mcp"}, True),
+        ("multi-mcp", {"serverUrl": "http://localhost:9000/mcp"}, True),
+        ("x", {"command": "npx", "args": ["other", "stdio"]}, False),
+        ("x", {"command": "multi-mcp", "args": ["demo"]}, False),
+        ("x", {"url": "http://127.0.0.1:9000/mcp"}, False),
+        ("multi-mcp", {"url": "https://example.com/mcp"}, False),
+        ("x", {"url": "http://[/mcp"}, False),
+        ("multi-mcp", [], False),
+    ],
+)
+def test_our_own_entry_is_known_by_what_it_starts(name: str, entry: object, ours: bool) -> None:
+    assert is_ours(name, entry) is ours
+
+
+@pytest.mark.requirement("import-no-recursion")
+@pytest.mark.parametrize("client", CLIENTS, ids=[client.name for client in CLIENTS])
+def test_a_connected_client_has_no_server_of_ours_to_import(tmp_path: Path, client: Client) -> None:
+    world = world_in(tmp_path)
+    file_of(client, world)
+    for sign in client.installed:
+        world.machine.path(sign).mkdir(parents=True, exist_ok=True)
+    connect(client.name, world)
+    assert found_servers(world.machine).servers == ()
+
+
+@pytest.mark.parametrize(
+    ("client", "variable", "name"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"), ("codex", "CODEX_HOME", "config.toml"),
+        ("copilot-cli", "COPILOT_HOME", "mcp-config.json"),
+    ],
+)  # fmt: skip
+def test_a_variable_moves_a_clients_file(tmp_path: Path, client: str, variable: str, name: str) -> None:
+    moved = tmp_path / "elsewhere"
+    machine = machine_in(tmp_path, **{variable: str(moved)})
+    text = BY_NAME[client].family.put("", (*BY_NAME[client].holder, "s"), {"command": "x"}, "f")
+    saved(moved, name, text)
+    assert list(read(machine, client)) == ["s"]
+    assert list(read(machine_in(tmp_path), client)) == []
+
+
+def test_a_home_for_configuration_moves_what_lies_below_it(tmp_path: Path) -> None:
+    saved(tmp_path, "conf/goose/config.yaml", "extensions: {s: {type: stdio, cmd: x}}")
+    assert list(read(machine_in(tmp_path, XDG_CONFIG_HOME=str(tmp_path / "conf")), "goose")) == ["s"]
+    assert list(read(machine_in(tmp_path, XDG_CONFIG_HOME="relative"), "goose")) == []
