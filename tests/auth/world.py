@@ -25,14 +25,17 @@ class Person:
     entries: MemoryEntries = field(default_factory=MemoryEntries)
     opened: int = 0
     pages: list[str] = field(default_factory=list)
+    accounts: Accounts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.restart()
+        self._start()
 
     def restart(self) -> None:
         """A new gateway: what is known is what the keyring holds."""
-        if hasattr(self, "accounts"):
-            self.accounts.vault.close()
+        self.accounts.vault.close()
+        self._start()
+
+    def _start(self) -> None:
         vault = Vault(FixedPlace(ChunkedRecords(self.entries)))
         self.accounts = Accounts(vault, self.tasks, self.clock.time, self.clock.sleep)
 
