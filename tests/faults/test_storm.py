@@ -31,12 +31,16 @@ from tests.faults.world import (
 from trayapp.model.errors import MultiMcpError
 
 KILLS = 200 if LONG else 30
+KINDS = ("gateway", "server", "server", "shim", "client")
 CALLS = 4  # under way at each kill, of each client
 SEED = 20261121
 
 
 class Storm:
-    """Two sessions, three servers, and who is killed next."""
+    """Two sessions, three servers, and who is killed next.
+
+    A guest is a third client: its shim is killed, or it goes itself, and the next one comes.
+    """
 
     def __init__(self, gateway: Gateway, servers: list[Counting], clients: list[ShimClient]) -> None:
         self.gateway = gateway
@@ -45,7 +49,8 @@ class Storm:
         self.chance = random.Random(SEED)
         self.sent: dict[str, tuple[ShimClient, int]] = {}  # n -> whose call, and its id
         self.slowest_s = 0.0
-        self.killed = {"gateway": 0, "server": 0}
+        self.killed = {"gateway": 0, "server": 0, "shim": 0, "client": 0}
+        self.guest = self.next_guest()
 
     def turn(self, number: int) -> None:
         """Calls, a kill amid them, and all well again within RECOVERY_S."""
@@ -53,10 +58,16 @@ class Storm:
         for k in range(CALLS):
             for client in self.clients:
                 self.call(client, f"{number}.{k}.{self.clients.index(client)}")
-        kind = self.chance.choice(("gateway", "server", "server")) if victims["server"] else "gateway"
+        kind = self.chance.choice(KINDS) if victims["server"] else "gateway"
+        for k in range(CALLS):
+            self.guest.call(f"{self.chance.choice(self.servers).name}_count", n=f"guest.{number}.{k}")
         time.sleep(self.chance.random() * 0.01)  # the moment is what is random here
-        os.kill(self.chance.choice(victims[kind]), signal.SIGKILL)
         self.killed[kind] += 1
+        if kind in victims:
+            os.kill(self.chance.choice(victims[kind]), signal.SIGKILL)
+        else:
+            self.guest.kill() if kind == "client" else self.kill_guest()
+            self.guest = self.next_guest()
         began = time.monotonic()
         for n in self.sent:
             if n.startswith(f"{number}."):
@@ -65,6 +76,16 @@ class Storm:
         for client in self.clients:
             self.recovers(client, number)
         self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+
+    def next_guest(self) -> ShimClient:
+        guest = ShimClient(self.gateway)
+        assert "result" in guest.initialize()
+        return guest
+
+    def kill_guest(self) -> None:
+        """Its shim dies, and the client with it sees both pipes end."""
+        self.guest.process.kill()
+        self.guest.kill()
 
     def call(self, client: ShimClient, n: str) -> int:
         server = self.chance.choice(self.servers)
@@ -110,8 +131,9 @@ def test_random_kills_lose_no_session_leave_no_process_and_double_no_call(gatewa
             first.text(f"{server.name}_count", n=f"start-{server.name}")
         for number in range(KILLS):
             storm.turn(number)
+        storm.guest.kill()
         storm.check()
-        assert min(storm.killed.values()) > KILLS // 5
+        assert min(storm.killed.values()) > KILLS // 20
         print(f"{storm.killed}, slowest recovery {storm.slowest_s:.2f} s, {len(storm.sent)} calls")
         wait_until(lambda: only_the_living(gateway, [first, second]), GONE_S)
 
