@@ -225,7 +225,8 @@ CASES: list[tuple[str, str, dict[str, Any] | str, dict[str, Any]]] = [
         "stdio",
         (
             "extensions:\n"
-            "  s: {type: stdio, name: s, cmd: npx, args: [x], envs: {A: b}, env_keys: [K], timeout: 300, enabled: true, bundled: null}\n"
+            "  s: {type: stdio, name: s, cmd: npx, args: [x], envs: {A: b}, env_keys: [K], timeout: 300,"
+            " enabled: true, bundled: null}\n"
         ),
         {"command": "npx", "args": ["x"], "env": {"A": "b", "K": "${K}"}, "request_timeout": 300},
     ),
@@ -250,7 +251,9 @@ CASES: list[tuple[str, str, dict[str, Any] | str, dict[str, Any]]] = [
     [row[:1] + row[2:] for row in CASES],
     ids=[f"{row[0]}: {row[1]}" for row in CASES],
 )
-def test_a_clients_server_is_read_in_our_keys(tmp_path: Path, client: str, text: str, expected: dict[str, Any]) -> None:
+def test_a_clients_server_is_read_in_our_keys(
+    tmp_path: Path, client: str, written: dict[str, Any] | str, expected: dict[str, Any]
+) -> None:
     world = world_in(tmp_path)
     text = written if isinstance(written, str) else json.dumps(written)
     file_of(BY_NAME[client], world).write_text(text, encoding="utf-8")
