@@ -15,6 +15,7 @@ from trayapp.model.redact import redacted
 
 _SCHEME = re.compile(r"(?i)((?:bearer|basic|token|apikey|bot)\s+)(\S.*)", re.DOTALL)
 _FLAG = re.compile(r"(--?[A-Za-z][\w-]*=)(.+)", re.DOTALL)
+_BARE_FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 _NOT_IN_NAME = re.compile(r"[\s:{}$]+")
 
 Entry = Mapping[str, Any]
@@ -75,7 +76,7 @@ def _argument(server: str, args: list[Any], at: int, become: Callable[[Secret], 
     if flag:
         clean = redacted(word) == word
         return word if clean else flag[1] + become(_secret(server, flag[1].strip("-="), flag[2]))
-    before = args[at - 1] if at and isinstance(args[at - 1], str) and args[at - 1].startswith("-") else ""
+    before = args[at - 1] if at and isinstance(args[at - 1], str) and _BARE_FLAG.fullmatch(args[at - 1]) else ""
     shown = f"{before} {word}" if before else word
     if redacted(shown) == shown:
         return word

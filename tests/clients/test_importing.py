@@ -1,0 +1,118 @@
+"""Which servers an import offers, under which names, what of them is secret, and taking them away."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.machines import machine_in
+from trayapp.clients import files
+from trayapp.clients.importing import SAMPLE, first_words, offered_at_first, offers, take_away
+from trayapp.clients.secrets import secrets_of, without_secrets
+from trayapp.clients.servers import Found, found_servers
+from trayapp.clients.table import BY_NAME
+from trayapp.config.parse import parse
+
+CURSOR, CLAUDE = BY_NAME["cursor"], BY_NAME["claude-code"]
+TOKEN = "ghp_abcdefghijklmnop1234567890abcd"
+
+
+def found(name: str, entry: dict[str, Any], client: str = "cursor", folder: Path | None = None) -> Found:
+    return Found(BY_NAME[client], Path("f"), ("mcpServers", name), name, entry, folder=folder)
+
+
+def names(servers: list[Found], text: str = "") -> list[tuple[str, str]]:
+    return [(offer.name, offer.known) for offer in offers(servers, {None: parse(text, "f")})]
+
+
+def test_what_starts_the_same_way_is_offered_once() -> None:
+    entry = {"command": "npx", "args": ["x"]}
+    both = [found("a", entry), found("b", entry, "claude-code")]
+    assert names(both) == [("a", ""), ("a", "a")]
+    assert names(both, "servers: {mine: {command: [npx, x], title: T}}") == [("mine", "mine"), ("mine", "mine")]
+
+
+def test_a_name_that_another_server_has_gets_the_clients_behind_it() -> None:
+    text = "servers: {a: {command: other}, a-cursor: {command: third}, wrong: {}}"
+    servers = [found("a", {"command": "x"}), found("wrong", {"command": "y"}), found("a/b", {"command": "z"})]
+    assert names(servers, text) == [("a-2", ""), ("wrong-cursor", ""), ("a-b", "")]
+
+
+def test_a_folders_servers_have_names_of_their_own() -> None:
+    folder = Path("/src")
+    servers = [found("a", {"command": "x"}), found("a", {"command": "y"}, folder=folder)]
+    made = offers(servers, {None: parse("", "f"), folder: parse("", "f")})
+    assert [(offer.name, offer.found.folder) for offer in made] == [("a", None), ("a", folder)]
+
+
+def test_the_first_start_tells_whose_servers_there_are(tmp_path: Path) -> None:
+    machine = machine_in(tmp_path)
+    assert offered_at_first(None, machine) == {}
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor" / "mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
+    (tmp_path / ".claude.json").write_text('{"mcpServers": {"c": {"command": "z"}}}')
+    there = {"Claude Code": ["c"], "Cursor": ["a", "b"]}
+    sample = parse(f"servers: {{{SAMPLE}: {{command: x}}}}", "f")
+    assert offered_at_first(None, machine) == offered_at_first(sample, machine) == there
+    assert offered_at_first(parse("servers: {mine: {command: x}}", "f"), machine) == {}
+    assert offered_at_first(parse("settings: {imports: cursor}", "f"), machine) == {}
+
+
+def test_the_first_words_count() -> None:
+    assert first_words({}) == ""
+    assert first_words({"Cursor": ["a"]}) == "Cursor has 1 server of its own"
+    assert first_words({"A": ["a"], "B": ["b"], "C": ["c"]}) == "A, B and C have 3 servers of their own"
+
+
+@pytest.mark.requirement("import-shown")
+def test_taking_servers_away_keeps_all_else_and_a_backup(tmp_path: Path) -> None:
+    path = tmp_path / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    text = (
+        '{\n  // mine\n  "mcpServers": {\n    "a": {"command": "x"},\n    "b": {"command": "y"}\n  },\n  "z": 1,\n}\n'
+    )
+    path.write_text(text)
+    servers = found_servers(machine_in(tmp_path)).servers
+    assert take_away(servers[:1]) == [path]
+    assert path.read_text() == text.replace('    "a": {"command": "x"},\n', "")
+    assert files.backup_of(path, files.BACKUP_MOVED).read_text() == text
+    assert take_away(servers[:1]) == []
+    assert take_away(servers) == [path]
+    assert json.loads(path.read_text().replace("// mine", "").replace("1,", "1")) == {"mcpServers": {}, "z": 1}
+
+
+@pytest.mark.requirement("import-shown")
+@pytest.mark.parametrize(
+    ("entry", "hidden", "kept"),
+    [
+        (
+            {"command": "x", "env": {"GITHUB_TOKEN": TOKEN, "LOG": "info", "REF": "${TOKEN}",
+                                     "API_KEY": "k3y-of-mine"}},
+            {"command": "x", "env": {"GITHUB_TOKEN": "${keyring:s.GITHUB_TOKEN}", "LOG": "info", "REF": "${TOKEN}",
+                                     "API_KEY": "${keyring:s.API_KEY}"}},
+            {"s.GITHUB_TOKEN": TOKEN, "s.API_KEY": "k3y-of-mine"},
+        ),
+        (
+            {"url": "https://a.test", "headers": {"Authorization": f"Bearer {TOKEN}", "X-Team": "mine"}},
+            {"url": "https://a.test", "headers": {"Authorization": "Bearer ${keyring:s.Authorization}",
+                                                  "X-Team": "mine"}},
+            {"s.Authorization": TOKEN},
+        ),
+        (
+            {"command": "x", "args": ["--api-key", "sekret-1234", f"--token={TOKEN}", "--verbose", TOKEN, "plain"]},
+            {"command": "x", "args": ["--api-key", "${keyring:s.api-key}", "--token=${keyring:s.token}", "--verbose",
+                                      "${keyring:s.verbose}", "plain"]},
+            {"s.api-key": "sekret-1234", "s.token": TOKEN, "s.verbose": TOKEN},
+        ),
+        ({"command": "x", "args": ["-y", "@scope/pkg"]}, {"command": "x", "args": ["-y", "@scope/pkg"]}, {}),
+    ],
+)  # fmt: skip
+def test_secrets_in_clear_text_are_found_and_can_be_taken_out(
+    entry: dict[str, Any], hidden: dict[str, Any], kept: dict[str, str]
+) -> None:
+    assert {secret.name: secret.value for secret in secrets_of("s", entry)} == kept
+    assert without_secrets("s", entry) == hidden
+    assert all(value not in repr(secrets_of("s", entry)) for value in kept.values())
