@@ -395,6 +395,19 @@ async def test_a_busy_server_is_left_alone_for_as_long_as_it_asked_in_the_middle
         assert case.connection.state is State.CONNECTED
 
 
+@pytest.mark.requirement("life-retry-after", "life-keep-alive")
+async def test_a_busy_server_passes_its_health_check_and_is_left_alone() -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url(), lifecycle="keep-alive") as case:
+        await case.call()
+        server.refuse = lambda seen: Response(status_code=503, headers={"Retry-After": "3000"})  # type: ignore[method-assign]
+        for _ in range(3):
+            await case.clock.pass_(Settings().health_interval)
+            await wait_for(lambda: server.seen[-1].method == "ping")
+        assert [seen.method for seen in server.seen].count("ping") == 1
+        assert case.connection.state is State.CONNECTED
+
+
 async def test_a_message_that_the_server_does_not_take_holds_up_no_request() -> None:
     """A half-open connection: the SDK would send nothing any more."""
     server = HttpServer()

@@ -26,7 +26,6 @@ SESSION_LOST = "The server has ended our session"
 SESSION = "mcp-session-id"
 _KEPT_HEADERS = ("www-authenticate", "retry-after")
 _OF_THE_WAY = ("content-encoding", "content-length", "transfer-encoding")  # headers of a body that was read already
-BUSY = (429, 503)  # with Retry-After: left alone until then (RFC 9110 10.2.3, RFC 6585 4)
 LONGEST_WAIT_S = 3600.0  # however long a server asks us to wait
 # A peer that vanished without a word (a pulled cable, a sleeping host, a forgetful router) is found by the kernel: it
 # asks the other kernel for a sign of life, which comes even where the server is too busy to answer a ping of ours.
@@ -132,7 +131,7 @@ class Wire(httpx2.AsyncHTTPTransport):
             return response  # no event stream here, or no DELETE: the server may still serve
         self._refusal.status = status
         self._refusal.retry_after_s = retry_after_s(response.headers.get("retry-after"))
-        if status in BUSY and self._refusal.retry_after_s:
+        if self._refusal.asks_to_wait and self._refusal.retry_after_s:
             self._busy_until = self._now() + min(self._refusal.retry_after_s, LONGEST_WAIT_S)
         if status == UNAUTHORIZED:
             self._gone.set()

@@ -134,7 +134,8 @@ class Serving:
             params = self._live.peer.stamped(None, {})
             await self._live.channel.send_raw_request(method, params, {"timeout": HEALTH_TIMEOUT_S})
         except RpcError as error:
-            return None if error.code == METHOD_NOT_FOUND else error.message  # an answer is an answer
+            answered = error.code == METHOD_NOT_FOUND or self._live.transport.refusal.asks_to_wait
+            return None if answered else error.message  # an answer is an answer
         return None
 
     # -- lists ---------------------------------------------------------------------------------------------------

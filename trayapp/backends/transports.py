@@ -27,6 +27,7 @@ from trayapp.wire.messages import CONNECTION_CLOSED, Channel, Params, RpcError
 # be sent again on a new one. Unguessable, so that no server's own error is taken for it.
 NOT_EXECUTED = f"not-executed-{secrets.token_hex(8)}"
 UNAUTHORIZED = 401
+BUSY = frozenset({429, 503})  # with Retry-After: left alone until then (RFC 9110 10.2.3, RFC 6585 4)
 SSE_AFTER = frozenset(
     {404, 405, 406, 415}
 )  # HTTP answers that mean "no Streamable HTTP here" (MCP transports, backwards compatibility)
@@ -49,6 +50,12 @@ class HttpRefusal:
     status: int | None = None
     retry_after_s: float | None = None
     why: str = ""  # a connection that failed without an answer
+
+    @property
+    def asks_to_wait(self) -> bool:
+        """Whether the last answer was that of a busy server which said when to come again."""
+        return self.status in BUSY and bool(self.retry_after_s)
+
     auth: Auth = "oauth"  # how the server was told who asks
     scope_wanted: bool = False  # the user has to grant more than was granted
 
