@@ -199,6 +199,8 @@ class Icon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
             self._draw()
 
     def _dock_window(self) -> None:
+        if self._systray_manager is not None:
+            return  # trayer loses icons that ask twice
         manager = self._get_systray_manager()
         if manager is not None and not self._deep and (visual := self._deep_visual(manager)):
             self._window.destroy()

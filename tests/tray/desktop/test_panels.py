@@ -212,7 +212,15 @@ def test_a_better_panel_takes_the_icon_over_and_leaves_it_again(tint2: Tray) -> 
     assert tint2.said("nobody shows icons") == 1
 
 
-def test_without_a_session_bus_the_display_is_the_session(tmp_path: Path) -> None:
+def test_trayer_which_loses_icons_that_ask_for_their_place_twice_keeps_ours() -> None:
+    with desktop_session("trayer") as desktop:
+        tray = Tray(desktop, panel_wait_s=0.1)
+        tray.click("red")
+        tray.seen("green")
+        desktop.screenshot("trayer-icon")
+
+
+def test_without_a_session_bus_the_display_is_the_session() -> None:
     with desktop_session("tint2") as desktop:
         tray = Tray(_without_bus(desktop), panel_wait_s=600.0)
         tray.click("red")
