@@ -11,8 +11,8 @@ from typing import Any
 from trayapp.catalog.describe import compact
 from trayapp.catalog.search import LIMIT
 from trayapp.catalog.tokens import tokens
-from trayapp.gateway.expose import Exposure, first_line, shortened
-from trayapp.gateway.texts import HIT_LINE
+from trayapp.gateway.expose import Exposure, first_paragraph
+from trayapp.gateway.texts import HIT_LONGEST
 
 
 def costs(seen: Exposure) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def costs(seen: Exposure) -> dict[str, Any]:
 
 def _hit_tokens(seen: Exposure, key: tuple[str, str]) -> int:
     item = seen.tools[key].item
-    line = shortened(first_line(item.get("description")), HIT_LINE)
+    line = first_paragraph(item.get("description"), HIT_LONGEST)
     return tokens(f"{seen.name_of(key)}{compact(item)}\n  {line}\n")
 
 

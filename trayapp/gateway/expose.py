@@ -5,6 +5,7 @@ Never here: connections, sessions, names (the catalog's), the answers of the `mc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
@@ -270,6 +271,12 @@ def first_line(text: object) -> str:
     """The first line of a description that says something."""
     lines = text.splitlines() if isinstance(text, str) else []
     return shortened(next((line.strip() for line in lines if line.strip()), ""), LINE_LONGEST)
+
+
+def first_paragraph(text: object, longest: int) -> str:
+    """The first paragraph of a description in one line: many begin with a heading, or break lines within sentences."""
+    paragraphs = (part.split() for part in re.split(r"\n\s*\n", text)) if isinstance(text, str) else ()
+    return shortened(" ".join(next((words for words in paragraphs if words), ())), longest)
 
 
 def shortened(text: str, longest: int) -> str:

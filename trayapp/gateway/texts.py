@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from trayapp.catalog.describe import compact, describe, parameters
 from trayapp.catalog.names import Key
 from trayapp.catalog.search import Hit
-from trayapp.gateway.expose import Exposure, first_line, shortened
+from trayapp.gateway.expose import Exposure, first_line, first_paragraph
 from trayapp.gateway.paging import page
 from trayapp.gateway.standing import Standing
 from trayapp.model.errors import MultiMcpError
@@ -19,7 +19,7 @@ from trayapp.wire.jsonio import dumps
 
 LIST_LIMIT = 50  # tools of a server on one page
 SERVERS_NAMED = 40  # in an answer that is about something else
-HIT_LINE = 140  # characters of a description in the answer of a search
+HIT_LONGEST = 240  # characters of a description in the answer of a search
 LIST_MOST = 500
 
 StandingOf = Callable[[str], Standing]
@@ -92,7 +92,7 @@ def _hit_text(seen: Exposure, hit: Hit, one: Standing, schemas: bool) -> str:
     item = seen.entries[hit.server][key]
     shown = " " + dumps(item.get("inputSchema")).decode("utf-8", "surrogatepass") if schemas else compact(item)
     away = f" [unavailable: {one.line}]" if one.why else ""
-    line = shortened(first_line(item.get("description")), HIT_LINE)
+    line = first_paragraph(item.get("description"), HIT_LONGEST)
     return f"{seen.name_of(key)}{shown}{away}" + (f"\n  {line}" if line else "")
 
 
