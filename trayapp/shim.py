@@ -17,6 +17,7 @@ EARLY_MOST = 32  # messages that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, unless told otherwise
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
 START_AGAIN_S = 2.0  # after a start that failed, requests are refused for so long without another try
+IS_PAUSED = 4  # exit code of a gateway that is not to start: the user paused multi-mcp in the tray
 RUNS_ALREADY = 7  # exit code of a gateway that found another one: one that is starting too, or one that is ending
 NEXT_TRY_S = 0.5  # from such an exit to the next start
 AWAIT_OTHERS_S = 0.7  # a crashed gateway is restarted by the tray, where there is one; after this we do it
@@ -127,14 +128,15 @@ class Shim:
             if code == RUNS_ALREADY:
                 return None
             if code is not None or time.monotonic() > until or not self._pause(pause):
-                return self._failed()
+                return self._failed(code)
             pause = min(pause * 1.5, 0.1)
         reap_by_itself(True)
         child.poll()  # it may have ended before: another one, which was quicker, answered us
         return True
 
-    def _failed(self) -> bool:
+    def _failed(self, code: "int | None" = None) -> bool:
         self._start_again_at = time.monotonic() + START_AGAIN_S
+        self._known().is_paused = code == IS_PAUSED
         return False
 
     def _connect_within(self, seconds: float) -> bool:

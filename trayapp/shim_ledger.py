@@ -18,6 +18,7 @@ ID_DIGITS = 18  # of an id that can be read without parsing
 LOST = -32000  # the code of a closed connection
 TOLD = "The gateway ended during this call. It was not repeated, it may have had effects; the session goes on"
 REFUSED = "The gateway could not be started. See what it says with: multi-mcp start"
+PAUSED = "multi-mcp is paused. Choose Resume in its tray menu"
 
 
 class Ledger:
@@ -25,6 +26,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.open: dict[bytes, None] = {}
+        self.is_paused = False  # why no gateway could be had, the last time
         self.swallows: set[bytes] = set()  # answers to what was replayed; the client has had them
         self._initialize: tuple[bytes, bytes] | None = None  # id, line
         self._initialized: bytes | None = None
@@ -105,7 +107,11 @@ class Ledger:
     def given_up(self) -> bytes:
         """The error for an `initialize` that no gateway could be found for."""
         left, self.open, self._initialize = list(self.open), {}, None
-        return b"".join(error_line(id_json, REFUSED) for id_json in left)
+        return b"".join(error_line(id_json, self._why) for id_json in left)
+
+    @property
+    def _why(self) -> str:
+        return PAUSED if self.is_paused else REFUSED
 
     def asks(self, lines: bytes) -> bool:
         """Whether there is a request in `lines`: only for one a gateway is started."""
@@ -118,7 +124,7 @@ class Ledger:
         for line in lines_of(lines):
             for message, alone in messages_of(line):
                 if is_id(message.get("id")):
-                    errors.append(error_line(dumped(message["id"]), REFUSED))
+                    errors.append(error_line(dumped(message["id"]), self._why))
                 else:
                     self._client_message(message, alone)
         return b"".join(errors)

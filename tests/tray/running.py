@@ -1,0 +1,220 @@
+"""The whole tray as a process, with a panel and a notification server on a bus of the tests' own, and a real gateway.
+
+Never here: tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.cli.running import environment
+from tests.tray.bus import Item, NotificationServer, Watcher, until
+from trayapp.model.errors import MultiMcpError
+from trayapp.service.command import own_command, sample_command
+from trayapp.wire.control import SNAPSHOT, STOP, ControlClient
+from trayapp.wire.rundir import run_dir
+
+HEADER = 1  # the number of the first line of the menu
+END_S = 30.0
+
+
+class TrayApp:
+    """One home with its tray, as a user has it. The desktop's programs are scripts that note what they are given."""
+
+    def __init__(self, home: Path, address: str) -> None:
+        self.home = home
+        self.user = home / "user"  # the user's own folder
+        self.user.mkdir()
+        self.file = home / "servers.yaml"
+        self.env = environment(
+            home,
+            HOME=str(self.user),
+            DBUS_SESSION_BUS_ADDRESS=address,
+            DISPLAY=":99",  # nobody is there: for programs that only want to see it set
+            XDG_CONFIG_HOME=str(self.user / ".config"),
+            PATH=f"{self.user / 'bin'}:{os.environ['PATH']}",
+        )
+        self.processes: list[subprocess.Popen[str]] = []
+        self.program("xdg-open", f'echo "$1" >> {self.user}/opened')
+
+    # -- around it -------------------------------------------------------------------------------------------------
+
+    def program(self, name: str, script: str) -> None:
+        """A program of the user's, before all others."""
+        folder = self.user / "bin"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+
+    def servers(self, *names: str, **entries: dict[str, Any]) -> None:
+        """Save servers.yaml: sample servers of these names, and others."""
+        samples = {name: {"command": sample_command()} for name in names}
+        text = json.dumps(
+            {"settings": {"expose": "tools", "http": {"enabled": False}}, "servers": {**samples, **entries}}
+        )
+        self.file.write_text(text, encoding="utf-8")
+
+    def opened(self) -> list[str]:
+        """What the desktop was asked to open."""
+        path = self.user / "opened"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def log(self) -> str:
+        """tray.log."""
+        path = self.home / "logs" / "tray.log"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    # -- the processes ---------------------------------------------------------------------------------------------
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """A tray; the newest one is `tray`."""
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            [*own_command(), *(words or ("tray",))],
+            env=self.env,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            encoding="utf-8",
+        )
+        self.processes.append(process)
+        return process
+
+    @property
+    def tray(self) -> subprocess.Popen[str]:
+        return self.processes[-1]
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """A control request."""
+        with ControlClient(run_dir(self.env), 30.0) as client:
+            return client.call(method, params)
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """Of the gateway; None without one."""
+        with suppress(MultiMcpError):
+            found: dict[str, Any] = self.ask(SNAPSHOT)
+            return found
+        return None
+
+    def gateway(self) -> int:
+        """The process id of a gateway that serves."""
+        found: dict[str, Any] = until(self.snapshot, "a gateway answers")
+        return int(found["gateway"]["pid"])
+
+    def kill_gateway(self, number: int = signal.SIGKILL) -> int:
+        """Its process id."""
+        pid = self.gateway()
+        os.kill(pid, number)
+        return pid
+
+    def next_gateway(self, before: int) -> int:
+        """The process id of another one."""
+        until(lambda: self.gateway() != before, "another gateway")
+        return self.gateway()
+
+    def end(self) -> None:
+        """Everything of this home that still runs."""
+        for process in self.processes:
+            if process.poll() is None:
+                process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=END_S)
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+        snapshot = self.snapshot()
+        if snapshot is not None:
+            with suppress(MultiMcpError):
+                self.ask(STOP)
+            _, alive = psutil.wait_procs([psutil.Process(snapshot["gateway"]["pid"])], END_S)
+            assert not alive
+
+
+class Panel:
+    """The panel and the notification server, and what the user sees there."""
+
+    def __init__(self, address: str) -> None:
+        self.watcher = Watcher(address)
+        self.server = NotificationServer(address)
+        self._item: Item | None = None
+
+    def close(self) -> None:
+        if self._item is not None:
+            self._item.close()
+        self.watcher.close()
+        self.server.close()
+
+    @property
+    def item(self) -> Item:
+        """The newest icon."""
+        until(lambda: self.watcher.items, "an icon is registered")
+        name, path = self.watcher.items[-1]
+        if self._item is not None and self._item.bus_name != name:
+            self._item.close()
+            self._item = None
+        if self._item is None:
+            self._item = Item(self.watcher.address, name, path)
+        return self._item
+
+    def tooltip(self) -> str:
+        return str(self.item.property("Title"))
+
+    def header(self) -> str:
+        return self.item.texts()[0]
+
+    def until_header(self, *parts: str) -> str:
+        """The first line of the menu, once it has all of these parts."""
+        found: str = until(
+            lambda: all(part in self.header() for part in parts) and self.header(), f"{parts} in the menu"
+        )
+        return found
+
+    def click(self, text: str) -> None:
+        """Click on a line of the menu once it is there: its text begins so, at each level."""
+        wanted = text.split(" > ")
+
+        def fits(line: str) -> bool:
+            parts = line.split(" > ")
+            return len(parts) == len(wanted) and all(a.startswith(b) for a, b in zip(parts, wanted, strict=True))
+
+        line: str = until(lambda: next(filter(fits, self.item.texts()), None), f"{text} in the menu")
+        assert self.item.properties_of(line).get("enabled", True)
+        self.item.click(line)
+
+    def checked(self, text: str) -> bool:
+        line = next(line for line in self.item.texts() if line.startswith(text))
+        return bool(self.item.properties_of(line)["toggle-state"])
+
+    def told(self, *parts: str) -> dict[str, Any]:
+        """A notification with all of these parts in title and text."""
+
+        def find() -> dict[str, Any] | None:
+            shown = list(self.server.shown.values())
+            return next((n for n in shown if all(part in f"{n['title']}\n{n['text']}" for part in parts)), None)
+
+        found: dict[str, Any] = until(find, f"a notification with {parts}")
+        return found
+
+
+@contextmanager
+def tray_app(home: Path, address: str, prepare: Callable[[TrayApp], None] | None = None) -> Iterator[TrayApp]:
+    """A tray that is started; it and its gateway have ended at the end."""
+    made = TrayApp(home, address)
+    made.servers("sample")
+    if prepare is not None:
+        prepare(made)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.end()

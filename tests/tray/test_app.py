@@ -1,0 +1,306 @@
+"""The whole tray over a real bus with a real gateway: each item of the menu clicked, each death survived."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("these are Linux's desktops", allow_module_level=True)
+
+from tests.e2e.client import RawClient, RpcFailure, client_of
+from tests.tray.bus import until
+from tests.tray.running import END_S, Panel, TrayApp, tray_app
+from trayapp.cli.tray import has_desktop
+from trayapp.model.child import CRASHES_MOST
+from trayapp.service.command import own_command
+from trayapp.tray.hosts import PANEL_WAIT_S
+from trayapp.wire.control import STOP
+
+READY = "1 of 1 server ready, 3 tools"
+
+
+@pytest.fixture
+def panel(address: str) -> Iterator[Panel]:
+    made = Panel(address)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def app(home: Path, address: str, panel: Panel) -> Iterator[TrayApp]:
+    with tray_app(home, address) as made:
+        panel.until_header(READY)
+        yield made
+
+
+# -- the menu ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-actions", "tray-real")
+def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: TrayApp, panel: Panel) -> None:
+    app.servers("sample", "other", broken={"command": ["false"]})
+    panel.until_header("2 of 3 servers ready, 6 tools")
+    panel.click("Reconnect all")
+    panel.told("2 of 3 servers reconnected", "broken")
+    snapshot = app.snapshot()
+    assert snapshot is not None
+    assert [row["state"] for row in snapshot["servers"]] == ["connected", "connected", "failed"]
+    until(lambda: any("other: connected" in line for line in panel.item.texts()), "other is connected")
+    panel.click("Refresh tools")
+    panel.told("2 of 3 servers refreshed")
+    panel.click("Servers > other > Refresh tools")
+    panel.told("Refreshed: other", "No change")
+    panel.click("Servers > broken > Reconnect")
+    panel.told("Not reconnected: broken")
+    panel.click("Servers > other > Enabled")
+    panel.told("other is switched off")
+    panel.until_header("1 of 2 servers ready, 3 tools")
+    assert not panel.checked("Servers > other: disabled > Enabled")
+    panel.click("Servers > other > Enabled")
+    panel.told("other is switched on")
+    panel.until_header("2 of 3 servers ready, 6 tools")
+    panel.click("Servers > sample > Show log")
+    panel.told("The log cannot be shown: sample", "has written nothing yet")
+
+
+@pytest.mark.requirement("tray-actions", "tray-real")
+def test_files_are_opened_or_it_is_said_that_nothing_opens_them(app: TrayApp, panel: Panel) -> None:
+    panel.click("Open servers.yaml")
+    until(lambda: app.opened() == [str(app.file)], "servers.yaml is opened")
+    panel.click("Show logs")
+    until(lambda: app.opened()[1:] == [str(app.home / "logs" / "gateway.log")], "the log is opened")
+    app.file.write_text("servers: [")
+    panel.click("! servers.yaml")
+    until(lambda: app.opened()[2:] == [str(app.file)], "the file with the problem is opened")
+    app.program("xdg-open", "exit 4")
+    panel.click("Open servers.yaml")
+    panel.told("The file cannot be opened", "No program was found")
+
+
+@pytest.mark.requirement("tray-actions")
+def test_a_client_is_connected_and_disconnected_and_the_command_copied(home: Path, address: str, panel: Panel) -> None:
+    def with_cursor(made: TrayApp) -> None:
+        (made.user / ".cursor").mkdir()
+
+    with tray_app(home, address, with_cursor) as app:
+        panel.click("Connect a client > Cursor")
+        panel.told("Cursor is connected")
+        until(lambda: panel.checked("Connect a client > Cursor"), "it has its mark")
+        assert "multi-mcp" in (app.user / ".cursor" / "mcp.json").read_text()
+        panel.click("Connect a client > Cursor")
+        panel.told("Cursor is disconnected")
+        until(lambda: not panel.checked("Connect a client > Cursor"), "its mark is gone")
+        app.program("xclip", f"/bin/cat > {app.user}/copied")
+        panel.click("Connect a client > Copy stdio command")
+        panel.told("Copied", "stdio")
+        assert (app.user / "copied").read_text().endswith(" stdio")
+
+
+@pytest.mark.requirement("tray-actions", "autostart")
+def test_start_at_login_is_switched_in_the_menu_and_by_the_verb(app: TrayApp, panel: Panel) -> None:
+    entry = app.user / ".config" / "autostart" / "multi-mcp.desktop"
+    assert not panel.checked("Start at login")
+    panel.click("Start at login")
+    panel.told("multi-mcp starts at login")
+    until(lambda: panel.checked("Start at login"), "it has its mark")
+    assert entry.exists()
+    panel.click("Start at login")
+    panel.told("does not start at login")
+    until(lambda: not panel.checked("Start at login"), "its mark is gone")
+    assert not entry.exists()
+    entry.parent.chmod(0o555)
+    if os.access(entry.parent, os.W_OK):
+        entry.parent.rmdir()  # the administrator may write everywhere: something else is in the way then
+        entry.parent.write_text("")
+    panel.click("Start at login")
+    panel.told("Start at login was not switched on", "Cannot")
+
+
+@pytest.mark.requirement("tray-actions")
+def test_state_and_about_are_shown_and_quit_ends_tray_and_gateway(app: TrayApp, panel: Panel) -> None:
+    panel.item.activate()
+    panel.told("multi-mcp", READY, "All is well")
+    panel.click("About ...")
+    panel.told("multi-mcp 0.1.0", str(app.file))
+    gateway = psutil.Process(app.gateway())
+    panel.click("Quit")
+    assert app.tray.wait(END_S) == 0
+    assert psutil.wait_procs([gateway], END_S)[1] == []
+
+
+# -- pause and restart ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-pause", "tray-actions")
+def test_while_it_is_paused_clients_are_told_so_and_after_resume_they_go_on(app: TrayApp, panel: Panel) -> None:
+    async def work() -> None:
+        async with client_of([*own_command(), "stdio"], app.env, app.home) as client:
+            assert await echo(client) == "hello"
+            await anyio.to_thread.run_sync(panel.click, "Pause")
+            await anyio.to_thread.run_sync(panel.until_header, "paused")
+            with pytest.raises(RpcFailure, match=r"multi-mcp is paused. Choose Resume in its tray menu"):
+                await echo(client)
+            assert app.snapshot() is None
+            await anyio.to_thread.run_sync(panel.click, "Resume")
+            await anyio.to_thread.run_sync(panel.until_header, READY)
+            assert await echo(client) == "hello"
+
+    anyio.run(work)
+
+
+async def echo(client: RawClient) -> str:
+    result = await client.request("tools/call", {"name": "sample_echo", "arguments": {"text": "hello"}})
+    text: str = result["content"][0]["text"]
+    return text
+
+
+@pytest.mark.requirement("tray-actions")
+def test_restart_brings_another_gateway(app: TrayApp, panel: Panel) -> None:
+    before = app.gateway()
+    panel.click("Restart gateway")
+    app.next_gateway(before)
+    panel.until_header(READY)
+
+
+# -- deaths --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-restart")
+def test_a_killed_gateway_is_followed_by_another_and_clients_go_on(app: TrayApp, panel: Panel) -> None:
+    async def work() -> None:
+        async with client_of([*own_command(), "stdio"], app.env, app.home) as client:
+            assert await echo(client) == "hello"
+            before = app.kill_gateway()
+            await anyio.to_thread.run_sync(app.next_gateway, before)
+            with suppress(RpcFailure):  # at most one error: the call that met the dead one
+                await echo(client)
+            assert await echo(client) == "hello"
+
+    anyio.run(work)
+    panel.told("The gateway stopped unexpectedly")
+    panel.until_header(READY)
+
+
+@pytest.mark.requirement("tray-crash-loop", "tray-actions")
+def test_after_five_deaths_nothing_is_started_until_retry(app: TrayApp, panel: Panel) -> None:
+    pid = 0
+    for _ in range(CRASHES_MOST):
+        pid = app.next_gateway(pid)
+        app.kill_gateway()
+    panel.until_header("keeps crashing")
+    panel.told("The gateway keeps crashing")
+    assert app.snapshot() is None
+    assert app.log().count("-> starting") == CRASHES_MOST - 1
+    panel.click("! Retry")
+    panel.until_header(READY)
+
+
+@pytest.mark.requirement("tray-hung")
+def test_a_stopped_gateway_is_seen_as_hung_and_its_return_too(app: TrayApp, panel: Panel) -> None:
+    pid = app.kill_gateway(signal.SIGSTOP)
+    panel.until_header("does not answer")
+    os.kill(pid, signal.SIGCONT)
+    panel.until_header(READY)
+    assert app.gateway() == pid
+
+
+@pytest.mark.requirement("tray-attached")
+def test_a_killed_tray_leaves_gateway_and_clients_and_the_next_one_attaches(app: TrayApp, panel: Panel) -> None:
+    async def work() -> None:
+        async with client_of([*own_command(), "stdio"], app.env, app.home) as client:
+            assert await echo(client) == "hello"
+            pid = app.gateway()
+            app.tray.kill()
+            app.tray.communicate()
+            assert await echo(client) == "hello"
+            panel.watcher.items.clear()
+            app.start()
+            await anyio.to_thread.run_sync(panel.until_header, READY)
+            assert app.gateway() == pid
+            assert "Quit (the gateway goes on)" in panel.item.texts()
+            panel.click("Quit")
+            assert await anyio.to_thread.run_sync(app.tray.wait, END_S) == 0
+            assert app.gateway() == pid
+            assert await echo(client) == "hello"
+
+    anyio.run(work)
+
+
+@pytest.mark.requirement("tray-attached")
+def test_a_gateway_that_was_stopped_elsewhere_stays_stopped_and_one_started_elsewhere_is_attached(
+    app: TrayApp, panel: Panel
+) -> None:
+    app.ask(STOP)
+    panel.until_header("paused")
+    other = subprocess.run([*own_command(), "start", "--detach"], env=app.env, capture_output=True, check=True)
+    assert b"Gateway ready" in other.stderr
+    panel.until_header(READY)
+    assert "Quit (the gateway goes on)" in panel.item.texts()
+
+
+# -- one tray, and places without a desktop ------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-single")
+def test_a_second_tray_says_so_and_the_first_shows_itself(app: TrayApp, panel: Panel) -> None:
+    run = [*own_command(), "tray"]
+    done = subprocess.run(run, env=app.env, capture_output=True, encoding="utf-8", timeout=END_S, check=False)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[:2] == [f"multi-mcp is already running (process {app.tray.pid})", READY]
+    panel.told("multi-mcp", READY)
+    silent = subprocess.run(
+        [*own_command(), "--autostart"], env=app.env, capture_output=True, timeout=END_S, check=False
+    )
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, b"", b"")
+    assert len(panel.watcher.items) == 1
+
+
+@pytest.mark.requirement("tray-no-host")
+def test_without_a_panel_it_goes_on_and_a_panel_that_comes_has_the_icon(home: Path, address: str) -> None:
+    with tray_app(home, address) as app:
+        pid = app.kill_gateway()
+        app.next_gateway(pid)
+        panel = Panel(address)
+        panel.until_header(READY)
+        panel.close()
+
+
+@pytest.mark.requirement("tray-no-host")
+@pytest.mark.timeout(PANEL_WAIT_S + 60)
+def test_without_bus_and_display_it_goes_on_and_says_so_once(home: Path) -> None:
+    app = TrayApp(home, "")
+    app.servers("sample")
+    for name in ("DISPLAY", "DBUS_SESSION_BUS_ADDRESS"):
+        del app.env[name]
+    app.env["XDG_RUNTIME_DIR"] = str(home)
+    try:
+        assert not has_desktop(app.env)
+        app.start()
+        pid = app.kill_gateway()
+        app.next_gateway(pid)
+        until(lambda: "runs without an icon" in app.log(), "it is in the log")
+        app.tray.terminate()
+        said, errors = app.tray.communicate(timeout=END_S)
+        assert app.tray.returncode == 0
+        assert errors == ""
+        assert said.count("multi-mcp runs without an icon") == 1
+    finally:
+        app.end()
+
+
+@pytest.mark.requirement("tray-light")
+def test_the_tray_imports_neither_mcp_nor_what_reads_the_configuration() -> None:
+    code = "import sys, trayapp.tray.start, trayapp.cli.tray; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
+    heavy = {"mcp", "pydantic", "yaml", "ruamel", "keyring", "cryptography", "starlette", "httpx2", "asyncio", "anyio"}
+    assert {name.partition(".")[0] for name in done.stdout.split()} & heavy == set()
