@@ -242,3 +242,18 @@ async def test_a_log_level_reaches_a_server_that_does_not_answer_and_nothing_wai
         client = await made.ready()
         assert await client.result("logging/setLevel", {"level": "debug"}) == {}
         assert "result" in await client.call("a_echo")
+
+
+async def test_what_a_replaced_connection_still_reads_is_nobody_s(tmp_path: Path) -> None:
+    """A save relaunched the server while the old one's lists were on their way."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        old = made.gateway.pool.find("a")
+        made.apply(server("a", args=("other",)))
+        await made.gateway.pool.settled()
+        assert made.gateway.pool.find("a") is not old
+        now = made.gateway.offers.get("a")
+        made.gateway.offer_fetched(old, offer("of_the_old_one"))
+        assert made.gateway.offers.get("a") == now
+        made.gateway.offer_fetched(made.gateway.pool.find("a"), offer("of_the_new_one"))
+        assert made.gateway.offers.get("a") == offer("of_the_new_one")
