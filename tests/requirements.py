@@ -189,6 +189,7 @@ REQUIREMENTS: dict[str, str] = {
     "auth-no-browser": "Nothing in the background opens a browser: the server waits for the user and says how.",
     "auth-reconnect": "After a sign-in the server is connected at once.",
     "auth-bearer": "A token of the user's own is sent as it is, and no sign-in is started besides.",
+    "auth-nothing-leaks": "After a sign-in's life at debug no secret is in any file, log, argv, snapshot or error.",
     "auth-step-up": "A scope that a request was refused for is asked for besides those granted, once the user agrees.",
     "auth-bound": "A token for one address is never sent to another, whatever is edited, redirected or merged.",
     "auth-rotation": "A renewed token is kept before it is used; no cancelled call and no crash loses it.",

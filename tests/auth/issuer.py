@@ -48,7 +48,7 @@ class Issuer:
     """Signs everybody in at once, unless a switch says otherwise. It also is the SDK's provider of its own routes."""
 
     now: Callable[[], float] = time.time
-    lifetime: int | None = 3600  # seconds; None = the answer does not say
+    lifetime: int | None = 3600  # seconds; None = the answer does not say, 0 = it says so but the server takes it
     rotates: bool = True  # each refresh token counts once
     renewable: bool = True
     registers: bool = True
@@ -62,6 +62,7 @@ class Issuer:
     methods: list[str] | None = field(default_factory=lambda: ["S256"])
     token_methods: list[str] = field(default_factory=lambda: ["client_secret_post", "client_secret_basic"])
     scopes: list[str] | None = None
+    echoes: bool = False  # repeats what it was sent in its errors, as careless services do
     delay: anyio.Event | None = None  # token requests wait for it
     token_padding: int = 0  # letters that make tokens longer
     port: int = 0
@@ -172,7 +173,7 @@ class Issuer:
         self, client: str, scopes: list[str], resource: str | None, kept: RefreshToken | None = None
     ) -> OAuthToken:
         access, renewal = self._made("access"), None
-        end = None if self.lifetime is None else int(self.now()) + self.lifetime
+        end = int(self.now()) + self.lifetime if self.lifetime else None
         self.access[access] = AccessToken(
             token=access, client_id=client, scopes=scopes, expires_at=end, resource=resource
         )
@@ -224,7 +225,9 @@ class Issuer:
         if self.delay is not None:
             await self.delay.wait()
         if self.token_status != 200:
-            return Response("<html>no</html>", self.token_status, media_type="text/html")
+            words = body.decode() if self.echoes else "no"
+            error = {"error": "temporarily_unavailable", "error_description": words, "error_uri": words}
+            return JSONResponse(error, self.token_status)
         if form.get("client_id") not in self.clients and not self.takes_documents:
             return JSONResponse({"error": "invalid_client"}, 401)
         return None

@@ -58,11 +58,16 @@ def run_cli(
 
 def launch(home: Path, *argv: str) -> subprocess.Popen[str]:
     """`multi-mcp ARGV...`, running, with pipes in unbuffered text mode."""
+    return launch_with(home, environment(home), *argv)
+
+
+def launch_with(home: Path, env: Mapping[str, str], *argv: str) -> subprocess.Popen[str]:
+    """The same in that environment."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [*PROGRAM, *argv],
         cwd=home,
-        env=environment(home),
+        env=dict(env),
         stdin=subprocess.DEVNULL,
         stdout=pipe,
         stderr=pipe,

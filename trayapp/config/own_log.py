@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import logging
 import logging.handlers
+from collections.abc import Mapping
 from pathlib import Path
 
 from trayapp.model.logs import GATEWAY_LOG
 from trayapp.model.redact import redacted
 
 LOG_BYTES = 2 * 1024 * 1024  # of one file; one older file is kept beside it
+LEVEL_VARIABLE = "MULTI_MCP_LOG"  # debug, info, warning or error
+LEVELS = {"debug": logging.DEBUG, "warning": logging.WARNING, "error": logging.ERROR}
+# They stay quiet at every level: their own words hold whole requests.
 CHATTY = ("mcp", "httpx2", "httpcore2", "PIL", "Xlib")
+
+
+def level_of(environ: Mapping[str, str]) -> int:
+    """What the user wants logged; info unless said otherwise."""
+    return LEVELS.get(environ.get(LEVEL_VARIABLE, "").strip().lower(), logging.INFO)
 
 
 class RedactingFormatter(logging.Formatter):

@@ -28,6 +28,7 @@ from trayapp.backends.launch import own_environment
 from trayapp.backends.shellenv import Environment
 from trayapp.backends.transports import Open, first_cause, open_transport
 from trayapp.backends.wake import watch_wake
+from trayapp.config.own_log import level_of
 from trayapp.config.paths import Paths, find_paths
 from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.gateway.admin import Control
@@ -69,7 +70,7 @@ def run_gateway(
     lock = GatewayLock(run)
     lock.acquire()
     paths = find_paths(environ)
-    start_logging(paths.log_dir)
+    start_logging(paths.log_dir, level_of(environ))
     try:
         _prefer_pidfd()
         process = Process(dict(environ), paths, run, sample, layers=layers)
