@@ -61,7 +61,7 @@ CALLS: list[tuple[str, str | None, str, str | None, tuple[Any, ...], Any]] = [
     ("/a/thing", PEER, "Ping", None, (), ()),
     ("/a/thing", PROPERTIES, "Get", "ss", (INTERFACE, "Colour"), (("s", "green"),)),
     ("/a/thing", PROPERTIES, "Get", "ss", ("", "Colour"), (("s", "green"),)),
-    ("/a/thing", PROPERTIES, "Get", "ss", (INTERFACE, "Weight"), "InvalidArgs"),
+    ("/a/thing", PROPERTIES, "Get", "ss", (INTERFACE, "Weight"), "UnknownProperty"),
     ("/a/thing", PROPERTIES, "Get", "ss", ("org.example.Other", "Colour"), "InvalidArgs"),
     ("/a/thing", PROPERTIES, "GetAll", "s", (INTERFACE,), ({"Colour": ("s", "green")},)),
     ("/a/thing", PROPERTIES, "GetAll", "s", ("org.example.Other",), ({},)),

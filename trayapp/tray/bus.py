@@ -45,6 +45,10 @@ class NoBusError(Exception):
     """There is no session bus, or it does not let us in."""
 
 
+class _UnknownPropertyError(LookupError):
+    """Panels ask for properties of many kinds of items; the error's name tells them that this is no failure."""
+
+
 class BusObject(Protocol):
     """Something of ours on the bus: one interface with read-only properties."""
 
@@ -248,6 +252,8 @@ class SessionBus:
             return new_error(message, f"{ERROR}.InvalidArgs", "s", (f"{member} takes ({wanted})",))
         try:
             return new_method_return(message, *function(*message.body))
+        except _UnknownPropertyError as error:
+            return new_error(message, f"{ERROR}.UnknownProperty", "s", (str(error),))
         except LookupError as error:
             return new_error(message, f"{ERROR}.InvalidArgs", "s", (f"unknown: {error}",))
 
@@ -305,7 +311,10 @@ def _property_methods(thing: BusObject) -> dict[str, Method]:
     def get(interface: str, name: str) -> Answer:
         if interface not in (thing.interface, ""):
             raise LookupError(interface)
-        return "v", (thing.properties()[name],)
+        known = thing.properties()
+        if name not in known:
+            raise _UnknownPropertyError(name)
+        return "v", (known[name],)
 
     return {"Get": ("ss", get), "GetAll": ("s", get_all)}
 

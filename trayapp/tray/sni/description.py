@@ -12,6 +12,8 @@ ITEM = """<interface name="org.kde.StatusNotifierItem">
 <property name="AttentionIconName" type="s" access="read"/>
 <property name="AttentionIconPixmap" type="a(iiay)" access="read"/>
 <property name="AttentionMovieName" type="s" access="read"/>
+<property name="IconAccessibleDesc" type="s" access="read"/>
+<property name="AttentionAccessibleDesc" type="s" access="read"/>
 <property name="ToolTip" type="(sa(iiay)ss)" access="read"/><property name="ItemIsMenu" type="b" access="read"/>
 <property name="Menu" type="o" access="read"/>
 <method name="Activate"><arg name="x" type="i" direction="in"/><arg name="y" type="i" direction="in"/></method>

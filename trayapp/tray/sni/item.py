@@ -70,6 +70,8 @@ class ItemService:
             "AttentionIconName": ("s", ""),
             "AttentionIconPixmap": pixmaps,  # some panels show nothing else while attention is needed
             "AttentionMovieName": ("s", ""),
+            "IconAccessibleDesc": ("s", headline),  # libayatana's, read out by GNOME
+            "AttentionAccessibleDesc": ("s", headline),
             # The text below the headline may hold markup (specification), so ours is escaped; not all panels know <br>.
             "ToolTip": ("(sa(iiay)ss)", ("", [], headline, escape(rest))),
             "ItemIsMenu": ("b", False),
