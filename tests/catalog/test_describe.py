@@ -21,7 +21,7 @@ CONFIG = {
 }
 
 
-def of(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+def of(required: Any = (), **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(required)}
 
 

@@ -32,7 +32,7 @@ def test_a_schema_without_type_is_of_an_object(schema: dict[str, Any]) -> None:
     assert schema == before
 
 
-def of(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+def of(required: Any = (), **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties} | ({"required": list(required)} if required else {})
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.catalog.suggest import MOST, nearest
+from trayapp.catalog.suggest import MOST, edits_between, nearest
 
 KNOWN = [
     "github_search_repositories",
@@ -70,3 +70,20 @@ def test_suggestions_are_few_known_and_independent_of_order(asked: str, names: l
 def test_one_wrong_character_is_forgiven(name: str, place: int, wrong: str) -> None:
     asked = name[:place] + wrong + name[place + 1 :]
     assert nearest(asked, [name, "qqqqqqqqqq"]) == [name]
+
+
+def plain_edits(left: str, right: str) -> int:
+    """The textbook's table, all of it."""
+    rows = [[j if not i else i if not j else 0 for j in range(len(right) + 1)] for i in range(len(left) + 1)]
+    for i, a in enumerate(left, 1):
+        for j, b in enumerate(right, 1):
+            rows[i][j] = min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and b == left[i - 2]:
+                rows[i][j] = min(rows[i][j], rows[i - 2][j - 2] + 1)
+    return rows[-1][-1]
+
+
+@given(st.text("abc", max_size=9), st.text("abc", max_size=9), st.integers(0, 4))
+def test_edits_are_counted_right_as_far_as_they_matter(left: str, right: str, allowed: int) -> None:
+    edits, counted = plain_edits(left, right), edits_between(left, right, allowed)
+    assert counted == edits if edits <= allowed else counted > allowed

@@ -38,9 +38,8 @@ class Mender:
     def mended(self, schema: Schema, depth: int = 0) -> Schema:
         """`schema` with all parts valid; the same object when nothing was wrong."""
         found = {key: value for key, value in schema.items() if self._kept(key, value)}
-        found = self._modern(self._referring(found))
+        found = self._flags_lifted(self._modern(self._referring(found)))
         found = {key: self._part(key, value, depth) for key, value in found.items()}
-        found = self._flags_lifted(found)
         return schema if _is_same(schema, found) else found
 
     def resolve(self, reference: str) -> Any:
@@ -77,12 +76,16 @@ class Mender:
 
     def _part(self, key: str, value: Any, depth: int) -> Any:
         if key in _SCHEMA_LISTS or (isinstance(value, list) and key == "items"):
-            inner = [_without_flag(self._inner(schema, depth)) for schema in value]
+            inner = [self._inner(schema, depth) for schema in value]
             return value if all(new is old for new, old in zip(inner, value, strict=True)) else inner
         if key in _SCHEMAS:
-            return value if isinstance(value, bool) and key in _FREE else _without_flag(self._inner(value, depth))
-        if key in _SCHEMA_MAPS:
-            named = {name: self._inner(schema, depth) for name, schema in value.items()}
+            return value if isinstance(value, bool) and key in _FREE else self._inner(value, depth)
+        if key in _SCHEMA_MAPS or key == "dependencies":
+            names = key == "dependencies"  # of which some are lists of names
+            named = {
+                name: schema if names and isinstance(schema, list) else self._inner(schema, depth)
+                for name, schema in value.items()
+            }
             return value if _is_same(value, named) else named
         return value
 
@@ -246,7 +249,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     ),
     "items": lambda value: _is_schema(value) or isinstance(value, list),
     "multipleOf": lambda value: _is_number(value) and value > 0,
-    "required": lambda value: _is_names(value) or isinstance(value, bool),
+    "required": _is_names,
     "enum": lambda value: isinstance(value, list) and bool(value),
     "examples": lambda value: isinstance(value, list),
     "uniqueItems": lambda value: isinstance(value, bool),

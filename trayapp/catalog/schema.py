@@ -80,8 +80,6 @@ def _tolerated(schema: Schema) -> Schema:
     found = {key: value for key, value in schema.items() if value is not None and (key, value) != ("properties", [])}
     if isinstance(found.get("required"), str) and found["required"]:
         found["required"] = [found["required"]]
-    elif isinstance(found.get("required"), bool):
-        del found["required"]  # at the top there is nothing around it that would require it
     return found if len(found) < len(schema) or found != schema else schema
 
 

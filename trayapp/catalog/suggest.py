@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 MOST = 5  # suggestions
 WORDS_NEEDED = 0.5  # of the asked words, more than this much must be met: the server's name alone says nothing
@@ -19,25 +20,75 @@ EDITS_MOST = 3  # in a whole name
 WORDS_MOST = 16  # asked words that count
 ASKED_LONGEST = 256  # characters of the asked name that count: the work stays bounded
 
+COMPARED_MOST = 300  # words or names whose edits are counted: the likeliest ones, so that the work stays bounded
+
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BREAKS = str.maketrans("-. /:", "_____")
 
 
 def nearest(asked: str, names: Iterable[str], limit: int = MOST) -> list[str]:
     """At most `limit` of `names`, best first; the same for the same set of names, whatever their order."""
-    asked = _plain(asked[:ASKED_LONGEST])
-    known = list(dict.fromkeys(names))
-    plain = [_plain(name) for name in known]
-    scores = _by_edits(asked, plain)
-    for index, score in _by_words(asked, plain).items():
-        scores[index] = max(score, scores.get(index, 0.0))
+    return _known(tuple(names)).nearest(_plain(asked[:ASKED_LONGEST]), limit)
 
-    def rank(index: int) -> tuple[float, int, str]:
-        return -scores[index], abs(len(plain[index]) - len(asked)), known[index]
 
-    enough = max(scores.values(), default=0.0) * NEAR_BEST
-    near = (index for index, score in scores.items() if score >= enough)
-    return [known[index] for index in heapq.nsmallest(limit, near, key=rank)]
+@lru_cache(maxsize=4)
+def _known(names: tuple[str, ...]) -> _Known:
+    """Kept from one unknown name to the next: reading 2,000 names costs more than finding the nearest."""
+    return _Known(names)
+
+
+class _Known:
+    """Names that somebody may have meant, by their words and by their lengths."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = list(dict.fromkeys(names))
+        self._plain = [_plain(name) for name in self._names]
+        self._places: dict[str, list[int]] = {}
+        for index, name in enumerate(self._plain):
+            for word in name.split("_"):
+                self._places.setdefault(word, []).append(index)
+        self._words, self._wholes = _by_length(self._places), _by_length(self._plain)
+
+    def nearest(self, asked: str, limit: int) -> list[str]:
+        """The best of them; `asked` is plain."""
+        scores = self._by_edits(asked)
+        for index, score in self._by_words(asked).items():
+            scores[index] = max(score, scores.get(index, 0.0))
+
+        def rank(index: int) -> tuple[float, int, str]:
+            return -scores[index], abs(len(self._plain[index]) - len(asked)), self._names[index]
+
+        enough = max(scores.values(), default=0.0) * NEAR_BEST
+        near = (index for index, score in scores.items() if score >= enough)
+        return [self._names[index] for index in heapq.nsmallest(limit, near, key=rank)]
+
+    def _by_words(self, asked: str) -> dict[int, float]:
+        """For each name (its index) that meets enough of the asked words, the share of them that it meets (0 to 1)."""
+        wanted = list(dict.fromkeys(word for word in asked.split("_") if word))[:WORDS_MOST]
+        scores: dict[int, float] = {}
+        for word in wanted:
+            for index, worth in self._places_met(word).items():
+                scores[index] = scores.get(index, 0.0) + worth / len(wanted)
+        return {index: score for index, score in scores.items() if score > WORDS_NEEDED}
+
+    def _places_met(self, asked: str) -> dict[int, float]:
+        """The names that have a word like `asked`, with the worth of the best one."""
+        prefixed = [word for word in self._places if word.startswith(asked)] if len(asked) >= PREFIX_SHORTEST else []
+        allowed = 2 if len(asked) > 6 else 1 if len(asked) > 3 else 0
+        meant = _close(asked, self._words, allowed) if allowed else {}
+        worths = dict.fromkeys(meant, TYPO_WORTH) | dict.fromkeys(prefixed, PREFIX_WORTH) | {asked: 1.0}
+        met: dict[int, float] = {}
+        for word, worth in sorted(worths.items(), key=lambda pair: pair[1]):
+            met.update(dict.fromkeys(self._places.get(word, ()), worth))
+        return met
+
+    def _by_edits(self, asked: str) -> dict[int, float]:
+        """For each name (its index) that a few typing errors lead to, how much of it is right (0 to 1)."""
+        allowed = min(EDITS_MOST, len(asked) // 3)
+        edits = _close(asked, self._wholes, allowed) if allowed else {}
+        if not edits:
+            return {}
+        return {index: 1 - edits[name] / len(asked) for index, name in enumerate(self._plain) if name in edits}
 
 
 def _plain(name: str) -> str:
@@ -46,66 +97,53 @@ def _plain(name: str) -> str:
     return name.translate(_BREAKS)
 
 
-def _by_words(asked: str, names: list[str]) -> dict[int, float]:
-    """For each name (its index) that meets enough of the asked words, the share of them that it meets (0 to 1)."""
-    wanted = list(dict.fromkeys(word for word in asked.split("_") if word))[:WORDS_MOST]
-    places: dict[str, list[int]] = {}
-    for index, name in enumerate(names):
-        for word in name.split("_"):
-            places.setdefault(word, []).append(index)
-    scores = [0.0] * len(names)
-    for word in wanted:
-        for index, worth in _places_met(word, places).items():
-            scores[index] += worth / len(wanted)
-    return {index: score for index, score in enumerate(scores) if score > WORDS_NEEDED}
+def _by_length(words: Iterable[str]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for word in words:
+        found.setdefault(len(word), []).append(word)
+    return found
 
 
-def _places_met(asked: str, places: dict[str, list[int]]) -> dict[int, float]:
-    """The names that have a word like `asked`, with the worth of the best one."""
-    prefixed = [word for word in places if word.startswith(asked)] if len(asked) >= PREFIX_SHORTEST else []
-    allowed = 2 if len(asked) > 6 else 1 if len(asked) > 3 else 0
-    meant = _close(asked, places, allowed) if allowed else {}
-    worths = dict.fromkeys(meant, TYPO_WORTH) | dict.fromkeys(prefixed, PREFIX_WORTH) | {asked: 1.0}
-    met: dict[int, float] = {}
-    for word, worth in sorted(worths.items(), key=lambda pair: pair[1]):
-        met.update(dict.fromkeys(places.get(word, ()), worth))
-    return met
-
-
-def _by_edits(asked: str, names: list[str]) -> dict[int, float]:
-    """For each name (its index) that a few typing errors lead to, how much of it is right (0 to 1)."""
-    allowed = min(EDITS_MOST, len(asked) // 3)
-    edits = _close(asked, names, allowed) if allowed else {}
-    return {index: 1 - edits[name] / len(asked) for index, name in enumerate(names) if name in edits}
-
-
-def _close(asked: str, words: Iterable[str], allowed: int) -> dict[str, int]:
+def _close(asked: str, words: Mapping[int, list[str]], allowed: int) -> dict[str, int]:
     """The words that at most `allowed` edits make of `asked`, with their number. What differs in length or letters
     is passed over first: the exact count costs a hundred times as much."""
-    shortest, longest, letters = len(asked) - allowed, len(asked) + allowed, set(asked)
-    likely = (word for word in words if shortest <= len(word) <= longest)
-    likely = (word for word in likely if len(letters.symmetric_difference(word)) <= 2 * allowed)
-    counted = ((word, edits_between(asked, word, allowed)) for word in likely)
+    letters = set(asked)
+    lengths = range(len(asked) - allowed, len(asked) + allowed + 1)
+    likely = [
+        (unlike, word)
+        for length in lengths
+        for word in words.get(length, ())
+        if (unlike := len(letters.symmetric_difference(word))) <= 2 * allowed
+    ]
+    if len(likely) > COMPARED_MOST:
+        likely = heapq.nsmallest(COMPARED_MOST, likely)
+    counted = ((word, edits_between(asked, word, allowed)) for _, word in likely)
     return {word: edits for word, edits in counted if edits <= allowed}
 
 
 def edits_between(left: str, right: str, allowed: int) -> int:
     """Insertions, deletions, replacements and swaps of neighbours that lead from `left` to `right`.
 
-    Past `allowed`, only some larger number.
+    Past `allowed`, only some larger number. Only the cells within `allowed` of the diagonal are looked at (Ukkonen).
     """
-    start = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), 0)
+    start = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
     left, right = left[start:], right[start:]
+    if abs(len(left) - len(right)) > allowed:
+        return allowed + 1
+    far = allowed + 1
     before: list[int] = []
-    last = list(range(len(right) + 1))
+    last = [min(j, far) for j in range(len(right) + 1)]
     for i, a in enumerate(left, 1):
-        row = [i]
-        for j, b in enumerate(right, 1):
-            edits = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a != b))
+        low, high = max(1, i - allowed), min(len(right), i + allowed)
+        row = [far] * (len(right) + 1)
+        row[0] = min(i, far)
+        for j in range(low, high + 1):
+            b = right[j - 1]
+            edits = last[j - 1] if a == b else 1 + min(last[j], row[j - 1], last[j - 1])
             if i > 1 and j > 1 and a == right[j - 2] and b == left[i - 2]:
                 edits = min(edits, before[j - 2] + 1)
-            row.append(edits)
+            row[j] = edits
         if min(row) > allowed and min(last) > allowed:
-            return allowed + 1
+            return far
         before, last = last, row
     return last[-1]
