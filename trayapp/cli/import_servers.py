@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from trayapp.cli.text import count, one_line
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
 from trayapp.clients.entry import words_of
-from trayapp.clients.importing import Offer, as_server, offers, renamed, take_away
+from trayapp.clients.importing import Offer, as_server, offers, take_away, with_entry
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
 from trayapp.clients.servers import Found, Reading, read_servers
@@ -34,8 +34,7 @@ from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.redact import redacted
 from trayapp.model.status import problem_json
-
-StoreSecret = Callable[[str, str], None]  # name, value -> kept in the keyring; raises MultiMcpError
+from trayapp.service.secrets import store_secret
 
 
 @click.command("import", epilog=examples("multi-mcp import", "multi-mcp import cursor --move --yes"))
@@ -146,26 +145,16 @@ def _secrets(offer: Offer) -> list[Secret]:
 
 
 def _hidden(new: list[Offer], hide: bool | None, asks: bool) -> list[Offer]:
-    """The offers, their secrets in the keyring where that is wanted and can be."""
+    """The offers, with their secrets in the keyring where that is wanted and can be; a lost secret is none."""
     secrets = [secret for offer in new for secret in _secrets(offer)]
-    keep = keyring()
-    if not secrets or hide is False or (hide is None and not asks) or (hide is None and keep is None):
+    if not secrets or hide is False or (hide is None and not asks):
         return new
-    if keep is None:
-        raise MultiMcpError(
-            "There is no keyring to put secrets into", "Import them with --clear, or see: multi-mcp doctor"
-        )
     names = ", ".join(secret.name for secret in secrets)
-    if hide or _agreed(one_line(f"Put {count(len(secrets), 'secret')} into the keyring ({names})?")):
-        for secret in secrets:
-            keep(secret.name, secret.value)
-        return [renamed(offer, without_secrets(offer.name, offer.found.entry)) for offer in new]
-    return new
-
-
-def keyring() -> StoreSecret | None:
-    """What keeps a secret; None where nothing does."""
-    return None
+    if not hide and not _agreed(one_line(f"Put {count(len(secrets), 'secret')} into the keyring ({names})?")):
+        return new
+    if not all(store_secret(secret.name, secret.value) for secret in secrets):
+        raise MultiMcpError("There is no keyring that would keep secrets", "Import them as they are with --clear")
+    return [with_entry(offer, without_secrets(offer.name, offer.found.entry)) for offer in new]
 
 
 def _write(taken: Sequence[Offer], store: Store) -> None:

@@ -137,6 +137,6 @@ def _drop_all(client: Client, path: Path, keys: list[Keys]) -> bool:
     raise AssertionError("unreachable")
 
 
-def renamed(offer: Offer, entry: Mapping[str, Any]) -> Offer:
+def with_entry(offer: Offer, entry: Mapping[str, Any]) -> Offer:
     """The offer with another entry: its secrets taken out."""
     return replace(offer, found=replace(offer.found, entry=dict(entry)))
