@@ -104,7 +104,7 @@ class Inquiries:
             return {"results": results, "text": text if batch is None else ""}
 
     def _found(self, window: Window, query: str, asked: Asked) -> tuple[list[dict[str, Any]], str]:
-        seen, limit = window.exposure, asked.get("limit") or LIMIT
+        seen, limit = window.exposure, LIMIT if asked.get("limit") is None else asked["limit"]
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise RpcError(INVALID_PARAMS, "limit must be a number above 0")
         hits = window.view.finder.search(
