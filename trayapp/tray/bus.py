@@ -10,9 +10,9 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
+from html import escape
 from pathlib import Path
 from typing import Any, Protocol
-from xml.sax.saxutils import quoteattr
 
 from jeepney import (
     DBusAddress,
@@ -278,7 +278,7 @@ class SessionBus:
         thing = self._objects.get(path)
         below = path.rstrip("/") + "/"
         children = sorted({known[len(below) :].split("/")[0] for known in self._objects if known.startswith(below)})
-        nodes = "".join(f"<node name={quoteattr(child)}/>" for child in children)
+        nodes = "".join(f'<node name="{escape(child)}"/>' for child in children)
         return f"<node>{thing.description if thing else ''}{STANDARD if thing else ''}{nodes}</node>"
 
 

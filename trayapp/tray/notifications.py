@@ -9,8 +9,8 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
-from xml.sax.saxutils import escape
 
 from jeepney import HeaderFields, Message
 
@@ -113,7 +113,7 @@ class Notifier:
             known.number if known else 0,
             "",
             title,
-            escape(text) if "body-markup" in can else text,
+            escape(text, quote=False) if "body-markup" in can else text,
             buttons if "actions" in can else [],
             self._hints(urgent),
             SERVER_DECIDES,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
-from xml.sax.saxutils import escape
 
 from trayapp.tray.artwork import Pixmap
 from trayapp.tray.bus import Answer, Method, SessionBus
@@ -73,7 +73,7 @@ class ItemService:
             "IconAccessibleDesc": ("s", headline),  # libayatana's, read out by GNOME
             "AttentionAccessibleDesc": ("s", headline),
             # The text below the headline may hold markup (specification), so ours is escaped; not all panels know <br>.
-            "ToolTip": ("(sa(iiay)ss)", ("", [], headline, escape(rest))),
+            "ToolTip": ("(sa(iiay)ss)", ("", [], headline, escape(rest, quote=False))),
             "ItemIsMenu": ("b", False),
             "Menu": ("o", self._menu_path),
         }
