@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.persons import Person
 from tests.cli.running import Launch, launch, run_cli
 
 
@@ -35,3 +36,9 @@ def started(home: Path) -> Iterator[Path]:
     assert done.returncode == 0, done.stderr
     yield home
     run_cli(home, "stop")
+
+
+@pytest.fixture
+def person(home: Path, tmp_path: Path) -> Person:
+    """Somebody with a home folder and nothing in it yet."""
+    return Person(home, tmp_path)

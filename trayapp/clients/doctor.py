@@ -31,13 +31,11 @@ def _finding(state: ClientState) -> Finding | None:
     if state.state == "connected":
         return Finding(CODE, "ok", f"{state.title}: {state.file}")
     if state.state == "drifted":
-        return Finding(
-            CODE, "problem", f"{state.title}: {state.reason} ({state.file})", f"multi-mcp connect {state.name}"
-        )
+        what = f"{state.title}: {state.reason} ({state.file})"
+        return Finding(CODE, "problem", what, f"Set it right: multi-mcp connect {state.name}")
     if state.state == "unreadable":
-        return Finding(
-            CODE, "note", f"{state.title}: {state.file}: {state.reason}", "Correct the file, or move it away"
-        )
+        what = f"{state.title}: {state.file} cannot be read: {state.reason}"
+        return Finding(CODE, "note", what, "Correct the file; until then it is left alone")
     return None
 
 

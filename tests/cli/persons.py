@@ -1,0 +1,55 @@
+"""A person with AI tools and a home folder of their own, at a command line. Never here: tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.cli.running import PROGRAM, RUN_TIMEOUT_S, environment
+
+
+class Person:
+    """`home` holds multi-mcp's own files, `mine` everything else; commands run in `folder`."""
+
+    def __init__(self, home: Path, mine: Path) -> None:
+        self.home = home
+        self.mine = mine
+        self.folder = mine / "src" / "shop"
+        self.folder.mkdir(parents=True)
+        moved = ("XDG_", "CLAUDE_", "CODEX_", "COPILOT_", "OPENCODE_")
+        kept = {name: value for name, value in environment(home).items() if not name.startswith(moved)}
+        self.env = kept | {"HOME": str(mine), "USERPROFILE": str(mine), "APPDATA": str(mine / "AppData" / "Roaming")}
+
+    def says(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """`multi-mcp ARGV...` to its end."""
+        return subprocess.run(
+            [*PROGRAM, *argv],
+            cwd=self.folder,
+            env=self.env,
+            input=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=RUN_TIMEOUT_S,
+            check=False,
+        )
+
+    def gets(self, *argv: str) -> Any:
+        """What `multi-mcp VERB --json ...` prints."""
+        done = self.says(argv[0], "--json", *argv[1:])
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    def file(self, name: str, text: str | None = None) -> Path:
+        """A file of theirs, saved if there is a text."""
+        path = self.mine / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text is not None:
+            path.write_text(text, encoding="utf-8")
+        return path
+
+    @property
+    def servers(self) -> Path:
+        """servers.yaml."""
+        return self.home / "servers.yaml"

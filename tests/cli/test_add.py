@@ -1,0 +1,149 @@
+"""`multi-mcp add` and `remove`: which file, what is written, what is refused. Never here: edits (tests/config)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.persons import Person
+
+pytestmark = pytest.mark.requirement("cli-add-remove")
+
+
+def trusted(person: Person) -> bool:
+    return json.loads(person.says("trust", ".", "--json").stdout)["trusted"] is True
+
+
+def test_add_writes_program_and_arguments_into_the_projects_file(person: Person) -> None:  # http-13
+    made = person.gets("add", "fs", "--", "npx", "-y", "pkg", ".")
+    file = person.folder / ".multi-mcp.yaml"
+    assert made == {
+        "name": "fs", "scope": "project", "file": str(file), "entry": {"command": "npx", "args": ["-y", "pkg", "."]},
+    }  # fmt: skip
+    assert file.read_text() == "servers:\n  fs:\n    command: npx\n    args: [-y, pkg, .]\n"
+    assert trusted(person)
+    assert not person.servers.exists()
+
+
+def test_global_writes_into_servers_yaml_behind_the_others(person: Person) -> None:
+    person.servers.write_text("# mine\nservers:\n  a: {command: x}   # keep\n", encoding="utf-8")
+    done = person.says("add", "docs", "--url", "https://a.test/mcp", "--header", "X-Team: mine", "--scope", "global")
+    assert done.returncode == 0
+    assert done.stdout == f"Added docs to {person.servers}\n"
+    assert person.servers.read_text() == (
+        "# mine\nservers:\n  a: {command: x}   # keep\n"
+        "  docs:\n    url: https://a.test/mcp\n    headers: {X-Team: mine}\n"
+    )
+
+
+def test_in_the_home_folder_the_default_is_servers_yaml(person: Person) -> None:
+    person.folder = person.mine
+    made = person.gets("add", "t", "--env", "A=b=c", "--", "tool")
+    assert (made["scope"], made["entry"]) == ("global", {"command": ["tool"], "env": {"A": "b=c"}})
+
+
+def test_the_file_that_counts_for_the_folder_is_the_one_that_is_changed(person: Person) -> None:
+    file = person.folder.parent / ".mcp.json"
+    file.write_text('{\n  // theirs\n  "mcpServers": {\n    "a": {"command": "x"}\n  }\n}\n', encoding="utf-8")
+    done = person.says("add", "b", "--", "tool", "x")
+    assert f"not trusted yet: multi-mcp trust {file.parent}" in done.stdout
+    assert file.read_text() == (
+        '{\n  // theirs\n  "mcpServers": {\n    "a": {"command": "x"},\n'
+        '    "b": {\n      "command": "tool",\n      "args": ["x"]\n    }\n  }\n}\n'
+    )
+    assert person.says("remove", "b", "--scope", "project").returncode == 0
+    assert json.loads(file.read_text().replace("// theirs", "")) == {"mcpServers": {"a": {"command": "x"}}}
+
+
+def test_a_trusted_file_stays_trusted_by_our_own_change(person: Person) -> None:
+    (person.folder / ".multi-mcp.yaml").write_text("servers: {a: {command: x}}\n", encoding="utf-8")
+    person.says("add", "b", "--", "y")
+    assert not trusted(person)
+    person.says("trust", ".", "--yes")
+    person.says("add", "c", "--", "z")
+    assert trusted(person)
+
+
+@pytest.mark.requirement("cli-error-lines")
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["fs", "--scope", "wat", "--", "x"], "wat"),  # http-16
+        (["fs"], "Give a command or --url"),
+        (["fs", "--url", "https://a.test", "--", "x"], "one of them"),
+        (["a/b", "--", "x"], "holds no /"),
+        (["fs", "--url", "nonsense"], "url"),
+        (["fs", "--env", "A", "--", "x"], "--env takes NAME=VALUE"),
+    ],
+)
+def test_what_could_not_be_used_is_a_usage_error_and_nothing_is_written(
+    person: Person, words: list[str], says: str
+) -> None:
+    done = person.says("add", *words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert list(person.folder.iterdir()) == []
+    assert not person.servers.exists()
+
+
+def test_a_name_that_is_taken_is_refused(person: Person) -> None:
+    person.says("add", "fs", "--", "x")
+    done = person.says("add", "fs", "--", "y")
+    assert (done.returncode, "fs exists already" in done.stderr) == (2, True)
+
+
+def test_a_broken_file_is_left_alone(person: Person) -> None:  # config-32
+    for name, text in ((".multi-mcp.yaml", "servers: ["), (".mcp.json", "{")):
+        file = person.folder / name
+        file.write_text(text, encoding="utf-8")
+        assert person.says("add", "fs", "--", "x").returncode == 3
+        assert file.read_text() == text
+        file.unlink()
+
+
+def test_remove_takes_the_server_out_of_the_file_that_has_it(person: Person) -> None:
+    person.servers.write_text("servers:\n  a: {command: x}\n  b: {command: y}\n", encoding="utf-8")
+    person.says("add", "c", "--", "z")
+    assert person.says("remove", "a").stdout == f"Removed a from {person.servers}\n"
+    assert person.says("remove", "c").stdout == "Removed c from ~/src/shop/.multi-mcp.yaml\n"
+    assert person.servers.read_text() == "servers:\n  b: {command: y}\n"
+
+
+def test_a_server_in_two_files_wants_a_scope(person: Person) -> None:
+    person.servers.write_text("servers:\n  a: {command: x}\n  b: {command: y}\n", encoding="utf-8")
+    person.says("add", "a", "--", "z")
+    done = person.says("remove", "a")
+    assert (done.returncode, "--scope global or --scope project" in done.stderr) == (2, True)
+    assert person.says("remove", "a", "--scope", "global").returncode == 0
+    assert person.says("remove", "a").returncode == 0
+
+
+def test_a_missing_server_is_named(person: Person) -> None:  # http-15
+    person.servers.write_text("servers:\n  files: {command: x}\n", encoding="utf-8")
+    done = person.says("remove", "missing")
+    assert done.returncode != 0
+    assert "missing" in done.stderr
+    assert "Did you mean files?" in person.says("remove", "file").stderr
+
+
+def test_the_file_that_owns_a_server_is_said(person: Person) -> None:  # http-17
+    file = person.folder / ".mcp.json"
+    file.write_text('{"mcpServers": {"theirs": {"command": "x"}}}', encoding="utf-8")
+    done = person.says("remove", "theirs")
+    assert (done.returncode, str(file) in done.stderr) == (2, True)
+    cursor = person.file(".cursor/mcp.json", '{"mcpServers": {"imported": {"command": "x"}}}')
+    person.servers.write_text("settings: {imports: [cursor]}\nservers: {a: {command: x}}\n", encoding="utf-8")
+    done = person.says("remove", "imported")
+    assert (done.returncode, str(cursor) in done.stderr) == (2, True)
+    assert "multi-mcp disable imported" in done.stderr
+
+
+@pytest.mark.requirement("import-layers")
+def test_an_imported_server_is_switched_by_an_entry_of_ours_above_it(person: Person) -> None:
+    cursor = person.file(".cursor/mcp.json", '{"mcpServers": {"imported": {"command": "x"}}}')
+    person.servers.write_text("settings: {imports: [cursor]}\nservers:\n  a: {command: x}\n", encoding="utf-8")
+    assert person.says("disable", "imported").stdout == "Disabled imported\n"
+    assert person.servers.read_text().endswith("  imported:\n    disabled: true\n")
+    assert person.says("enable", "imported").stdout == "Enabled imported\n"
+    assert cursor.read_text() == '{"mcpServers": {"imported": {"command": "x"}}}'

@@ -1,0 +1,124 @@
+"""`multi-mcp connect` and `disconnect`, and what doctor says of it. Never here: each client's form (tests/clients)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.persons import Person
+from trayapp.service.command import shim_command
+
+CURSOR = """\
+{
+  "mcpServers": {
+    "gh": {"command": "gh", "env": {"TOKEN": "ghp_abcdefghijklmnop1234567890"}} // mine
+  }
+}
+"""
+
+
+@pytest.fixture
+def cursor(person: Person) -> Path:
+    return person.file(".cursor/mcp.json", CURSOR)
+
+
+@pytest.mark.requirement("client-round-trip")
+def test_connect_shows_the_change_makes_it_and_disconnect_takes_it_back(person: Person, cursor: Path) -> None:
+    done = person.says("connect", "cursor")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '+    "multi-mcp": {' in done.stdout
+    assert "ghp_" not in done.stdout
+    assert done.stdout.splitlines()[-1] == "Cursor connected: ~/.cursor/mcp.json (backup: mcp.json.multi-mcp.bak)"
+    assert f'"command": "{shim_command()[0]}"' in cursor.read_text()
+    assert person.says("connect", "cursor").stdout == "Cursor is already connected (~/.cursor/mcp.json)\n"
+    done = person.says("disconnect", "cursor")
+    assert done.stdout.splitlines()[-1] == "Cursor disconnected: ~/.cursor/mcp.json (as it was before)"
+    assert cursor.read_text() == CURSOR
+    assert person.says("disconnect", "cursor").stdout == "Cursor is not connected (~/.cursor/mcp.json)\n"
+
+
+def test_a_dry_run_changes_nothing(person: Person, cursor: Path) -> None:
+    done = person.says("connect", "cursor", "--dry-run")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "Cursor would be connected")
+    assert '+    "multi-mcp": {' in done.stdout
+    assert cursor.read_text() == CURSOR
+    assert list(cursor.parent.iterdir()) == [cursor]
+
+
+def test_all_connects_every_tool_that_is_found_and_one_that_fails_stops_no_other(person: Person, cursor: Path) -> None:
+    codex = person.file(".codex/config.toml", 'model = "x"\n')
+    zed = person.file(".gemini/settings.json", "{")
+    done = person.says("connect", "--all")
+    assert done.returncode == 1
+    assert '"multi-mcp"' in cursor.read_text()
+    assert "[mcp_servers.multi-mcp]" in codex.read_text()
+    assert zed.read_text() == "{"
+    assert done.stderr.startswith(f"Gemini CLI: {zed}, line 1: Not JSON")
+    assert "Restart Codex to see it" in done.stdout
+    assert person.says("disconnect", "--all").returncode == 0
+    assert (cursor.read_text(), codex.read_text()) == (CURSOR, 'model = "x"\n')
+    assert person.says("disconnect", "--all").stdout == "Nothing to do: see multi-mcp connect\n"
+
+
+def test_without_a_name_the_tools_that_are_here_are_shown(person: Person, cursor: Path) -> None:
+    assert person.gets("connect") == {
+        "clients": [{"name": "cursor", "title": "Cursor", "state": "not connected", "file": str(cursor), "reason": ""}]
+    }
+    person.says("connect", "cursor")
+    assert person.says("connect").stdout.split() == [
+        "CLIENT",
+        "STATE",
+        "FILE",
+        "cursor",
+        "connected",
+        "~/.cursor/mcp.json",
+    ]
+
+
+def test_no_tool_at_all_is_said(person: Person) -> None:
+    assert person.says("connect").stdout.startswith("No AI tool that multi-mcp knows was found here\n")
+    done = person.says("connect", "cursor")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: Cursor was not found here\nIts configuration would be ")
+
+
+@pytest.mark.requirement("cli-error-lines")
+@pytest.mark.parametrize("words", [["connect", "curser"], ["disconnect"], ["connect", "cursor", "--all"]])
+def test_wrong_words_are_a_usage_error(person: Person, words: list[str]) -> None:
+    done = person.says(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 2
+
+
+def test_json_has_the_state_and_the_difference(person: Person, cursor: Path) -> None:
+    (made,) = person.gets("connect", "cursor")["clients"]
+    assert (made["state"], made["changed"], made["file"]) == ("connected", True, str(cursor))
+    assert any("multi-mcp" in line for line in made["diff"])
+    (again,) = person.gets("connect", "cursor")["clients"]
+    assert (again["changed"], again["diff"]) == (False, [])
+
+
+def test_an_unparsable_file_is_the_verbs_error_with_line(person: Person) -> None:
+    path = person.file(".cursor/mcp.json", '{\n"a": }')
+    done = person.says("connect", "cursor", "--json")
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["error"]["title"].startswith(f"{path}, line 2: ")
+
+
+@pytest.mark.requirement("client-drift")
+def test_doctor_says_how_each_tool_stands(person: Person, cursor: Path) -> None:
+    def findings() -> list[tuple[str, str, str]]:
+        found = json.loads(person.says("doctor", "--json").stdout)
+        return [(one["state"], one["message"], one["remedy"]) for one in found if one["code"] == "clients.connected"]
+
+    assert findings() == [("note", "None is connected of: Cursor", "Connect all of them: multi-mcp connect --all")]
+    person.says("connect", "cursor")
+    assert findings() == [("ok", f"Cursor: {cursor}", "")]
+    cursor.write_text(cursor.read_text().replace(shim_command()[0], "/gone/multi-mcp"), encoding="utf-8")
+    ((state, message, remedy),) = findings()
+    assert (state, remedy) == ("problem", "Set it right: multi-mcp connect cursor")
+    assert message == f"Cursor: it points at /gone/multi-mcp, which is not there ({cursor})"
+    cursor.write_text("{", encoding="utf-8")
+    assert findings()[0][0] == "note"

@@ -1,0 +1,130 @@
+"""`multi-mcp import`: shown first, taken over after a yes, moved with a backup. Never here: clients' own forms."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.persons import Person
+from trayapp.config.parse import parse
+
+TOKEN = "ghp_abcdefghijklmnop1234567890abcd"
+
+
+def saved(person: Person, name: str, servers: dict[str, Any]) -> Path:
+    return person.file(name, json.dumps({"mcpServers": servers}, indent=2))
+
+
+@pytest.fixture
+def cursor(person: Person) -> Path:
+    return saved(
+        person, ".cursor/mcp.json", {"gh": {"command": "gh", "env": {"TOKEN": TOKEN}}, "fs": {"command": "fs"}}
+    )
+
+
+def configured(person: Person) -> dict[str, str]:
+    config = parse(person.servers.read_text(), "f")
+    return {name: server.command or server.url or "" for name, server in config.servers.items() if name != "sample"}
+
+
+@pytest.mark.requirement("import-shown")
+def test_what_was_found_is_shown_and_nothing_is_written_without_a_yes(person: Person, cursor: Path) -> None:
+    before = cursor.read_text()
+    done = person.says("import", "--dry-run")
+    assert done.returncode == 0
+    assert [line.split() for line in done.stdout.splitlines()[:3]] == [
+        ["SERVER", "FROM", "STARTS"], ["gh", "Cursor", "gh"], ["fs", "Cursor", "fs"],
+    ]  # fmt: skip
+    assert "gh: holds 1 secret in clear text" in done.stdout
+    done = person.says("import")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "Error: Nobody is there to say yes")
+    assert not person.servers.exists()
+    assert cursor.read_text() == before
+    assert TOKEN not in done.stdout + done.stderr
+
+
+@pytest.mark.requirement("import-shown")
+def test_a_copy_leaves_the_tools_file_as_it_is(person: Person, cursor: Path) -> None:
+    before = cursor.read_text()
+    done = person.says("import", "cursor", "--yes")
+    assert done.returncode == 0
+    assert configured(person) == {"gh": "gh", "fs": "fs"}
+    assert cursor.read_text() == before
+    again = person.says("import", "--yes")
+    assert "gh (there already)" in again.stdout
+    assert configured(person) == {"gh": "gh", "fs": "fs"}
+
+
+@pytest.mark.requirement("import-shown")
+def test_a_move_takes_them_out_of_the_tools_file_and_keeps_a_backup(person: Person, cursor: Path) -> None:
+    before = cursor.read_text()
+    done = person.says("import", "--move", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(cursor.read_text()) == {"mcpServers": {}}
+    assert (cursor.parent / "mcp.json.before-import.bak").read_text() == before
+    assert "Removed from ~/.cursor/mcp.json (backup: mcp.json.before-import.bak)" in done.stdout
+    assert configured(person) == {"gh": "gh", "fs": "fs"}
+
+
+def test_servers_that_were_copied_before_can_be_moved_later(person: Person, cursor: Path) -> None:
+    person.says("import", "--yes")
+    assert person.says("import", "--move", "--yes").returncode == 0
+    assert json.loads(cursor.read_text()) == {"mcpServers": {}}
+
+
+def test_servers_of_one_folder_go_into_the_file_of_its_project_which_is_trusted(person: Person) -> None:  # config-25
+    projects = {str(person.folder): {"mcpServers": {"pp": {"command": "p"}}}, "/other": {"mcpServers": {"n": {}}}}
+    person.file(".claude.json", json.dumps({"projects": projects}))
+    done = person.says("import", "claude-code", "--yes")
+    assert "Claude Code (~/src/shop)" in done.stdout
+    assert (person.folder / ".multi-mcp.yaml").read_text() == "servers:\n  pp:\n    command: p\n"
+    assert "sample" not in person.servers.read_text() if person.servers.exists() else True
+    assert json.loads(person.says("trust", ".", "--json").stdout)["trusted"] is True
+
+
+def test_what_a_project_file_of_multi_mcp_holds_is_not_imported(person: Person) -> None:
+    (person.folder / ".mcp.json").write_text('{"mcpServers": {"m": {"command": "x"}}}', encoding="utf-8")
+    assert person.gets("import", "claude-code") == {"servers": [], "problems": [], "moved": []}
+
+
+def test_our_own_entry_is_not_offered(person: Person, cursor: Path) -> None:
+    person.says("connect", "cursor")
+    assert [server["name"] for server in person.gets("import")["servers"]] == ["gh", "fs"]
+
+
+def test_json_shows_names_and_no_values(person: Person, cursor: Path) -> None:
+    (gh, fs) = person.gets("import")["servers"]
+    assert gh == {
+        "name": "gh", "client": "cursor", "file": str(cursor), "folder": None, "command": ["gh"], "url": None,
+        "env": ["TOKEN"], "headers": [], "known": False, "secrets": ["gh.TOKEN"], "left_out": [],
+    }  # fmt: skip
+    assert fs["secrets"] == []
+    assert not person.servers.exists()
+
+
+def test_a_file_that_cannot_be_read_is_told_and_stops_no_other(person: Person, cursor: Path) -> None:
+    person.file(".codeium/windsurf/mcp_config.json", "{")
+    done = person.says("import", "--yes")
+    assert done.returncode == 0
+    assert done.stderr.startswith("~/.codeium/windsurf/mcp_config.json, line 1: Not JSON")
+    assert configured(person) == {"gh": "gh", "fs": "fs"}
+
+
+def test_a_broken_servers_yaml_is_left_alone(person: Person, cursor: Path) -> None:
+    person.servers.write_text("servers: [", encoding="utf-8")
+    done = person.says("import", "--move", "--yes")
+    assert done.returncode == 3
+    assert person.servers.read_text() == "servers: ["
+    assert "gh" in cursor.read_text()
+
+
+def test_secrets_go_into_the_keyring_or_the_import_is_refused(person: Person, cursor: Path) -> None:
+    person.servers.write_text("settings: {token_store: file}\n", encoding="utf-8")
+    done = person.says("import", "--keyring", "--yes")
+    if done.returncode == 0:
+        assert 'TOKEN: "${keyring:gh.TOKEN}"' in person.servers.read_text()
+        assert "gh.TOKEN" in person.says("secret", "list").stdout
+    assert TOKEN not in person.servers.read_text() + done.stdout + done.stderr
