@@ -201,3 +201,29 @@ def test_any_spelling_leads_to_its_server_or_is_refused(
         name = spelled(server, tool, other)
         with suppress(AmbiguousToolError):
             assert tools.find(name, server)[0] == server
+
+
+@pytest.mark.requirement("name-resolved")
+@given(catalogs, modes, modes)
+def test_a_name_of_any_mode_that_could_be_no_other_tool_s_is_understood(
+    entries: list[Key], mode: PrefixMode, other: PrefixMode
+) -> None:
+    tools, theirs = Lookup(expose_names(entries, mode)), expose_names(entries, other).by_key
+    spellings = {key: {spelled(*key, each).replace("-", "_").lower() for each in PREFIX_MODES} for key in entries}
+    for key, name in theirs.items():
+        try:
+            found = tools.find(name)
+        except AmbiguousToolError:
+            continue
+        if found != key:  # then it is that one's own name, more literally than it is this one's
+            loose = name.replace("-", "_").lower()
+            names = spellings[found] | {found[1].replace("-", "_").lower()}
+            assert loose in names | {expose_names(entries, mode).by_key[found].replace("-", "_").lower()}
+
+
+@pytest.mark.requirement("name-resolved", "name-stable")
+@given(catalogs, modes)
+def test_names_survive_a_restart_in_another_order_and_other_tools(entries: list[Key], mode: PrefixMode) -> None:
+    names = expose_names(entries, mode).by_key
+    again = Lookup(expose_names(sorted(entries, reverse=True), mode))
+    assert {key: again.find(name) for key, name in names.items()} == {key: key for key in names}
