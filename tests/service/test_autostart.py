@@ -14,15 +14,14 @@ import pytest
 from tests.tools import require
 from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.service.autostart import (
-    LABEL,
     Autostart,
     Entry,
-    LaunchAgent,
     Start,
     XdgEntry,
     find_autostart,
     windows_command,
 )
+from trayapp.service.autostart_macos import LABEL, LaunchAgent
 from trayapp.service.autostart_windows import APPROVED, RUN, RunKey, split_command
 from trayapp.service.command import tray_command
 

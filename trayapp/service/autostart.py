@@ -6,7 +6,6 @@ when the user wants it.
 
 from __future__ import annotations
 
-import plistlib
 import re
 import subprocess
 import sys
@@ -14,12 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
-from xml.parsers.expat import ExpatError
 
 from trayapp.model.errors import MultiMcpError, StorageError
 
 APP = "multi-mcp"
-LABEL = "dev.multimcp.tray"  # of the LaunchAgent, and of the app bundle
 HOME = "MULTI_MCP_HOME"
 # What no quoting carries through every desktop's launcher: `$` and `%` come out doubled or with a backslash.
 UNSAFE = re.compile(r"[$%`\n\r]")
@@ -99,6 +96,8 @@ def _entry(environ: Mapping[str, str]) -> Entry:
 
         return RunKey(WindowsRegistry())
     if sys.platform == "darwin":
+        from trayapp.service.autostart_macos import LABEL, LaunchAgent
+
         return LaunchAgent(Path.home() / "Library" / "LaunchAgents" / f"{LABEL}.plist")
     config = environ.get("XDG_CONFIG_HOME", "")
     folder = Path(config) if Path(config).is_absolute() else Path.home() / ".config"
@@ -139,11 +138,11 @@ class XdgEntry:
         """See Entry."""
         words = [*(["/usr/bin/env", f"{HOME}={start.home}"] if start.home else []), *start.argv]
         refuse_unsafe(words)
-        _write(self._path, desktop_text(words).encode())
+        write_file(self._path, desktop_text(words).encode())
 
     def remove(self) -> None:
         """See Entry."""
-        _remove(self._path)
+        remove_file(self._path)
 
     def _keys(self) -> dict[str, str]:
         try:
@@ -151,7 +150,7 @@ class XdgEntry:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise _unreadable(self._path, error) from None
+            raise unreadable(self._path, error) from None
         section, keys = "", dict[str, str]()
         for line in text.splitlines():
             if line.startswith("["):
@@ -201,72 +200,11 @@ def _unquoted(word: str) -> str:
     return re.sub(r"\\(.)", r"\1", word[1:-1]) if word.startswith('"') else word
 
 
-# -- macOS -----------------------------------------------------------------------------------------------------------
-
-
-class LaunchAgent:
-    """A property list in the user's LaunchAgents; launchd reads it at the next login."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    @property
-    def where(self) -> str:
-        """See Entry."""
-        return str(self._path)
-
-    def is_on(self) -> bool:
-        """See Entry."""
-        values = self._values()
-        return bool(values.get("ProgramArguments")) and bool(values.get("RunAtLoad")) and not values.get("Disabled")
-
-    def written(self) -> Start | None:
-        """See Entry."""
-        values = self._values()
-        words, environment = values.get("ProgramArguments"), values.get("EnvironmentVariables")
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            return None
-        home = environment.get(HOME, "") if isinstance(environment, dict) else ""
-        return Start(tuple(words), str(home))
-
-    def write(self, start: Start) -> None:
-        """See Entry. It is not loaded now: that would start a second one."""
-        _write(self._path, plistlib.dumps(launch_agent(start)))
-
-    def remove(self) -> None:
-        """See Entry."""
-        _remove(self._path)
-
-    def _values(self) -> dict[str, object]:
-        try:
-            values = plistlib.loads(self._path.read_bytes())
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise _unreadable(self._path, error) from None
-        except (plistlib.InvalidFileException, ExpatError, ValueError):
-            return {}
-        return values if isinstance(values, dict) else {}
-
-
-def launch_agent(start: Start) -> dict[str, object]:
-    """The keys of launchd.plist(5): once at login, in the graphical session only."""
-    values: dict[str, object] = {
-        "Label": LABEL,
-        "ProgramArguments": list(start.argv),
-        "RunAtLoad": True,
-        "KeepAlive": False,
-        "ProcessType": "Interactive",
-        "LimitLoadToSessionType": "Aqua",
-        "AssociatedBundleIdentifiers": LABEL,
-    }
-    return {**values, "EnvironmentVariables": {HOME: start.home}} if start.home else values
-
-
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
+    """All of it or nothing. Raises StorageError."""
     fresh = path.with_name(f"{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -276,14 +214,16 @@ def _write(path: Path, data: bytes) -> None:
         raise StorageError(f"Cannot write {path}: {error.strerror}", "Check the folder's owner and rights") from None
 
 
-def _remove(path: Path) -> None:
+def remove_file(path: Path) -> None:
+    """Nothing there is fine. Raises StorageError."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(f"Cannot remove {path}: {error.strerror}", "Remove it yourself") from None
 
 
-def _unreadable(path: Path, error: OSError) -> StorageError:
+def unreadable(path: Path, error: OSError) -> StorageError:
+    """For one that is there."""
     return StorageError(f"Cannot read {path}: {error.strerror}", "Check the file's owner and rights")
 
 

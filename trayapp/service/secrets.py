@@ -14,7 +14,7 @@ from trayapp.config.parse import parse
 from trayapp.config.paths import Paths, find_paths
 from trayapp.config.problems import Unparsable
 from trayapp.config.store import Store
-from trayapp.model.errors import NoGatewayError
+from trayapp.model.errors import KeyringUnavailableError, NoGatewayError
 from trayapp.model.settings import Settings
 from trayapp.wire.control import SECRET_DELETE, SECRET_LIST, SECRET_SET, ControlClient
 from trayapp.wire.rundir import run_dir
@@ -33,6 +33,30 @@ def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ)
         from trayapp.auth.direct import set_secret
 
         return set_secret(*_here(environ), name, value)
+
+
+def keep_secret(name: str, value: str, environ: Mapping[str, str] = os.environ) -> None:
+    """As `store_secret`; a value that would be lost with the gateway raises KeyringUnavailableError and is forgotten.
+
+    For whoever takes the value out of the place where it was.
+    """
+    if not store_secret(name, value, environ):
+        delete_secret(name, environ)
+        raise KeyringUnavailableError("There is no keyring that keeps secrets", "See: multi-mcp doctor", "missing")
+
+
+def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether secrets would be kept; the user may be asked to unlock the keyring."""
+    try:
+        return bool(_ask(environ, SECRET_LIST, {})["keyring"] == "available")
+    except NoGatewayError:
+        from trayapp.auth.direct import secret_names
+
+        try:
+            secret_names(*_here(environ))
+        except KeyringUnavailableError:
+            return False
+        return True
 
 
 def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:
