@@ -35,7 +35,8 @@ Answer = Any  # a JSON value, an error to answer with, or a function of the para
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     """This process's environment with that home, and nothing that would open windows or colour texts."""
-    dropped = ("DISPLAY", "WAYLAND_DISPLAY", "EDITOR", "VISUAL", "FORCE_COLOR", "NO_COLOR", "PYTHONWARNINGS")
+    desktop = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
+    dropped = (*desktop, "EDITOR", "VISUAL", "FORCE_COLOR", "NO_COLOR", "PYTHONWARNINGS")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return kept | {"MULTI_MCP_HOME": str(home), "PYTHONIOENCODING": "utf-8"} | more
 

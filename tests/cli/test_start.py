@@ -31,7 +31,7 @@ def test_the_first_start_writes_a_file_with_a_sample_that_works(started: Path) -
 
 
 @pytest.mark.requirement("proc-one-gateway", "cli-exit-codes", "cli-error-lines")
-@pytest.mark.parametrize("words", [["start"], ["start", "--detach"], [], ["tray"]])
+@pytest.mark.parametrize("words", [["start"], ["start", "--detach"], []])
 def test_a_second_gateway_says_so_and_exits_with_7(started: Path, words: list[str]) -> None:
     done = run_cli(started, *words)
     assert done.stderr.startswith("Error: The gateway is already running (process ")

@@ -1,0 +1,66 @@
+"""Which of the two `multi-mcp` is: the tray, or the gateway with its status; and the verb for start at login.
+
+Never here: a desktop (tests/tray/test_app).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import environment, run_cli
+from trayapp.cli.tray import has_desktop
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is always a desktop")
+
+
+@linux_only
+@pytest.mark.parametrize(
+    ("environ", "there"),
+    [
+        ({}, False),
+        ({"DISPLAY": ":0"}, True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, True),
+        ({"DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"}, True),
+        ({"DISPLAY": ""}, False),
+        ({"XDG_RUNTIME_DIR": "/nowhere"}, False),
+    ],
+)
+def test_a_desktop_is_a_display_or_a_session_bus(environ: dict[str, str], there: bool) -> None:
+    assert has_desktop(environ) is there
+
+
+@linux_only
+def test_a_bus_in_the_runtime_folder_is_a_desktop(tmp_path: Path) -> None:
+    (tmp_path / "bus").touch()
+    assert has_desktop({"XDG_RUNTIME_DIR": str(tmp_path)})
+
+
+@linux_only
+@pytest.mark.requirement("autostart")
+def test_autostart_is_switched_and_read_by_the_verb(home: Path) -> None:
+    env = environment(home, XDG_CONFIG_HOME=str(home / "config"))
+    entry = home / "config" / "autostart" / "multi-mcp.desktop"
+    assert run_cli(home, "autostart", env=env).stdout == "The tray does not start at login\n"
+    assert run_cli(home, "autostart", "on", env=env).stdout == f"The tray starts at login\n{entry}\n"
+    entry.write_text(entry.read_text() + "Hidden=true\n")
+    document = json.loads(run_cli(home, "autostart", "status", "--json", env=env).stdout)
+    assert document == {"autostart": False, "entry": str(entry)}
+    assert json.loads(run_cli(home, "autostart", "on", "--json", env=env).stdout)["autostart"] is True
+    assert run_cli(home, "autostart", "off", env=env).stdout == "The tray does not start at login\n"
+    assert not entry.exists()
+
+
+@linux_only
+def test_autostart_that_cannot_be_written_says_so(home: Path) -> None:
+    (home / "config").write_text("")
+    done = run_cli(home, "autostart", "on", env=environment(home, XDG_CONFIG_HOME=str(home / "config")))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: Cannot write {home}/config/autostart/multi-mcp.desktop")
+
+
+def test_autostart_takes_three_words(home: Path) -> None:
+    assert run_cli(home, "autostart", "perhaps").returncode == 2
