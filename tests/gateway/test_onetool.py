@@ -491,6 +491,21 @@ async def test_connect_tears_down_no_call_that_is_under_way(tmp_path: Path) -> N
         assert "result" in await other.answer(5)
 
 
+@pytest.mark.requirement("one-tool-connect", "one-tool-warm-up")
+async def test_a_server_of_the_sessions_own_is_the_one_that_is_warmed_up_called_and_connected(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        stocked(made, server("github", scope="session"))
+        client, other = await made.ready(), await made.ready()
+        await said(client, describe="github_list_issues")
+        await settle()
+        assert made.state("github#1") is State.CONNECTED
+        assert "github: connected, 5 tools" in await said(client)
+        assert "github: cached, 5 tools" in await said(other)
+        assert "result" in await client.ask("tools/call", {"name": "mcp", "arguments": {"tool": "github_list_issues"}})
+        assert "connected, 5 tools" in await said(client, connect="github")
+        assert made.state("github") is State.IDLE
+
+
 # -- long results ----------------------------------------------------------------------------------------------------
 
 

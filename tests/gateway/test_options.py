@@ -79,7 +79,7 @@ def test_a_sessions_own_word_counts_more_than_its_profile_and_both_can_only_narr
     ],
 )
 async def test_options_that_cannot_be_followed_show_nothing_and_say_why(
-    tmp_path: Path, given: dict[str, str], words: list[str]
+    tmp_path: Path, given: dict[str, Any], words: list[str]
 ) -> None:
     async with house(tmp_path) as made:
         stocked(made, settings=Settings(profiles=PROFILES))

@@ -128,14 +128,17 @@ class OneTool:
         return texts.describe_text(self._seen, key, self._standing(key[0]))
 
     def _warm(self, server: str) -> None:
-        connection = self._window.get(server)
-        if connection is not None:
-            self._gateway.warm_up.warm(connection)
+        self._gateway.warm_up.warm(self._session.connection(server))
 
     def _standing(self, server: str) -> Standing:
-        connection = self._window.find(server)
+        connection = self._present(server)
         now, settings = self._gateway.clock.now(), self._window.config.settings
         return standing(server, connection, now, settings, self._window.offer(server) is not None)
+
+    def _present(self, server: str) -> Connection:
+        """The connection that a call would go to, as far as there is one: looking starts nothing of the session's own."""
+        shared = self._window.find(server)
+        return self._gateway.pool.get(self._gateway.own.key(self._session, shared.name)) or shared
 
     def _server(self, asked: str) -> str:
         """A server by its name, or by one that differs in hyphens or case alone. Raises ServerError."""
@@ -169,10 +172,11 @@ class OneTool:
     async def _connect(self, request_id: RequestId, request: Request) -> None:
         """Connect, or connect anew; calls of others that are under way there are not torn down for it."""
         server = self._server(request.text)
-        connection = self._window.find(server)
+        connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
             await self._gateway.pool.reconnect(connection)
-        await connection.fetch(explicit=True)
+        if not self._gateway.own.is_own(connection.name):  # whose lists are those of the shared one
+            await connection.fetch(explicit=True)
         self._say(request_id, texts.list_text(self._seen, server, self._standing(server)))
 
     # -- calling -------------------------------------------------------------------------------------------------
