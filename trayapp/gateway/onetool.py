@@ -136,7 +136,7 @@ class OneTool:
         return standing(server, connection, now, settings, self._window.offer(server) is not None)
 
     def _present(self, server: str) -> Connection:
-        """The connection that a call would go to, as far as there is one: looking starts nothing of the session's own."""
+        """The connection that a call would go to, if there is one: looking starts none of the session's own."""
         shared = self._window.find(server)
         return self._gateway.pool.get(self._gateway.own.key(self._session, shared.name)) or shared
 
