@@ -24,6 +24,7 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
 <busconfig>
   <type>session</type>
   <listen>unix:dir={folder}</listen>
+  {more}
   <policy context="default">
     <allow send_destination="*" eavesdrop="true"/>
     <allow eavesdrop="true"/>
@@ -90,7 +91,7 @@ class Desk:
         kept = {name: value for name, value in os.environ.items() if name not in NO_DISPLAY}
         self.environ = {**kept, "HOME": str(self.folder), "XDG_RUNTIME_DIR": str(runtime)}
         config = self.folder / "bus.conf"  # without service files: nothing is started by being asked for
-        config.write_text(BUS_CONFIG.format(folder=self.folder))
+        config.write_text(BUS_CONFIG.format(folder=self.folder, more=""))
         argv = [require("dbus-daemon"), f"--config-file={config}", "--nofork", "--print-address=1"]
         bus = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self.environ)
         self.processes.append(bus)

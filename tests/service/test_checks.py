@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.auth.places import BUS_CONFIG, desk, environment
 from tests.tools import require
+from trayapp.auth.os_keyring import KeyringEntries
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import StorageError
 from trayapp.service.checks import CHECKS, desktop, disk, gateway, servers, system
@@ -361,6 +363,8 @@ def test_a_real_bus_is_asked_with_any_of_three_programs(home: Path, asker: str, 
     services.mkdir(parents=True)
     if installed:
         (services / "org.freedesktop.secrets.service").write_text(SERVICE, encoding="utf-8")
+    config = home / "bus.conf"  # its own service files alone, whatever is installed here
+    config.write_text(BUS_CONFIG.format(folder=home, more=f"<servicedir>{services}</servicedir>"), encoding="utf-8")
     environ = {
         "PATH": str(home / "bin"),
         "HOME": str(home),
@@ -371,7 +375,7 @@ def test_a_real_bus_is_asked_with_any_of_three_programs(home: Path, asker: str, 
         "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
     }
     done = subprocess.run(
-        [session, "--", sys.executable, "-c", ASKED],
+        [session, f"--config-file={config}", "--", sys.executable, "-c", ASKED],
         env=environ,
         capture_output=True,
         text=True,
@@ -379,3 +383,34 @@ def test_a_real_bus_is_asked_with_any_of_three_programs(home: Path, asker: str, 
         check=True,
     )
     assert done.stdout.splitlines() == [f"ok {'ok' if installed else 'note'} note", "True"]
+
+
+@posix
+@pytest.mark.requirement("vault-states")
+@pytest.mark.parametrize("asker", ASKERS)
+def test_a_locked_keyring_is_told_from_an_open_one(world: World, home: Path, asker: str) -> None:
+    tool = require(asker)
+    (home / "tools").mkdir()
+    (home / "tools" / Path(tool).name).symlink_to(tool)
+    with desk() as session:
+        here = replace(world, platform="linux", environ={**session.environ, "PATH": str(home / "tools")})
+        with environment(session.environ):
+            KeyringEntries("multi-mcp-tests").set("key", "x")
+        assert told(desktop.keyring(here)) == [("keyring.available", "ok")]
+        session.stop_keyring()
+        session.start_keyring(password="")
+        (finding,) = desktop.keyring(here)
+        assert (finding.state, "locked" in finding.message) == ("note", True)
+
+
+@pytest.mark.parametrize(
+    ("environ", "platform", "state"),
+    [({"MULTI_MCP_PASSPHRASE": "p"}, "linux", "ok"), ({}, "darwin", "ok"), ({}, "linux", "note")],
+)
+def test_the_encrypted_file_is_told_with_what_opens_it(
+    world: World, environ: dict[str, str], platform: str, state: str
+) -> None:
+    write_servers(world, "settings: {token_store: file}\n")
+    here = replace(world, platform=platform, environ={"PATH": world.environ.get("PATH", ""), **environ})
+    (finding,) = desktop.keyring(here)
+    assert (finding.state, "token_store: file" in finding.message) == (state, True)

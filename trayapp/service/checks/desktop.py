@@ -11,9 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trayapp.service.checks.finding import Finding, World
+from trayapp.service.checks.servers import read_config
 
 BUS_TIMEOUT_S = 0.8  # for one question; a check asks two at most
 SECRETS = "org.freedesktop.secrets"  # the Secret Service: gnome-keyring, KWallet, KeePassXC
+DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
+PROPERTIES = "org.freedesktop.DBus.Properties"
+PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # as auth/sealed has it, which is out of reach here
 TRAY = "org.kde.StatusNotifierWatcher"
 _BUS, _PLACE = "org.freedesktop.DBus", "/org/freedesktop/DBus"
 NO_KEYRING = "Sign-ins are kept in memory only, and are gone when the gateway ends"
@@ -33,14 +37,40 @@ def session_bus(world: World) -> list[Finding]:
 def keyring(world: World) -> list[Finding]:
     """Whether there is a place for secrets; it is not opened, which might ask the user for a password."""
     code = "keyring.available"
+    config = read_config(world)
+    if config is not None and config.settings.token_store == "file":
+        return [_sealed_file(world, code)]
     if world.platform in OWN_KEYRINGS:
         return [Finding(code, "ok", OWN_KEYRINGS[world.platform])]
     answer = _offers(world, SECRETS)
     if answer is None:
         return [Finding(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
+    if answer and _is_locked(world.environ):
+        what = "The keyring is locked. Until it is unlocked sign-ins live in memory only"
+        return [Finding(code, "note", what, "Unlock it; your password manager or the next login does that")]
     if answer:
         return [Finding(code, "ok", "There is a Secret Service")]
     return [Finding(code, "note", f"There is no keyring. {NO_KEYRING}", "Install gnome-keyring, KWallet or KeePassXC")]
+
+
+def _sealed_file(world: World, code: str) -> Finding:
+    """`token_store: file`: where its key comes from."""
+    said = "Sign-ins and secrets lie in an encrypted file (token_store: file)"
+    if world.environ.get(PASSPHRASE):
+        return Finding(code, "ok", f"{said}, opened by {PASSPHRASE}")
+    if world.platform in OWN_KEYRINGS or _offers(world, SECRETS):
+        return Finding(code, "ok", f"{said}, whose key lies in the keyring")
+    return Finding(code, "note", f"{said}, but nothing opens it here", f"Set {PASSPHRASE} where the gateway is started")
+
+
+def _is_locked(environ: Mapping[str, str]) -> bool:
+    """Whether the default collection is locked, as far as that can be told; of a service that does not run nothing."""
+    if not _name_has_owner(environ, SECRETS):
+        return False
+    said = _ask(
+        environ, SECRETS, DEFAULT_COLLECTION, f"{PROPERTIES}.Get", "org.freedesktop.Secret.Collection", "Locked"
+    )
+    return said is not None and "true" in said
 
 
 def tray_host(world: World) -> list[Finding]:
@@ -81,8 +111,13 @@ def _name_has_owner(environ: Mapping[str, str], name: str) -> bool | None:
 
 
 def _ask_bus(environ: Mapping[str, str], method: str, *names: str) -> str | None:
-    """What the bus answers, as the first program that there is prints it; None without one or without an answer."""
-    for program, argv in _askers(method, names):
+    """What the bus itself answers."""
+    return _ask(environ, _BUS, _PLACE, f"{_BUS}.{method}", *names)
+
+
+def _ask(environ: Mapping[str, str], target: str, place: str, method: str, *names: str) -> str | None:
+    """What a service answers, as the first program that there is prints it; None without one or without an answer."""
+    for program, argv in _askers(target, place, method, names):
         found = shutil.which(program, path=environ.get("PATH"))
         if found is None:
             continue
@@ -101,12 +136,13 @@ def _ask_bus(environ: Mapping[str, str], method: str, *names: str) -> str | None
     return None
 
 
-def _askers(method: str, names: tuple[str, ...]) -> list[tuple[str, list[str]]]:
-    target = ["--dest", _BUS, "--object-path", _PLACE, "--method", f"{_BUS}.{method}"]
+def _askers(service: str, place: str, method: str, names: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+    interface, _, member = method.rpartition(".")
+    target = ["--dest", service, "--object-path", place, "--method", method]
     signature = ["s" * len(names)] if names else []
     texts = [f"string:{name}" for name in names]
     return [
-        ("busctl", ["--user", "call", _BUS, _PLACE, _BUS, method, *signature, *names]),
+        ("busctl", ["--user", "call", service, place, interface, member, *signature, *names]),
         ("gdbus", ["call", "--session", *target, *names]),
-        ("dbus-send", ["--session", "--print-reply", f"--dest={_BUS}", _PLACE, f"{_BUS}.{method}", *texts]),
+        ("dbus-send", ["--session", "--print-reply", f"--dest={service}", place, method, *texts]),
     ]
