@@ -1,0 +1,151 @@
+"""The whole tray on real panels with a real gateway: what a user sees and clicks, by mouse and keyboard."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("these are Linux's desktops", allow_module_level=True)
+
+from PIL import ImageChops
+
+from tests.tools import require
+from tests.tray.bus import until
+from tests.tray.desktop.session import PANEL_HEIGHT, SCREEN, Box, Desktop, Panel, desktop_session, middle
+from tests.tray.running import TrayApp
+from trayapp.service.command import own_command
+from trayapp.tray.icons import COLOURS
+from trayapp.tray.state import IconKind
+
+PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
+TOLERANCE = 24  # an XEmbed icon is mixed with what is behind it
+
+
+def colour(kind: IconKind) -> tuple[int, int, int]:
+    """Of a kind on a panel of which nothing is known."""
+    text = COLOURS[kind].either.removeprefix("#")
+    red, green, blue = (int(text[at : at + 2], 16) for at in (0, 2, 4))
+    return red, green, blue
+
+
+class Seen:
+    """A tray on a real desktop, and its user."""
+
+    def __init__(self, desktop: Desktop) -> None:
+        self.desktop = desktop
+        home = desktop.home / "mm"
+        home.mkdir()
+        self.app = TrayApp(home, desktop.bus_address)
+        self.app.env = {**self.app.env, **desktop.environ, "HOME": str(self.app.user), "MULTI_MCP_HOME": str(home)}
+        self._fake_editor()
+        self.app.servers("sample", "other")
+        desktop.start([*own_command(), "tray"], **self.app.env)
+
+    def _fake_editor(self) -> None:
+        """The desktop's own opener, with a program for YAML that notes what it is given."""
+        require("xdg-open")
+        (self.app.user / "bin" / "xdg-open").unlink()
+        self.app.program("fake-editor", f'echo "$1" >> {self.app.user}/opened')
+        entry = f"[Desktop Entry]\nType=Application\nName=Editor\nExec={self.app.user}/bin/fake-editor %f\n"
+        for path, text in (
+            (".local/share/applications/editor.desktop", entry),
+            (".config/mimeapps.list", "[Default Applications]\n" + YAML),
+        ):
+            (self.app.user / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.app.user / path).write_text(text, encoding="utf-8")
+
+    def icon(self, kind: IconKind) -> Box:
+        """Where it is on the panel, once it is of that kind."""
+        return self.desktop.until_seen(colour(kind), PANEL, TOLERANCE)
+
+    def gone(self, kind: IconKind) -> None:
+        self.desktop.until_gone(colour(kind), PANEL, TOLERANCE)
+
+    def choose(self, *keys: str) -> None:
+        """Open the menu by mouse, and press these keys."""
+        before = self.desktop.picture()
+        self.desktop.click(*middle(self.icon(IconKind.HEALTHY)), 3)
+        until(lambda: ImageChops.difference(before, self.desktop.picture()).getbbox(), "the menu is open")
+        self.desktop.screenshot("app-menu")
+        self.desktop.run("xdotool", "key", "--delay", "60", *keys)
+
+    def notified(self, name: str) -> None:
+        """Wait for a notification on the screen, below the panel and far from the menu."""
+        corner = (SCREEN[0] // 2, SCREEN[1] // 2, *SCREEN)
+
+        def colours() -> int:
+            return len(self.desktop.picture().crop(corner).getcolors(1 << 20) or ())
+
+        until(lambda: colours() > 2, "a notification is on the screen")
+        self.desktop.screenshot(name)
+
+
+YAML = "application/yaml=editor.desktop\napplication/x-yaml=editor.desktop\ntext/plain=editor.desktop\n"
+
+
+@contextmanager
+def seen_on(panel: Panel) -> Iterator[Seen]:
+    with desktop_session(panel, notifications=True) as desktop:
+        seen = Seen(desktop)
+        try:
+            yield seen
+        finally:
+            for process in desktop.processes.copy():
+                if process.args[1:2] == own_command()[1:2]:  # type: ignore[index]
+                    desktop.end(process)
+            seen.app.end()
+
+
+@pytest.fixture(scope="module")
+def xfce() -> Iterator[Seen]:
+    with seen_on("xfce4-panel") as seen:
+        seen.icon(IconKind.HEALTHY)
+        yield seen
+
+
+@pytest.mark.requirement("tray-real")
+def test_reconnect_all_in_the_menu_reconnects_every_server_and_a_notification_says_so(xfce: Seen) -> None:
+    xfce.choose("Down", "Down", "Return")  # the header cannot be chosen: Servers, Reconnect all
+
+    def states() -> list[str]:
+        snapshot = xfce.app.snapshot()
+        return [row["state"] for row in snapshot["servers"]] if snapshot else []
+
+    until(lambda: states() == ["connected", "connected"], "both are connected")
+    xfce.notified("app-reconnected")
+
+
+@pytest.mark.requirement("tray-real")
+def test_open_servers_yaml_in_the_menu_opens_it_with_the_desktop_s_own_opener(xfce: Seen) -> None:
+    xfce.choose("Down", "Down", "Down", "Down", "Return")
+    until(lambda: xfce.app.opened() == [str(xfce.app.file)], "the editor has it")
+
+
+@pytest.mark.requirement("tray-real", "tray-restart")
+def test_the_icon_tells_of_a_dead_gateway_and_of_the_next_one(xfce: Seen) -> None:
+    before = xfce.app.gateway()
+    os.kill(before, signal.SIGSTOP)
+    xfce.icon(IconKind.DOWN)
+    xfce.gone(IconKind.HEALTHY)
+    xfce.desktop.screenshot("app-hung")
+    os.kill(before, signal.SIGKILL)
+    xfce.app.next_gateway(before)
+    xfce.icon(IconKind.HEALTHY)
+
+
+@pytest.mark.requirement("tray-real")
+def test_on_a_panel_that_knows_only_xembed_the_icon_is_there_and_a_click_shows_the_state() -> None:
+    with seen_on("tint2") as seen:
+        with suppress(AssertionError):  # a better panel is waited for first, about as long as one wait of ours
+            seen.icon(IconKind.HEALTHY)
+        seen.desktop.click(*middle(seen.icon(IconKind.HEALTHY)))
+        seen.notified("app-tint2")
+        seen.app.file.write_text("servers: [")
+        seen.icon(IconKind.DEGRADED)
+        seen.gone(IconKind.HEALTHY)
