@@ -324,6 +324,13 @@ def test_without_a_bus_there_is_neither_keyring_nor_tray_and_that_is_no_problem(
     assert desktop.NO_KEYRING in found[1].message
 
 
+def test_on_x_an_old_tray_may_show_an_icon_without_a_menu(world: World) -> None:
+    here = replace(world, platform="linux", environ={**world.environ, "DISPLAY": ":0"})
+    assert "XEmbed" in desktop.tray_host(here)[0].message
+    wayland = replace(here, environ={**here.environ, "WAYLAND_DISPLAY": "wayland-0"})
+    assert "XEmbed" not in desktop.tray_host(wayland)[0].message
+
+
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
 def test_other_systems_have_their_own(world: World, platform: str) -> None:
     there = replace(world, platform=platform)

@@ -82,11 +82,11 @@ def tray_host(world: World) -> list[Finding]:
     if answer is None:
         return [Finding(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
     if answer:
-        return [Finding(code, "ok", "There is a host for tray icons")]
-    remedy = (
-        "On GNOME, install the extension AppIndicator; elsewhere add a tray to the panel. All verbs work without it"
-    )
-    return [Finding(code, "note", "Nothing here shows tray icons", remedy)]
+        return [Finding(code, "ok", "There is a panel for tray icons with menus")]
+    remedy = "On GNOME, install the extension AppIndicator; elsewhere add a tray to the panel. All verbs work without"
+    if world.environ.get("DISPLAY") and not world.environ.get("WAYLAND_DISPLAY"):
+        return [Finding(code, "note", "No panel here shows tray icons with menus; XEmbed may show one", remedy)]
+    return [Finding(code, "note", "Nothing here shows tray icons; the tray would run without one", remedy)]
 
 
 def _has_bus(environ: Mapping[str, str]) -> bool:
