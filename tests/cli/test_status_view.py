@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+
 import pytest
 
-from tests.cli.samples import FAILED, full_snapshot, server, snapshot
+from tests.cli.samples import FAILED, as_sent, full_snapshot, server, snapshot
 from trayapp.cli import status_view as view
 from trayapp.model.lifecycle import State
-from trayapp.model.status import Problem, ToolCounts
+from trayapp.model.status import KeyringState, Problem, SignInStatus, ToolCounts
 
 
 def test_the_header_counts_enabled_servers_and_their_tools() -> None:
@@ -75,3 +77,34 @@ def test_what_servers_say_is_cleaned() -> None:
 
 def test_no_servers_at_all_says_what_to_do() -> None:
     assert view.lines(snapshot().to_json())[-1] == "No servers yet: multi-mcp edit"
+
+
+@pytest.mark.parametrize(
+    ("auth", "words"),
+    [
+        (None, ""),
+        (SignInStatus(False), ""),
+        (SignInStatus(True), "signed in"),
+        (SignInStatus(True, renews=True), "signed in, renewed by itself"),
+        (SignInStatus(True, kept=False), "signed in, not kept beyond the end of the gateway"),
+    ],
+)
+def test_a_sign_in_is_told_in_words(auth: SignInStatus | None, words: str) -> None:
+    assert view.signed_in_words(asdict(auth) if auth else None) == words
+
+
+def test_a_wish_for_more_permissions_says_how_to_grant_them() -> None:
+    wanting = server("web", State.CONNECTED, auth=SignInStatus(True, wanted="write"))
+    row = next(line for line in view.lines(as_sent(snapshot(wanting))) if line.startswith("web"))
+    assert "multi-mcp auth web" in row
+
+
+@pytest.mark.requirement("vault-states")
+@pytest.mark.parametrize(
+    ("state", "told"), [(None, ""), ("available", ""), ("locked", "is locked"), ("missing", "is missing")]
+)
+def test_a_keyring_that_keeps_nothing_is_told(state: KeyringState | None, told: str) -> None:
+    made = snapshot(server("web"))
+    made = replace(made, gateway=replace(made.gateway, keyring=state))
+    lines = "\n".join(view.lines(as_sent(made)))
+    assert ("The keyring" in lines, told in lines) == (bool(told), True)
