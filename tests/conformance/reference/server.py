@@ -1,0 +1,199 @@
+"""The reference server itself, over stdio or Streamable HTTP, and what changes in it while it runs.
+
+`python -m tests.conformance.reference.server [--http] [--era older]`; over HTTP its first line on stdout is its URL.
+Never here: what tools, prompts and resources hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import socket
+import warnings
+from typing import Any
+
+import anyio
+import mcp_types as types
+import uvicorn
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http import EventCallback, EventId, EventMessage, EventStore, StreamId
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged, ToolsListChanged
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from tests.conformance.reference.asking import Asking, InputWanted
+from tests.conformance.reference.offers import PROMPTS, RESOURCES, TEMPLATES, completed, read
+from tests.conformance.reference.samples import Json
+from tests.conformance.reference.tools import TOOLS, said, tool
+
+RETRY_MS = 100  # after which a client should come back for a stream that was closed
+Context = ServerRequestContext[Any, Any]
+CACHED = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
+
+
+class Events(EventStore):
+    """All events of this process, for streams that are taken up again."""
+
+    def __init__(self) -> None:
+        self._events: list[tuple[StreamId, types.JSONRPCMessage | None]] = []
+
+    async def store_event(self, stream_id: StreamId, message: types.JSONRPCMessage | None) -> EventId:
+        """See EventStore."""
+        self._events.append((stream_id, message))
+        return str(len(self._events))
+
+    async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
+        """See EventStore."""
+        number = int(last_event_id)
+        stream_id = self._events[number - 1][0]
+        for later, (stream, message) in enumerate(self._events[number:], number + 1):
+            if stream == stream_id and message is not None:
+                await send_callback(EventMessage(message, str(later)))
+        return stream_id
+
+
+class Reference(Server[Any]):
+    """The server. `dynamic` holds the kinds of which it has one more now than at its start."""
+
+    def __init__(self) -> None:
+        self.bus = InMemorySubscriptionBus()
+        self.dynamic: set[str] = set()
+        super().__init__(
+            "reference",
+            version="1.0.0",
+            cache_hints={method: CacheHint(ttl_ms=1000, scope="private") for method in CACHED},  # type: ignore[misc]
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_list_resources=_list_resources,
+            on_list_resource_templates=_list_templates,
+            on_read_resource=_read,
+            on_subscribe_resource=_accept,
+            on_unsubscribe_resource=_accept,
+            on_subscriptions_listen=ListenHandler(self.bus),
+            on_completion=_complete,
+            on_set_logging_level=_accept,
+        )
+
+    def create_initialization_options(
+        self, notification_options: NotificationOptions | None = None, *args: Any, **more: Any
+    ) -> InitializationOptions:
+        """With list_changed of all kinds."""
+        return super().create_initialization_options(NotificationOptions(True, True, True), *args, **more)
+
+    async def change(self, kind: str, asking: Asking) -> None:
+        """Add one to a list, or take it away again, and say so."""
+        self.dynamic ^= {kind}
+        await self.bus.publish(ToolsListChanged() if kind == "tools" else PromptsListChanged())
+        if not asking.modern:
+            notification = types.ToolListChangedNotification if kind == "tools" else types.PromptListChangedNotification
+            await asking.context.session.send_notification(notification())
+
+    async def _list_tools(self, context: Context, params: Any) -> Any:
+        return complete({"tools": [definition for definition, _ in TOOLS.values()] + self._more("tools")})
+
+    async def _list_prompts(self, context: Context, params: Any) -> Any:
+        return complete({"prompts": [definition for definition, _ in PROMPTS.values()] + self._more("prompts")})
+
+    def _more(self, kind: str) -> list[Json]:
+        schema = {"inputSchema": {"type": "object"}} if kind == "tools" else {}
+        one: Json = {"name": f"dynamic_{kind}", "description": "Comes and goes", **schema}
+        return [one] if kind in self.dynamic else []
+
+    async def _call(self, context: Context, params: types.CallToolRequestParams) -> Any:
+        asking = Asking(context)
+        if params.name in CHANGES:
+            await self.change(CHANGES[params.name], asking)
+            return complete(said("Changed"))
+        return await _carry_out(TOOLS, params.name, asking)
+
+    async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> Any:
+        return await _carry_out(PROMPTS, params.name, Asking(context))
+
+
+def complete(result: Json) -> Json:
+    """As the newer era wants it; for the older one the SDK takes it off again."""
+    return {"resultType": "complete", **result}
+
+
+async def _carry_out(known: Any, name: str, asking: Asking) -> Any:
+    if name not in known:
+        raise MCPError(types.INVALID_PARAMS, f"Unknown name: {name}")
+    try:
+        return complete(await known[name][1](asking))
+    except InputWanted as wanted:
+        return wanted.result
+
+
+@tool("Changes the list of tools")
+async def test_trigger_tool_change(asking: Asking) -> Json:
+    raise AssertionError("the server itself carries it out")
+
+
+@tool("Changes the list of prompts")
+async def test_trigger_prompt_change(asking: Asking) -> Json:
+    raise AssertionError("the server itself carries it out")
+
+
+CHANGES = {test_trigger_tool_change.__name__: "tools", test_trigger_prompt_change.__name__: "prompts"}
+
+
+async def _list_resources(context: Context, params: Any) -> Any:
+    return complete({"resources": RESOURCES})
+
+
+async def _list_templates(context: Context, params: Any) -> Any:
+    return complete({"resourceTemplates": TEMPLATES})
+
+
+async def _read(context: Context, params: types.ReadResourceRequestParams) -> Any:
+    return complete(read(str(params.uri)))
+
+
+async def _accept(context: Context, params: Any) -> Any:
+    return {}
+
+
+async def _complete(context: Context, params: types.CompleteRequestParams) -> Any:
+    return complete(completed(params.argument.value))
+
+
+async def _older_only(context: Context, call_next: CallNext) -> Any:
+    """Knows nothing of the newer era, as servers of 2025 do."""
+    if context.protocol_version in MODERN_PROTOCOL_VERSIONS or context.method == "server/discover":
+        raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
+    return await call_next(context)
+
+
+async def _over_stdio(server: Reference) -> None:
+    async with stdio_server() as (read_stream, write_stream):
+        await server.run(read_stream, write_stream, server.create_initialization_options())
+
+
+async def _over_http(server: Reference) -> None:
+    app = server.streamable_http_app(event_store=Events(), retry_interval=RETRY_MS)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
+        await uvicorn.Server(uvicorn.Config(app, log_level=logging.CRITICAL)).serve([listener])
+
+
+def main() -> None:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--http", action="store_true")
+    parser.add_argument("--era", choices=("both", "older"), default="both")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore", MCPDeprecationWarning)
+    server = Reference()
+    if asked.era == "older":
+        server.middleware.append(_older_only)
+    anyio.run(_over_http if asked.http else _over_stdio, server)
+
+
+if __name__ == "__main__":
+    main()
