@@ -147,14 +147,15 @@ def test_a_changed_value_changes_that_value_alone(family: Family, texts: st.Sear
 
 
 @EACH_FAMILY
-def test_the_line_of_an_entry_is_told(family: Family, texts: st.SearchStrategy[str]) -> None:
+def test_the_lines_of_all_entries_are_told(family: Family, texts: st.SearchStrategy[str]) -> None:
     @MANY
     @given(texts, files.entries)
     def check(text: str, entry: dict[str, Any]) -> None:
         assume(lookup(read(family, text), PATH) is None)
         new = put(family, text, PATH, entry)
-        line = family.line(new, PATH)
-        assert "multi-mcp" in new.split("\n")[line - 1]
-        assert family.line(text, PATH) == 0
+        lines = family.lines(new, PATH[:1])
+        assert "multi-mcp" in new.split("\n")[lines["multi-mcp"] - 1]
+        assert set(lines) == set(lookup(family.read(new, "f"), PATH[:1]))
+        assert PATH[1] not in family.lines(text, PATH[:1])
 
     check()

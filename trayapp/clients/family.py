@@ -36,8 +36,8 @@ class Family(Protocol):
         """The text without what is at `path`; unchanged when nothing is there."""
         ...
 
-    def line(self, text: str, path: Keys) -> int:
-        """In which line (1-based) the key at `path` stands; 0 when it cannot be told."""
+    def lines(self, text: str, path: Keys) -> dict[str, int]:
+        """The line (1-based) of each key of the mapping at `path`, as far as they can be told. The text is readable."""
         ...
 
 

@@ -105,12 +105,12 @@ def drop(text: str, path: Keys, file: str) -> str:
     return new
 
 
-def line(text: str, path: Keys) -> int:
-    """See Family.line."""
+def lines(text: str, path: Keys) -> dict[str, int]:
+    """See Family.lines."""
     scanned = _Text(text, "")
-    objects = scanned.objects(path[:-1])
-    index = objects[-1].find(path[-1]) if len(objects) == len(path) else None
-    return 0 if index is None else text.count("\n", 0, objects[-1].members[index].start) + 1
+    objects = scanned.objects(path)
+    members = objects[-1].members if len(objects) == len(path) + 1 else []
+    return {member.key: scanned.line_of(member.start) for member in members}
 
 
 def _put(scanned: _Text, path: Keys, value: Any) -> str:

@@ -22,6 +22,7 @@ from trayapp.config.problems import Unparsable
 from trayapp.model.errors import StorageError
 from trayapp.model.status import Problem
 
+LINES_TOLD_TO = 1_000_000  # characters; to find lines in more than that would cost a gateway that follows it too much
 _ALL_COUNT = frozenset(("opencode",))  # clients that lay all of their files over each other, later templates on top
 
 
@@ -145,10 +146,11 @@ class _Reader:
 
     def _below(self, text: str, document: Document, source: _Source) -> Iterator[_Raw]:
         servers = lookup(document, source.holder)
+        lines = self._client.family.lines(text, source.holder) if servers and len(text) <= LINES_TOLD_TO else {}
         for name, value in servers.items() if isinstance(servers, Mapping) else ():
             if not is_ours(name, value):
-                keys = (*source.holder, name)
-                yield _Raw(name, value, source, keys, self._client.family.line(text, keys), inputs_of(document))
+                place = (source, (*source.holder, name), lines.get(name, 0))
+                yield _Raw(name, value, *place, inputs_of(document))
 
     def reading(self, folder: Path | None) -> Reading:
         """What was found for every folder, and for this one."""

@@ -160,7 +160,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         "antigravity", "Antigravity",
         _all("{home}/.gemini/config/mcp_config.json", "{home}/.gemini/antigravity/mcp_config.json"), _plain,
-        restart="reload", max_tools=100,
+        restart="reload",
     ),
     # https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms)
     Client(

@@ -106,10 +106,17 @@ def drop(text: str, path: Keys, file: str) -> str:
     return new
 
 
-def line(text: str, path: Keys) -> int:
-    """See Family.line."""
-    found = next((s for s in _statements(text) if s.path[: len(path)] == path), None)
-    return 0 if found is None else text.count("\n", 0, found.start) + 1
+def lines(text: str, path: Keys) -> dict[str, int]:
+    """See Family.lines."""
+    found: dict[str, int] = {}
+    for statement in _statements(text):
+        if statement.path[: len(path)] == path and len(statement.path) > len(path):
+            found.setdefault(statement.path[len(path)], text.count("\n", 0, statement.start) + 1)
+    return found
+
+
+def _line(text: str, path: Keys) -> int:
+    return lines(text, path[:-1]).get(path[-1], 0)
 
 
 def _check(new: str, expected: Any, file: str, path: Keys) -> None:
@@ -118,7 +125,7 @@ def _check(new: str, expected: Any, file: str, path: Keys) -> None:
     except Unparsable:
         fits = False
     if not fits:
-        refuse(file, line(new, path[:1]), f"{path[0]} is written in a way that this change could damage")
+        refuse(file, _line(new, path[:1]), f"{path[0]} is written in a way that this change could damage")
 
 
 # --- where things stand
@@ -216,7 +223,7 @@ def _with_key(text: str, statements: Sequence[_Statement], path: Keys, value: An
     at = next((i for i, s in enumerate(statements) if s.is_head and not s.is_list and s.path == path[:-1]), None)
     if at is None:
         refuse(
-            file, line(text, path[:-1]), no_mapping(path[:-1]) if lookup(read(text, file), path[:-1]) else "no table"
+            file, _line(text, path[:-1]), no_mapping(path[:-1]) if lookup(read(text, file), path[:-1]) else "no table"
         )
     last = statements[at]
     for statement in statements[at + 1 :]:
@@ -232,7 +239,7 @@ def _with_key(text: str, statements: Sequence[_Statement], path: Keys, value: An
 def _with_value(text: str, statements: Sequence[_Statement], path: Keys, value: Any, file: str) -> str:
     found = next((s for s in statements if s.path == path and not s.is_head), None)
     if found is None:
-        refuse(file, line(text, path[:-1]), f"{path[-1]} stands inside a value in braces")
+        refuse(file, _line(text, path[:-1]), f"{path[-1]} stands inside a value in braces")
     return spliced(text, [Splice(found.value, found.end, _literal(value))])
 
 

@@ -30,9 +30,9 @@ class YamlFamily:
         """See Family.drop."""
         return foreign.drop_value(text, path, file, listed=self.listed)
 
-    def line(self, text: str, path: Keys) -> int:
-        """See Family.line."""
-        return foreign.line_of(text, path, listed=self.listed)
+    def lines(self, text: str, path: Keys) -> dict[str, int]:
+        """See Family.lines."""
+        return foreign.lines_of(text, path, listed=self.listed)
 
 
 MAPPED = YamlFamily(listed=False)

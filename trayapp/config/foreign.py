@@ -99,20 +99,17 @@ def drop_value(text: str, path: Path, file: str, *, listed: bool = False) -> str
     return editor.finish()
 
 
-def line_of(text: str, path: Path, *, listed: bool = False) -> int:
-    """In which line the key at `path` stands; 0 when it cannot be told."""
-    node, line = compose(text, ""), 0
+def lines_of(text: str, path: Path, *, listed: bool = False) -> dict[str, int]:
+    """In which line each key, or each item with a name, of what is at `path` stands."""
+    node = compose(text, "")
     for key in path:
         inside = follow(node) if node is not None else None
-        if isinstance(inside, Sequence) and listed:
-            node = next((item for item in inside.items if _is_named(item, key)), None)
-            line = node.line if node else 0
-        elif isinstance(inside, Mapping):
-            found = next((pair for pair in pairs(inside) if pair.name == key), None)
-            node, line = (found.value, found.key.line) if found else (None, 0)
-        else:
-            return 0
-    return line
+        found = pairs(inside) if isinstance(inside, Mapping) else []
+        node = next((pair.value for pair in found if pair.name == key), None)
+    inside = follow(node) if node is not None else None
+    if isinstance(inside, Sequence) and listed:
+        return {name: item.line for item in inside.items if (name := _name_of(item)) is not None}
+    return {pair.name: pair.key.line for pair in pairs(inside)} if isinstance(inside, Mapping) else {}
 
 
 class _Editor(Editor):
@@ -188,12 +185,14 @@ def _items(editor: _Editor, holder: Slot) -> list[Node]:
 
 
 def _is_named(item: Node, name: str) -> bool:
+    return _name_of(item) == name
+
+
+def _name_of(item: Node) -> str | None:
     inside = follow(item)
-    if not isinstance(inside, Mapping):
-        return False
-    return any(
-        pair.name == NAME and isinstance(pair.value, Scalar) and pair.value.text == name for pair in pairs(inside)
-    )
+    found = pairs(inside) if isinstance(inside, Mapping) else []
+    said = next((pair.value for pair in found if pair.name == NAME), None)
+    return said.text if isinstance(said, Scalar) else None
 
 
 def _expect_items(editor: _Editor, holder: Slot, items: list[Any]) -> None:
