@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.shim_ledger import LOST, REFUSED, TOLD, Ledger, answer_id, dumped, lines_of, messages_of, quick_id
+from trayapp.shim_ledger import LOST, PAUSED, REFUSED, TOLD, Ledger, answer_id, dumped, lines_of, messages_of, quick_id
 from trayapp.wire.jsonio import dumps, loads
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"x":1}}\n'
@@ -297,3 +297,11 @@ def test_no_junk_breaks_the_ledger(junk: bytes) -> None:
     for line in lines_of(data):
         answer_id(line)
         messages_of(line)
+
+
+def test_while_multi_mcp_is_paused_the_error_says_so() -> None:
+    ledger = Ledger()
+    ledger.is_paused = True
+    assert errors(ledger.undelivered(b'{"id":1,"method":"tools/call"}\n')) == [(1, LOST, PAUSED)]
+    ledger.is_paused = False
+    assert errors(ledger.undelivered(b'{"id":1,"method":"tools/call"}\n')) == [(1, LOST, REFUSED)]
