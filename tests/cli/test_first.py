@@ -1,0 +1,75 @@
+"""What a first start says to a person whose AI tools have servers: on a terminal, once, and nothing elsewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.persons import Person
+from tests.cli.running import PROGRAM, RUN_TIMEOUT_S
+
+if sys.platform == "win32":
+    pytest.skip("terminals are another thing there", allow_module_level=True)
+
+import pty
+
+WORDS = "Cursor has 2 servers of its own. Take them over with: multi-mcp import"
+SERVERS = """\
+{"mcpServers": {
+  "a": {"command": "x"},
+  "b": {"command": "y", "env": {"TOKEN": "ghp_abcdefghijklmnop123456"}}
+}}"""
+    '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y", "env": {"TOKEN": "ghp_abcdefghijklmnop123456"}}}}'
+)
+
+
+def on_terminal(person: Person, *words: str, typed: Sequence[str] = ()) -> str:
+    """What `multi-mcp WORDS...` shows on a terminal, where these lines are typed."""
+    terminal, other = pty.openpty()
+    process = subprocess.Popen(
+        [*PROGRAM, *words], cwd=person.folder, env=person.env | {"TERM": "dumb"}, stdin=other, stdout=other, stderr=other
+    )
+    os.close(other)
+    for line in typed:
+        os.write(terminal, f"{line}\n".encode())
+    shown = b""
+    try:
+        while data := os.read(terminal, 65536):
+            shown += data
+    except OSError:  # Linux says so of a terminal whose other end is gone
+        pass
+    os.close(terminal)
+    process.wait(RUN_TIMEOUT_S)
+    return shown.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def cursor(person: Person) -> Iterator[Path]:
+    yield person.file(".cursor/mcp.json", SERVERS)
+    person.says("stop")
+
+
+def test_a_first_start_on_a_terminal_says_whose_servers_can_be_taken_over(person: Person, cursor: Path) -> None:
+    assert WORDS in on_terminal(person, "start", "--detach")
+    assert WORDS in on_terminal(person, "status")
+    assert WORDS not in person.says("status").stderr
+    person.says("import", "--yes")
+    assert WORDS not in on_terminal(person, "status")
+
+
+@pytest.mark.requirement("import-shown")
+def test_on_a_terminal_every_step_is_asked(person: Person, cursor: Path) -> None:
+    shown = on_terminal(person, "import", typed=["n"])
+    assert "Take over 2 servers? [y/N]: " in shown
+    assert not person.servers.exists()
+    shown = on_terminal(person, "import", typed=["y", "n", "y"])
+    assert "Put 1 secret into the keyring (b.TOKEN)? [y/N]: " in shown
+    assert "Remove them from where they were found? [y/N]: " in shown
+    assert "ghp_" not in shown
+    assert "command: x" in person.servers.read_text()
+    assert '"a"' not in cursor.read_text()
