@@ -24,16 +24,13 @@ SERVERS = """\
   "a": {"command": "x"},
   "b": {"command": "y", "env": {"TOKEN": "ghp_abcdefghijklmnop123456"}}
 }}"""
-    '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y", "env": {"TOKEN": "ghp_abcdefghijklmnop123456"}}}}'
-)
 
 
 def on_terminal(person: Person, *words: str, typed: Sequence[str] = ()) -> str:
     """What `multi-mcp WORDS...` shows on a terminal, where these lines are typed."""
     terminal, other = pty.openpty()
-    process = subprocess.Popen(
-        [*PROGRAM, *words], cwd=person.folder, env=person.env | {"TERM": "dumb"}, stdin=other, stdout=other, stderr=other
-    )
+    env = person.env | {"TERM": "dumb"}
+    process = subprocess.Popen([*PROGRAM, *words], cwd=person.folder, env=env, stdin=other, stdout=other, stderr=other)
     os.close(other)
     for line in typed:
         os.write(terminal, f"{line}\n".encode())
