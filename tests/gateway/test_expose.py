@@ -126,6 +126,18 @@ def test_rows_name_every_tool_with_what_becomes_of_it() -> None:
     ]
 
 
+@pytest.mark.requirement("schema-repaired")
+def test_a_tool_that_no_client_could_take_is_withheld_alone_with_the_reason() -> None:
+    tools = ({"name": "odd", "inputSchema": {"type": "string"}}, {"name": "good", "inputSchema": {"type": "object"}})
+    seen = exposure({"a": Offer(tools=tools)})
+    assert names(seen) == ["a_good"]
+    odd, good = seen.known.tool_rows()
+    assert (odd["enabled"], "not of an object" in odd["withheld"], good["withheld"]) == (False, True, None)
+    assert seen.known.counts("a") == ToolCounts(total=2, enabled=1, withheld=1)
+    with pytest.raises(ToolNotFoundError, match="withheld"):
+        seen.find("a_odd")
+
+
 def test_rows_of_one_server_hold_nothing_of_another() -> None:
     seen = exposure({"a": offer("x"), "b": offer("y")}, server("b", tools={"z": GONE}))
     assert [(row["server"], row["name"]) for row in seen.known.tool_rows("b")] == [("b", "y"), ("b", "z")]

@@ -10,14 +10,14 @@ from trayapp.model.offer import Item
 from trayapp.wire.jsonio import dumps
 
 DESCRIPTION = """\
-Every MCP server on this computer behind one tool: search, then call.
-{} status
-{"search":"what it should do"} finds tools with their parameters
-{"describe":"TOOL"} everything about one
-{"tool":"TOOL","args":{...}} calls it
-{"server":"NAME"} lists its tools
-{"connect":"NAME"} (re)connects it
-{"result":"ID","offset":N} more of a long result"""
+Every MCP server on this computer behind one tool. Search, then call:
+{"search":"what it should do"} finds tools, with their parameters; server, regex and limit narrow it
+{"tool":"NAME","args":{...}} calls one; a server's resources are tools, too
+{"describe":"NAME"} explains one in full
+{"server":"NAME"} lists a server's tools, in pages by offset and limit
+{"connect":"NAME"} connects a server, or anew
+{"result":"ID","offset":N} goes on with a long result
+{} says which servers there are, and why one is missing"""
 
 DEFINITION: Item = {
     "name": ONE_TOOL,
