@@ -187,7 +187,7 @@ async def test_one_sign_in_at_a_time_for_an_address() -> None:
         ({"other_issuer": "https://evil.example"}, "issuer mismatch"),
         ({"metadata_status": 500}, "fails .HTTP 500"),
         ({"metadata_status": 404}, "does not describe itself"),
-        ({"token_status": 500}, "refused .HTTP 500"),
+        ({"token_status": 500}, "refused .temporarily_unavailable"),
         ({"methods": ["plain"]}, "PKCE"),
     ],
 )
@@ -279,6 +279,25 @@ async def test_the_address_pasted_back_is_as_good_as_the_browser() -> None:
         with pytest.raises(SignInError):
             begun.paste(answer)
         assert await token(made, server) is not None
+
+
+async def test_a_slow_service_keeps_the_page_waiting_and_then_tells_how_it_ended() -> None:
+    async with guarded() as server, person() as made:
+        server.issuer.delay = anyio.Event()
+        begun = made.start(server.url())
+        address = await begun.shown()
+        async with anyio.create_task_group() as tasks:
+
+            async def browser() -> None:
+                made.pages.append(await browse(address))
+
+            tasks.start_soon(browser)
+            while not server.issuer.asked:
+                await settle()
+            assert made.pages == []
+            server.issuer.delay.set()
+            await begun.finished()
+        assert "Signed in to web" in made.pages[0]
 
 
 # -- renewing --------------------------------------------------------------------------------------------------------
@@ -444,6 +463,15 @@ async def test_a_renewed_token_is_kept_before_it_is_used() -> None:
 
 @pytest.mark.requirement("auth-sign-out")
 async def test_signing_out_forgets_and_revokes() -> None:
+    issuer = Issuer()
+    issuer.clients["mine"] = AnyRedirect(
+        client_id="mine", client_secret="s3cr3t-mine", token_endpoint_auth_method="client_secret_post"
+    )
+    issuer.token_methods = ["client_secret_post"]
+    async with guarded(issuer=issuer) as server, person() as made:
+        await made.sign_in(server.url(), client=ClientSettings("mine", "s3cr3t-mine"))
+        assert await made.accounts.sign_out(server.url())
+        assert issuer.revoked == 1
     async with guarded() as server, person() as made:
         assert not await made.accounts.sign_out(server.url())
         await made.sign_in(server.url())

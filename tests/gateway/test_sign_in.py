@@ -360,6 +360,18 @@ async def test_a_redirect_to_the_same_address_with_a_slash_keeps_the_token(tmp_p
         assert await account.authorization(server.url("/mcp//x")) is None
 
 
+async def test_an_address_with_variables_is_known_by_what_it_comes_to(tmp_path: Path) -> None:
+    async with guarded() as server, town(tmp_path) as made:
+        made.environ["PORT"] = str(server.port)
+        entry = ServerConfig("web", url="http://127.0.0.1:${PORT}/mcp")
+        await made.known(entry, ServerConfig("kept", url="http://127.0.0.1:${keyring:port}/mcp"))
+        await made.sign_in()
+        assert made.row()["signed_in"] is True
+        assert made.row("kept").get("auth") is None
+        made.environ["PORT"] = "1"
+        assert made.row().get("auth") is None
+
+
 # -- control requests ------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import anyio
 import anyio.abc
 
-from trayapp.auth.grant import Client, Grant, GrantLostError, SignInError, covers, from_text, record_key
+from trayapp.auth.grant import Grant, GrantLostError, SignInError, covers, from_text, record_key
 from trayapp.auth.vault import Vault
 from trayapp.model.errors import KeyringUnavailableError
 from trayapp.model.status import SignInStatus
@@ -128,6 +128,12 @@ class Account:
         grant = self._grant
         return grant if grant is not None and grant.access_token and self._fits(grant) else None
 
+    def proving(self, grant: Grant) -> Grant:
+        """With what proves who we are, which for a client of the user's own lies where servers.yaml says."""
+        named, client = self.settings, grant.client
+        own = client.kind == "given" and named is not None and client.id == named.id
+        return replace(grant, client=replace(client, secret=named.secret)) if own and named else grant
+
     async def last(self) -> Grant | None:
         """The last grant even when it has no token any more: it remembers who issued it."""
         await self._load(asked=True)
@@ -213,9 +219,8 @@ class Account:
             flight.done.set()
 
     async def _try(self, grant: Grant) -> SignInError | None:
-        current = replace(grant, client=self._proving(grant.client))
         try:
-            new = await self._renew_by(current)
+            new = await self._renew_by(self.proving(grant))
         except GrantLostError as error:
             log.warning("The sign-in at %s has ended: %s", _host(self.url), error.title)
             if self._grant is grant:
@@ -229,12 +234,6 @@ class Account:
         if self._grant is grant:  # nobody signed out or in meanwhile
             await self._keep(replace(new, client=replace(new.client, secret=grant.client.secret)))
         return None
-
-    def _proving(self, client: Client) -> Client:
-        """With its secret, which for a client of the user's own lies where servers.yaml says, not in the grant."""
-        named = self.settings
-        own = client.kind == "given" and named is not None and client.id == named.id
-        return replace(client, secret=named.secret) if own and named else client
 
 
 def _host(url: str) -> str:

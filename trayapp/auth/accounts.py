@@ -181,7 +181,7 @@ class Accounts:
         await account.forget()
         if grant is None:
             return False
-        await (await self._login()).revoke(grant)
+        await (await self._login()).revoke(account.proving(grant))
         return True
 
     async def _renew(self, grant: Grant) -> Grant:

@@ -194,9 +194,11 @@ class _Provider(OAuthClientProvider):
 
     def check(self, outgoing: httpx2.Request) -> None:
         """Before a request of the flow goes out. Raises SignInError."""
+        if outgoing.method != "POST":
+            return  # metadata, which is nobody's secret; what it says is checked below and by the SDK
         _require_safe(str(outgoing.url))
         named = self.context.auth_server_url
-        if outgoing.method == "POST" and named is not None and self.context.oauth_metadata is None:
+        if named is not None and self.context.oauth_metadata is None:
             # The SDK would go on at the server's own origin: never with a service that nobody named.
             host = urlsplit(named).hostname
             raise SignInError(f"The sign-in service at {host} does not describe itself", "Try again later")

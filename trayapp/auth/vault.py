@@ -128,6 +128,9 @@ class Vault:
         except KeyringUnavailableError:
             self._has_unkept.set()
             return False
+        except asyncio.CancelledError:  # nobody waits any longer; whether it was kept is seen at the next try
+            self._has_unkept.set()
+            raise
         if key in self._unkept and self._unkept[key] == text:
             del self._unkept[key]
         return True

@@ -15,8 +15,8 @@ from trayapp.auth.callback import EXPIRES_S
 from trayapp.auth.grant import canonical
 from trayapp.backends.connection import Connection
 from trayapp.backends.launch import HttpLaunch, Keyring, prepared
-from trayapp.config.interpolate import keyring_names
-from trayapp.config.urls import has_variable
+from trayapp.config.interpolate import expand, keyring_names
+from trayapp.config.urls import url_fault
 from trayapp.gateway.errors import error_json
 from trayapp.gateway.router import text_of
 from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerError, UsageError
@@ -69,13 +69,21 @@ class SignIns:
         """Who is signed in there, as far as anybody has looked."""
         if self._accounts is None or server.url is None or auth_of(server) != "oauth":
             return None
-        url = self._accounts.met.get(server.name, server.url)
-        return None if has_variable(url) else self._accounts.status(url)
+        url = self._address(server)
+        return None if url is None else self._accounts.status(url)
+
+    def _address(self, server: ServerConfig) -> str | None:
+        """Where a server is, without asking the vault: by the environment, or as it was when it was last opened."""
+        if server.url is None or self._accounts is None:
+            return None
+        known = expand(server.url, self._environ.get, lambda name: None)
+        url = self._accounts.met.get(server.name) if known.missing else known.text
+        return None if url is None or url_fault(url) else url
 
     async def look(self) -> None:
         """Read who is signed in at the configured addresses, without any dialog."""
         servers = [c.server for c in self._gateway.pool if c.server.url is not None and not c.server.disabled]
-        wanted = [s.url for s in servers if s.url and auth_of(s) == "oauth" and not has_variable(s.url)]
+        wanted = [url for s in servers if auth_of(s) == "oauth" and (url := self._address(s)) is not None]
         if self._accounts is not None and wanted:
             await self._accounts.look(wanted)
 
@@ -153,10 +161,8 @@ class SignIns:
 
     def _at(self, url: str) -> list[Connection]:
         """All connections with that address."""
-        assert self._accounts is not None
-        key, met = canonical(url), self._accounts.met
-        addresses = {c.name: met.get(c.name, c.server.url or "") for c in self._gateway.pool}
-        return [c for c in self._gateway.pool if addresses[c.name] and canonical(addresses[c.name]) == key]
+        key, addresses = canonical(url), {c: self._address(c.server) for c in self._gateway.pool}
+        return [c for c, address in addresses.items() if address is not None and canonical(address) == key]
 
     async def reconnect(self, url: str) -> None:
         """Somebody has signed in there: every server with that address is connected anew, at once."""
