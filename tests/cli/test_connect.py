@@ -122,3 +122,14 @@ def test_doctor_says_how_each_tool_stands(person: Person, cursor: Path) -> None:
     assert message == f"Cursor: it points at /gone/multi-mcp, which is not there ({cursor})"
     cursor.write_text("{", encoding="utf-8")
     assert findings()[0][0] == "note"
+
+
+@pytest.mark.requirement("import-layers")
+def test_doctor_sees_servers_yaml_over_its_imports(person: Person) -> None:
+    path = person.file(".cursor/mcp.json", '{"mcpServers": {"a": {"command": "/bin/sh"}, "arr": []}}')
+    person.servers.write_text("settings: {imports: [cursor]}\nservers: {a: {disabled: true}}\n", encoding="utf-8")
+    found = json.loads(person.says("doctor", "--json").stdout)
+    assert [(one["state"], one["message"]) for one in found if one["code"].startswith("config.")] == [
+        ("ok", f"{person.servers}: 1 server"),
+        ("note", f"{path}, line 1: arr of Cursor: it is no mapping"),
+    ]

@@ -14,6 +14,7 @@ import click
 
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import is_terminal, print_json, say, waiting
+from trayapp.cli.servers_file import with_imports
 from trayapp.cli.text import count, one_line
 from trayapp.clients.doctor import CLIENT_CHECKS
 from trayapp.config.paths import find_paths
@@ -35,7 +36,7 @@ def doctor_verb(as_json: bool) -> int:
     It needs no gateway, and asks one that runs. The exit code is 1 when there is
     a problem; a note is none.
     """
-    world = World(dict(os.environ), find_paths(os.environ), run_dir(os.environ))
+    world = World(dict(os.environ), find_paths(os.environ), run_dir(os.environ), lay=with_imports)
     with waiting("Looking", quiet=as_json):
         findings = [fit(finding) for finding in run_checks((*CHECKS, *CLIENT_CHECKS), world)]
     if as_json:

@@ -24,7 +24,11 @@ def own_store() -> Store:
 def own_config(store: Store) -> Config:
     """What it says, laid over the imports that it names. Blocks. Raises StorageError, Unparsable."""
     file = str(store.path)
-    config = parse(store.read().text, file)
+    return with_imports(parse(store.read().text, file), file)
+
+
+def with_imports(config: Config, file: str) -> Config:
+    """A configuration, as parsed from `file`, laid over the imports that it names. Blocks."""
     if not config.settings.imports:
         return config
     from trayapp.clients.layers import ClientLayers  # 30 ms that most files do not need

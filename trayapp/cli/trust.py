@@ -16,11 +16,10 @@ import click
 
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import is_terminal, print_json, say
-from trayapp.cli.servers_file import own_store
+from trayapp.cli.servers_file import own_config, own_store
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import one_line
 from trayapp.config.overlay import Overlay, preview
-from trayapp.config.parse import parse
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable
 from trayapp.config.project import PROJECT_FILES, ProjectFile, project_file_in, read_project
@@ -71,9 +70,8 @@ def _file_in(folder: Path) -> ProjectFile:
 
 def _user_config() -> Config:
     """What the project's file lies over; nothing when servers.yaml cannot be used."""
-    store = own_store()
     try:
-        return parse(store.read().text, str(store.path))
+        return own_config(own_store())
     except Unparsable:
         return Config()
 

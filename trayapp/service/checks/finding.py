@@ -14,6 +14,7 @@ from typing import Literal
 
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError
+from trayapp.model.plan import Config
 
 FindingState = Literal["ok", "note", "problem"]
 CHECK_LIMIT_S = 2.0  # for one check; all of them start at once
@@ -29,15 +30,24 @@ class Finding:
     remedy: str = ""
 
 
+def as_parsed(config: Config, file: str) -> Config:
+    """The configuration without what `settings.imports` would lay below it."""
+    return config
+
+
 @dataclass(frozen=True, slots=True)
 class World:
-    """All that a check may know of where it runs. `run` is the runtime folder."""
+    """All that a check may know of where it runs. `run` is the runtime folder.
+
+    `lay`: puts the imports below a configuration parsed from a file; the clients' formats are not for this room.
+    """
 
     environ: Mapping[str, str]
     paths: Paths
     run: str
     platform: str = sys.platform
     python: tuple[int, int, int] = sys.version_info[:3]
+    lay: Callable[[Config, str], Config] = as_parsed
 
 
 Look = Callable[[World], Sequence[Finding]]

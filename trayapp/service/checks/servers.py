@@ -45,7 +45,7 @@ def config_parses(world: World) -> list[Finding]:
     if not loaded.exists:
         return [Finding(code, "note", f"There is no {path} yet", "Write it with: multi-mcp edit")]
     try:
-        config = parse(loaded.text, str(path))
+        config = world.lay(parse(loaded.text, str(path)), str(path))
     except Unparsable as error:
         return [Finding(code, "problem", error.title, error.hint or "Correct it with: multi-mcp edit")]
     count = len(config.servers)
@@ -57,7 +57,7 @@ def config_servers(world: World) -> list[Finding]:
     config = read_config(world)
     if config is None:
         return []
-    found = [_of_problem(problem) for problem in config.problems]
+    found = [_of_problem(problem, world) for problem in config.problems]
     return found or [Finding("config.servers", "ok", "All entries are sound")]
 
 
@@ -83,7 +83,7 @@ def read_config(world: World) -> Config | None:
     """The configuration; None where `config.parses` has said why not. Raises StorageError."""
     path = world.paths.config_file
     try:
-        return parse(Store(path).read().text, str(path))
+        return world.lay(parse(Store(path).read().text, str(path)), str(path))
     except Unparsable:
         return None
 
@@ -92,8 +92,10 @@ def _enabled(config: Config) -> list[ServerConfig]:
     return [server for server in config.servers.values() if not server.disabled]
 
 
-def _of_problem(problem: Problem) -> Finding:
+def _of_problem(problem: Problem, world: World) -> Finding:
     place = f"line {problem.line}: " if problem.line else ""
+    if problem.file != str(world.paths.config_file):  # of an import
+        place = f"{problem.file}, {place}" if place else f"{problem.file}: "
     server = f"{problem.server}: " if problem.server and problem.server not in problem.message else ""
     remedy = problem.hint or "Correct it with: multi-mcp edit"
     return Finding(
