@@ -21,6 +21,8 @@ from trayapp.auth.sealed import PASSPHRASE
 from trayapp.auth.vault import Secrets
 from trayapp.backends.npx import may_be_npx, resolve_npx
 from trayapp.backends.shellenv import Environment
+from trayapp.config.environment import clean_environment as clean_environment
+from trayapp.config.environment import own_environment as own_environment
 from trayapp.config.interpolate import keyring_names, resolve
 from trayapp.config.paths import HOME_VARIABLE, find_paths
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, MissingVariableError
@@ -35,11 +37,6 @@ _WINDOWS_DEFAULTS = (
 DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEFAULTS
 
 NPX_LIMIT_S = 2.0  # it takes 2 ms; a dead network home may take for ever, and npm then decides (npx-36)
-
-# What PyInstaller's start program, and its hooks, leave in the environment of a frozen program.
-_LIBRARY_PATHS = ("LD_LIBRARY_PATH", "LIBPATH", "DYLD_")
-_FROZEN_PREFIXES = ("_MEIPASS", "_PYI_", "PYINSTALLER_")
-_PYTHON_FOLDERS = ("PYTHONHOME", "VIRTUAL_ENV")
 
 OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that are no business of a server's
 
@@ -154,29 +151,6 @@ async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: flo
     with anyio.move_on_after(NPX_LIMIT_S), suppress(OSError):
         return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
     return None
-
-
-def clean_environment(environ: Mapping[str, str], *, frozen: bool, bundle: str = "") -> dict[str, str]:
-    """`environ` without what only a frozen (PyInstaller) program of ours needs; others break on our libraries. Pure.
-
-    `bundle` is the folder of that program's files. Library paths get back the value that they had before it started;
-    PYTHONHOME and VIRTUAL_ENV go only where they name the bundle. Of a program that is not frozen nothing is taken.
-    """
-    if not frozen:
-        return dict(environ)
-    clean = {name: value for name, value in environ.items() if not name.startswith(_FROZEN_PREFIXES)}
-    for name in {name.removesuffix("_ORIG") for name in clean if name.startswith(_LIBRARY_PATHS)}:
-        clean.pop(name, None)
-        before = clean.pop(f"{name}_ORIG", "")
-        clean.update({name: before} if before else {})
-    ours = [name for name in _PYTHON_FOLDERS if bundle and Path(clean.get(name, "/")).is_relative_to(bundle)]
-    return {name: value for name, value in clean.items() if name not in ours}
-
-
-def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """`clean_environment` as this very program needs it."""
-    bundle = str(getattr(sys, "_MEIPASS", Path(sys.executable).parent))
-    return clean_environment(environ, frozen=bool(getattr(sys, "frozen", False)), bundle=bundle)
 
 
 def child_environment(server: ServerConfig, environ: Mapping[str, str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
+from trayapp.config.environment import own_environment
 from trayapp.service.command import NO_WINDOW
 
 COPY_S = 3.0  # a clipboard that takes longer has nobody who serves it
@@ -37,7 +38,7 @@ def _copied(argv: list[str], text: str, environ: Mapping[str, str]) -> bool:
     try:  # no pipes to read: xclip stays in the background and would hold them
         subprocess.run(
             [found, *argv[1:]],
-            env=dict(environ),
+            env=own_environment(environ),
             input=data,
             stdout=null,
             stderr=null,

@@ -14,13 +14,14 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from trayapp.config.environment import own_environment
 from trayapp.model.errors import MultiMcpError
 
 
 def edit_here(path: Path, editor: str, environ: Mapping[str, str]) -> int:
     """Run the user's terminal editor on the file and wait for it; its exit code. Raises MultiMcpError."""
     try:
-        return subprocess.run([*shlex.split(editor), str(path)], env=dict(environ), check=False).returncode
+        return subprocess.run([*shlex.split(editor), str(path)], env=own_environment(environ), check=False).returncode
     except (OSError, ValueError):
         raise MultiMcpError(f"The editor cannot be started: {editor}", "Set EDITOR to one that can") from None
 
@@ -68,7 +69,7 @@ def _opener(environ: Mapping[str, str]) -> list[str]:
 def _start(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     null = subprocess.DEVNULL
     process = subprocess.Popen(
-        argv, env=dict(environ), cwd="/", stdin=null, stdout=null, stderr=null, start_new_session=True
+        argv, env=own_environment(environ), cwd="/", stdin=null, stdout=null, stderr=null, start_new_session=True
     )
     threading.Thread(target=process.wait, name="opener", daemon=True).start()  # or its end would leave a zombie
     return process

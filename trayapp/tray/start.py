@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ from trayapp.wire.rundir import run_dir
 log = logging.getLogger(__name__)
 
 NAME = "multi-mcp"
+NO_HOST_TOLD = "no-host-told"  # in the cache folder
 SHOW = "show"  # the wish of a second start
 CLIENTS_S = 20.0  # to read some twenty small files
 OPENS_S = 2.0  # within this an opener that finds no program has said so
@@ -83,7 +85,8 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     start_logging(paths.log_dir, name=TRAY_LOG)
     log.info("Tray %s starts (process %d)", version_text(), os.getpid())
     switch = find_autostart(environ, tray_command())
-    app = build(environ, run, paths, switch, say)
+    told = paths.cache_dir / NO_HOST_TOLD
+    app = build(environ, run, paths, switch, SystemFace(say, told if autostart else None))
     _serve(single, app)
     threading.Thread(target=_keep_true, args=(switch,), name="start at login", daemon=True).start()
     if not autostart:
@@ -107,10 +110,9 @@ def _keep_true(switch: Autostart) -> None:
         log.warning("The entry for start at login could not be renewed: %s", error)
 
 
-def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, say: Say) -> App:
+def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, face: SystemFace) -> App:
     """All parts of one tray, joined."""
     desk = Desk(switch, partial(_clients, environ))
-    face = SystemFace(say)
     app = App(desk, face, time.monotonic)
     face.app = app
     supervisor = Supervisor(GatewayPlace(environ, run, paths.log_dir), app.saw)
@@ -166,11 +168,15 @@ def client_of(row: Mapping[str, Any]) -> ClientState:
 
 
 class SystemFace:
-    """The icon and its notifications on this system. Implements app.Face."""
+    """The icon and its notifications on this system. Implements app.Face.
 
-    def __init__(self, say: Say) -> None:
+    `told`: a file that is there once it was said that nothing shows icons; None = say it in any case.
+    """
+
+    def __init__(self, say: Say, told: Path | None = None) -> None:
         self.app: App
         self._say = say
+        self._told = told
         self._speaker: OverBus | ByIcon
 
     def make_icon(self) -> Any:
@@ -198,10 +204,17 @@ class SystemFace:
         return self._speaker.show(notice, click)
 
     def _nobody(self) -> None:
-        """Said once: there is no place for an icon."""
+        """Said once: there is no place for an icon. Not at every login of a desktop that has none."""
         notice = no_host()
+        if self._told is not None and self._told.exists():
+            log.info("%s", notice.title)
+            return
         self._say(f"{notice.title}. {notice.text}")
         self.app.show(notice)
+        if self._told is not None:
+            with suppress(OSError):
+                self._told.parent.mkdir(parents=True, exist_ok=True)
+                self._told.touch()
 
 
 def _native_class() -> type[Any]:
