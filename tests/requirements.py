@@ -175,6 +175,7 @@ REQUIREMENTS: dict[str, str] = {
     "expose-changes-told": "A live session hears of changes to what it sees, thresholds too, and of nothing else.",
     "expose-shared": "Sessions with the same options share one exposure, and all of a configuration one catalog.",
     "session-options": "`--expose --servers --profile` narrow a session; what cannot be followed shows nothing.",
+    "prompt-line": "`prompt NAME` fills a prompt's arguments from words in their order and from NAME=VALUE.",
     "index-resource": "`multi-mcp://index` lists in Markdown what its session may call.",
     "cli-search": "`search` prints the best tools; --json the rows; --batch one list of rows for each line of a file.",
     "cli-describe": "`describe` prints all about a tool; --json its definition.",

@@ -168,3 +168,27 @@ async def test_a_folder_without_a_trusted_project_is_an_error_that_says_what_to_
         error = await made.control().error(control.LIST, {"project": str(tmp_path)})
         assert (error["message"], error["data"]["hint"]) == (problem.message, problem.hint)
         assert made.gateway.problems == ()
+
+
+@pytest.mark.requirement("prompt-line")
+async def test_a_prompt_is_filled_in_from_words_or_from_a_line(tmp_path: Path) -> None:
+    """prompt-09 to prompt-15, through the gateway."""
+
+    async def filled(params: dict[str, Any]) -> dict[str, Any]:
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": str(params["arguments"])}}]}
+
+    plan = {"name": "plan", "arguments": [{"name": "topic", "required": True}, {"name": "date"}]}
+    async with house(tmp_path) as made:
+        serve(made.net["board"], prompts=(plan,))
+        made.net["board"].replies["prompts/get"] = filled
+        await made.known(server("board"))
+        for words in (["ai", "today"], "ai today", "today topic=ai", ["date=today", "ai"]):
+            found = await asked(made, control.PROMPT, prompt="board_plan", words=words)
+            text = found["result"]["messages"][0]["content"]["text"]
+            assert text == "{'topic': 'ai', 'date': 'today'}"
+        for params, words in (
+            ({"prompt": "board_plan", "words": []}, "topic"),
+            ({"prompt": "plam", "words": ""}, "plan"),
+        ):
+            error = await made.control().error(control.PROMPT, params)
+            assert words in error["message"] + error["data"]["hint"]

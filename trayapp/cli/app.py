@@ -36,6 +36,7 @@ VERBS: dict[str, Verb] = {
     "call": Verb("call", "Call a tool and print its answer."),
     "add": Verb("add", "Add a server."),
     "remove": Verb("add", "Remove a server."),
+    "prompt": Verb("prompt", "Fill in a prompt and print it."),
     "enable": Verb("switch", "Switch a server or some of its tools on."),
     "disable": Verb("switch", "Switch a server or some of its tools off."),
     "index": Verb("index", "Print an index of all tools in Markdown."),

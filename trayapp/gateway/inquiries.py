@@ -15,7 +15,9 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.names import Key
+from trayapp.catalog.prompt_line import prompt_arguments, split_line, split_words
 from trayapp.catalog.search import LIMIT
+from trayapp.catalog.suggest import nearest
 from trayapp.gateway import texts
 from trayapp.gateway.callee import ArgumentsError, prepared_call
 from trayapp.gateway.calls import lost_during_call, timed_out
@@ -58,6 +60,7 @@ class Inquiries:
             control.INDEX: self._index,
             control.COSTS: self._costs,
             control.CALL: self._call,
+            control.PROMPT: self._prompt,
         }
 
     @asynccontextmanager
@@ -165,6 +168,25 @@ class Inquiries:
             shown = as_tool_result(result) if method == "resources/read" else result
             return {"server": key[0], "tool": key[1], "result": shown}
 
+    async def _prompt(self, asked: Asked) -> Any:
+        """A prompt with the arguments that a line, or words, say."""
+        name, words = text_of(asked, "prompt", "prompt"), asked.get("words")
+        if not isinstance(words, str | list):
+            raise RpcError(INVALID_PARAMS, "words must be a line, or a list of words")
+        async with self._window(asked) as window:
+            key = window.exposure.find_prompt(name)
+            if key is None and self._gateway.pool.discovering:
+                await self._gateway.pool.settled()
+                key = window.exposure.find_prompt(name)
+            if key is None:
+                raise _no_prompt(name, list(window.exposure.known.prompt_names.by_name))
+            positional, named = split_line(words) if isinstance(words, str) else split_words(words)
+            args = prompt_arguments(window.exposure.known.prompts[key].get("arguments"), positional, named)
+            connection = await window.router.connected(key[0])
+            params = {"name": key[1], "arguments": args}
+            result = await _answered(connection, "prompts/get", params, window.router.timeout_s(connection))
+            return {"server": key[0], "prompt": key[1], "result": result}
+
     async def _key(self, window: Window, asked: str, server: str | None) -> Key:
         """What is meant, asking servers that are not known yet. Raises MultiMcpError."""
         if window.exposure.find_read(asked, server) is not None:
@@ -198,6 +220,12 @@ async def _answered(connection: Connection, method: str, params: dict[str, Any],
         if error.code == CONNECTION_CLOSED and not (is_up(connection) and connection.live is live):
             raise lost_during_call(connection, error.message) from None
         raise
+
+
+def _no_prompt(asked: str, known: list[str]) -> MultiMcpError:
+    near = nearest(asked, known)
+    hint = f"Did you mean {', '.join(near)}?" if near else f"There are: {', '.join(known[:20])}" if known else ""
+    return MultiMcpError(f"No prompt is named {asked}", hint)
 
 
 def _no_project(folder: str, problems: tuple[Any, ...]) -> MultiMcpError:

@@ -29,6 +29,7 @@ REFRESH = "refresh"  # {server?} -> {server: {"added", "gone", "back", "error"}}
 RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}
 RELOAD = "reload"  # -> {"problems": [...]}
 CALL = "call"  # {tool, server?, args, project?} -> the tool's result
+PROMPT = "prompt"  # {prompt, words: line or [word], project?} -> {"server", "prompt", "result"}
 SETTLE = "settle"  # -> {} once no server is being discovered
 LOGIN = "login"  # {server} -> {"url", "redirect_uri", "expires_s"}: whoever asked opens the url in a browser
 LOGIN_WAIT = "login_wait"  # {server} -> {"auth", "state", "error"} once that sign-in is over; its failure is an error

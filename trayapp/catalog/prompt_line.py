@@ -1,0 +1,57 @@
+"""The arguments of a prompt out of a line of words, as people type them behind a command.
+
+Never here: asking a server, names of prompts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from trayapp.model.errors import UsageError
+
+# A word is a quoted text, or what stands between white space, in which a part may be quoted: topic="two words".
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"']|["'](?=\s|\Z)|["'](?![^"']*["']))+""")
+_QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
+_NAMED = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
+
+
+def split_line(line: str) -> tuple[list[str], dict[str, str]]:
+    """The positional words and the `name=value` ones; a word that begins with a quote is never a named one."""
+    words = _WORD.findall(line)
+    named = {found[1]: _bare(found[2]) for word in words if (found := _NAMED.fullmatch(word))}
+    return [_bare(word) for word in words if not _NAMED.fullmatch(word)], named
+
+
+def split_words(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """The same of words that a shell has split already: quotes are what they are."""
+    words = list(words)
+    named = {found[1]: found[2] for word in words if (found := _NAMED.fullmatch(word))}
+    return [word for word in words if not _NAMED.fullmatch(word)], named
+
+
+def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
+    """The arguments of prompts/get; `declared` as the prompt lists them.
+
+    Named ones count first, declared or not; positional ones fill the declared that are left, in their order, the last
+    of these with all words that remain. Raises UsageError when one is missing or too many are there.
+    """
+    items = [item for item in declared if isinstance(item, dict)] if isinstance(declared, list | tuple) else []
+    names = [name for item in items if isinstance(name := item.get("name"), str)]
+    open_ = [name for name in names if name not in named]
+    if positional and not open_:
+        takes = f"It takes {', '.join(names)}" if names else "It takes no arguments"
+        raise UsageError(f"Nothing is left for {positional[0]}"[:200], takes)
+    filled = dict(zip(open_, positional, strict=False))
+    if len(positional) > len(open_):
+        filled[open_[-1]] = " ".join(positional[len(open_) - 1 :])
+    args = {name: {**named, **filled}[name] for name in [*names, *named] if name in named or name in filled}
+    missing = [item["name"] for item in items if item.get("required") is True and item.get("name") not in args]
+    if missing:
+        raise UsageError(f"{', '.join(missing)} missing", f"Write it behind the name, or as {missing[0]}=VALUE")
+    return args
+
+
+def _bare(word: str) -> str:
+    return _QUOTED.sub(lambda found: found[1] if found[1] is not None else found[2], word)
