@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from itertools import pairwise
 from typing import Any
 
@@ -96,6 +97,7 @@ WRONG: list[tuple[str, Any, dict[str, Any], list[str]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.requirement("args-checked")
 @pytest.mark.parametrize(("args", "schema", "found"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
 def test_all_that_is_wrong_is_said(args: Any, schema: dict[str, Any], found: list[str]) -> None:
     assert problems(args, schema) == found
@@ -139,62 +141,69 @@ def test_a_schema_of_itself_follows_the_arguments_as_deep_as_they_go() -> None:
     assert problems({"next": {"next": {"v": "x"}}}, tree) == ['next.next.v: must be an integer, not "x"']
 
 
-names = st.sampled_from("abc")
-values = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1.0, 2.5]) | st.text("ab", max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
-    max_leaves=8,
-)
-types = st.sampled_from(["string", "integer", "number", "boolean", "object", "array", "null"])
-counts = st.integers(0, 3)
+class Chance:
+    """Random schemas and values, of few names and numbers so that they often fit. Quicker than strategies by far."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def value(self, depth: int = 0) -> Any:
+        plain = [None, True, False, 0, 1, 3, -2, 0.5, 1.0, "", "a", "ab", "bbb"]
+        kind = self._random.randrange(6 if depth < 2 else 4)
+        if kind == 4:
+            return [self.value(depth + 1) for _ in range(self._random.randrange(4))]
+        return self.arguments(depth + 1) if kind == 5 else self._random.choice(plain)
+
+    def arguments(self, depth: int = 0) -> dict[str, Any]:
+        return {name: self.value(depth) for name in self._random.sample("abc", self._random.randrange(4))}
+
+    def schema(self, depth: int = 0, refs: tuple[str, ...] = ("#/$defs/a", "#/$defs/b")) -> Any:
+        if depth > 3 or (depth and not self._random.randrange(6)):
+            return self._random.choice([True, False, {}, {"type": "integer"}])
+        keys = self._random.sample(KEYWORDS, self._random.randrange(1, 5))
+        return {key: self._keyword(key, depth + 1, refs) for key in keys if key != "$ref" or refs}
+
+    def _keyword(self, key: str, depth: int, refs: tuple[str, ...]) -> Any:
+        several = range(self._random.randrange(1, 4))
+        if key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+            return [self.schema(depth, refs) for _ in several]
+        if key in ("properties", "patternProperties"):
+            return {name: self.schema(depth, refs) for name in "abc"[: len(several)]}
+        if key in ("additionalProperties", "items", "not", "if", "then"):
+            return self.schema(depth, refs)
+        if key in ("enum", "const"):
+            return [self.value() for _ in several] if key == "enum" else self.value()
+        choices: dict[str, list[Any]] = {
+            "type": [*TYPES, ["string", "null"], ["integer", "array", "object"]],
+            "required": [[], ["a"], ["a", "b"]], "$ref": list(refs), "uniqueItems": [True, False],
+        }  # fmt: skip
+        return self._random.choice(choices.get(key, [0, 1, 2, 3]))
 
 
-def objects_of(inner: st.SearchStrategy[Any], refs: tuple[str, ...] = ()) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries(
-        {},
-        optional={
-            "type": types | st.lists(types, min_size=1, max_size=3, unique=True),
-            "enum": st.lists(values, min_size=1, max_size=3),
-            "const": values,
-            "properties": st.dictionaries(names, inner, max_size=3),
-            "required": st.lists(names, max_size=2, unique=True),
-            "additionalProperties": inner,
-            "patternProperties": st.dictionaries(names, inner, max_size=1),
-            "items": inner,
-            "prefixItems": st.lists(inner, min_size=1, max_size=2),
-            "anyOf": st.lists(inner, min_size=1, max_size=3),
-            "oneOf": st.lists(inner, min_size=1, max_size=3),
-            "allOf": st.lists(inner, min_size=1, max_size=3),
-            "not": inner,
-            "if": inner,
-            "then": inner,
-            **({"$ref": st.sampled_from(refs)} if refs else {}),
-            "minimum": st.integers(-2, 2),
-            "exclusiveMaximum": st.integers(-2, 2),
-            "minLength": counts,
-            "maxItems": counts,
-            "minProperties": counts,
-            "uniqueItems": st.booleans(),
-            "description": st.text(max_size=3),
-        },
-    )
+TYPES = ["string", "integer", "number", "boolean", "object", "array", "null"]
+KEYWORDS = [
+    "type", "enum", "const", "properties", "required", "additionalProperties", "patternProperties", "items",
+    "prefixItems", "anyOf", "oneOf", "allOf", "not", "if", "then", "$ref", "minimum", "exclusiveMaximum", "minLength",
+    "maxItems", "minProperties", "uniqueItems",
+]  # fmt: skip
 
 
-plain = st.recursive(st.booleans() | objects_of(st.booleans()), objects_of, max_leaves=4)
-schemas = objects_of(objects_of(plain, ("#/$defs/a", "#/$defs/b")), ("#/$defs/a", "#/$defs/b"))
+@pytest.mark.requirement("args-checked")
+@settings(deadline=None, max_examples=40)
+@given(st.integers())
+def test_nothing_valid_is_ever_refused(seed: int) -> None:
+    chance = Chance(seed)
+    for _ in range(25):
+        args, schema = chance.arguments(), chance.schema()
+        whole = {**schema, "$defs": {name: chance.schema(2, ()) for name in "ab"}}
+        valid, found = jsonschema.Draft202012Validator(whole).is_valid(args), problems(args, whole)
+        assert not (valid and found), json.dumps([args, whole, found])
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.dictionaries(names, values, max_size=3), schemas, st.fixed_dictionaries({"a": plain, "b": plain}))
-def test_nothing_valid_is_ever_refused(args: dict[str, Any], schema: dict[str, Any], defs: dict[str, Any]) -> None:
-    whole = {**schema, "$defs": defs}
-    valid = jsonschema.Draft202012Validator(whole).is_valid(args)
-    found = problems(args, whole)
-    assert not (valid and found), json.dumps([whole, found])
-
-
-@given(st.dictionaries(names, values, max_size=3), plain)
-def test_reading_never_makes_valid_arguments_others(args: dict[str, Any], schema: Any) -> None:
+@given(st.integers())
+def test_reading_never_makes_valid_arguments_others(seed: int) -> None:
+    chance = Chance(seed)
+    args, schema = chance.arguments(), chance.schema(refs=())
     if not problems(args, schema):
         assert read_arguments(args, schema) == args
     assert read_arguments(json.dumps(args), schema) == read_arguments(args, schema)

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from trayapp.catalog.documents import is_pattern
 from trayapp.catalog.stem import stem
-from trayapp.catalog.synonyms import GROUPS, HINTS
+from trayapp.catalog.synonyms import CHINESE, GROUPS, HINTS
 from trayapp.catalog.vocabulary import Vocabulary
 from trayapp.catalog.words import meaningful, split
 
@@ -124,9 +124,9 @@ def _joined(written: Iterable[str], vocabulary: Vocabulary) -> list[str]:
 
 @lru_cache(maxsize=1)
 def synonyms() -> dict[str, tuple[str, ...]]:
-    """For a stem, those of general English that will do in its place."""
+    """For a stem, those of general language that will do in its place."""
     found: dict[str, dict[str, None]] = {}
-    for line in filter(None, GROUPS.splitlines()):
+    for line in filter(None, f"{GROUPS}\n{CHINESE}".splitlines()):
         group = [stem(word) for word in line.split()]
         for word in group:
             found.setdefault(word, {}).update(dict.fromkeys(other for other in group if other != word))

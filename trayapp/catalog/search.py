@@ -123,7 +123,7 @@ class SearchIndex:
             return self._all(server, among, allowed)[:limit]
         if regex:
             return self._matching(Pattern(words), among, allowed)[:limit]
-        return self._ranked(words, among, allowed)[:limit]
+        return self._ranked(words, among, allowed, limit)[:limit]
 
     def _all(self, server: str | None, among: range, allowed: Container[Key] | None) -> list[Hit]:
         if server is None:
@@ -137,13 +137,13 @@ class SearchIndex:
         known = (entry for number in among if (entry := self._entries.get(number)) is not None)
         return sorted((e for e in known if allowed is None or e.key in allowed), key=lambda e: (e.exposed_name, e.key))
 
-    def _ranked(self, words: str, among: range, allowed: Container[Key] | None) -> list[Hit]:
+    def _ranked(self, words: str, among: range, allowed: Container[Key] | None, limit: int) -> list[Hit]:
         query = read_query(words, self._store.vocabulary, self._users)
 
         def wanted(number: int) -> bool:
             return allowed is None or self._entries[number].key in allowed
 
-        found = [(number, self._store.view(number)) for number in self._store.candidates(query, among, wanted)]
+        found = [(number, self._store.view(number)) for number in self._store.candidates(query, among, wanted, limit)]
         found = only_own(query, found)
         scored = [(*score(query, seen, self._store.vocabulary), self._entries[number]) for number, seen in found]
         scored.sort(key=lambda one: (-one[0], one[2].exposed_name))

@@ -18,9 +18,10 @@ from trayapp.catalog.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import sqlite3
 
-CANDIDATES = 120  # documents that are ranked for one query: what bm25 puts behind these hardly ever comes first
-COMMON = 60  # documents: a synonym that more than these have, and more than COMMON_SHARE of all, leads to no candidates
-COMMON_SHARE = 0.08
+CANDIDATES = 80  # documents that are ranked for one query: what bm25 puts behind these hardly ever comes first
+# A word in more documents than these, and in more than this part of all, leads to no candidates while others do.
+COMMON = 60
+COMMON_SHARE = 0.02
 VIEWS_MOST = 3_000  # kept for the next query; some KB each
 
 _COLUMNS = ", ".join(FIELDS)
@@ -70,13 +71,17 @@ class Store:
             self._views.pop(number, None)
         self._table.execute("DELETE FROM documents WHERE rowid BETWEEN ? AND ?", (numbers.start, numbers.stop - 1))
 
-    def candidates(self, query: Query, among: range, wanted: Callable[[int], bool]) -> set[int]:
-        """The numbers of the documents worth ranking: best by the words themselves, and best with their synonyms."""
-        own = [stem for term in query.terms for stem in term.gains if stem in term.own]
-        others = [stem for term in query.terms for stem in term.gains if not self._is_common(stem)]
-        found = set(islice(filter(wanted, self._best(own, among)), CANDIDATES // 2))
+    def candidates(self, query: Query, among: range, wanted: Callable[[int], bool], limit: int) -> set[int]:
+        """The numbers of the documents worth ranking, not fewer than `limit` where there are so many: best by the words
+        themselves, and best with their synonyms."""
+        half = max(CANDIDATES // 2, limit)
+        every = [(stem, stem in term.own) for term in query.terms for stem in term.gains]
+        rare = [(stem, is_own) for stem, is_own in every if not self._is_common(stem)]
+        own = [stem for stem, is_own in rare if is_own] or [stem for stem, is_own in every if is_own]
+        others = [stem for stem, _ in rare]
+        found = set(islice(filter(wanted, self._best(own, among)), half))
         if set(others) - set(own) or not found:
-            found.update(islice(filter(wanted, self._best({*own, *others}, among)), CANDIDATES // 2))
+            found.update(islice(filter(wanted, self._best({*own, *others}, among)), half))
         return found
 
     def _is_common(self, stem: str) -> bool:

@@ -1,7 +1,8 @@
 """Words that people use for one another when they ask for a tool: general English of files, the web, code, money, time.
 
-A line of GROUPS holds words that mean about the same; of HINTS, a word and what it points to, not the reverse. Servers'
-own vocabulary has no place here: that is what `settings.synonyms` is for. Never here: code that uses the tables.
+A line of GROUPS holds words that mean about the same; of CHINESE, an English word and what it is called in the language
+of many servers' descriptions; of HINTS, a word and what it points to, not the reverse. Servers' own vocabulary has no
+place here: that is what `settings.synonyms` is for. Never here: code that uses the tables.
 """
 
 from __future__ import annotations
@@ -198,6 +199,91 @@ scatter correlation relationship
 share proportion percentage
 pie proportion percentage
 hierarchy hierarchical tree
+colleague coworker teammate user
+artwork painting art
+income profit revenue earnings
+trip journey travel
+"""
+
+CHINESE = """
+search 搜索 查询 检索
+find 查找
+get 获取
+list 列表 列出
+create 创建 新建
+generate 生成
+delete 删除
+update 更新 修改
+write 写入 保存
+read 读取
+send 发送
+convert 转换
+upload 上传
+download 下载
+recommend 推荐
+translate 翻译
+calculate 计算
+analysis 分析
+file 文件
+document 文档
+image picture 图片 图像
+video 视频
+music song 音乐
+web 网页
+link 链接
+news 新闻 资讯
+article 文章
+book 图书 书籍
+movie film 电影
+game 游戏
+trending trend hot 热榜 热门 热搜 热点
+rank ranking leaderboard 排行 榜单
+weather 天气
+map 地图
+address 地址
+route 路线
+station 车站
+train 列车 火车
+ticket 车票 余票
+flight 航班 机票
+hotel 酒店
+restaurant 餐厅
+recipe 菜谱
+food 美食
+price 价格
+stock 股票
+finance financial 财经 金融
+business 商业
+technology tech 科技 技术
+electronics digital 数码
+product 产品
+consumer 消费
+company 公司 企业
+user 用户
+name 名称
+date 日期
+time 时间
+calendar 日历 黄历
+birthday 生日
+city 城市
+number 数量 编号
+code 代码
+database 数据库
+table 表格
+chart 图表
+component 组件
+example 示例
+message 消息
+comment 评论
+task 任务
+order 订单
+character role 角色
+card 卡牌 卡片
+slide 幻灯片
+note 笔记
+folder 文件夹 目录
+email 邮件
+schedule 日程
 """
 
 HINTS = """
