@@ -190,7 +190,7 @@ def test_what_panels_know_of_the_item(shown: Shown, item: Item) -> None:
         "AttentionMovieName": "",
         "IconAccessibleDesc": "2 servers ready",
         "AttentionAccessibleDesc": "2 servers ready",
-        "ToolTip": ("", [], "2 servers ready", "linear wants &lt;you&gt; &amp; co"),
+        "ToolTip": ("", [], "2 servers ready", "linear wants ‹you› + co"),
         "ItemIsMenu": False,
         "Menu": "/StatusNotifierItem/Menu",
     }

@@ -43,7 +43,7 @@ class App:
         self.icon: Any = icon_class()(
             "multi-mcp",
             disc("red"),
-            "5 of 7 servers ready\nlinear & co <b>want</b> a sign-in",
+            "5 of 7 servers ready\nlinear & co <b>want</b> a sign-in\nfiles has failed",
             self.menu(),
             bus=bus,
             worker=worker,
@@ -64,6 +64,7 @@ class App:
     def turn(self, colour: str) -> Callable[[], None]:
         def act() -> None:
             self.icon.icon = disc(colour)
+            self.icon.attention = colour == "yellow"
             say(colour)
 
         return act

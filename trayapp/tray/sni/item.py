@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 from trayapp.tray.artwork import Pixmap
@@ -16,6 +15,9 @@ from trayapp.tray.bus import Answer, Method, SessionBus
 from trayapp.tray.sni import description
 
 ITEM = "org.kde.StatusNotifierItem"
+# A tooltip may hold markup (specification), but panels differ: XFCE shows none with <br>, Plasma shows "&amp;" as it
+# stands where there is nothing like "<", and joins the lines where there is. What has none of it looks right on all.
+PLAIN = str.maketrans({"&": "+", "<": "‹", ">": "›"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,7 @@ class ItemService:
             "AttentionMovieName": ("s", ""),
             "IconAccessibleDesc": ("s", headline),  # libayatana's, read out by GNOME
             "AttentionAccessibleDesc": ("s", headline),
-            # The text below the headline may hold markup (specification), so ours is escaped; not all panels know <br>.
-            "ToolTip": ("(sa(iiay)ss)", ("", [], headline, escape(rest, quote=False))),
+            "ToolTip": ("(sa(iiay)ss)", ("", [], headline.translate(PLAIN), rest.translate(PLAIN))),
             "ItemIsMenu": ("b", False),
             "Menu": ("o", self._menu_path),
         }
