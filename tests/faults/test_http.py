@@ -30,8 +30,9 @@ MB = 1 << 20
 class Site:
     """The victim: an HTTP server that can be taken away and brought back at the same address."""
 
-    def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
-        self.server = HttpServer()
+    def __init__(self, tasks: anyio.abc.TaskGroup, way: str) -> None:
+        self.server = HttpServer(streamable=way == "http", sse=way == "sse")
+        self.url_path = "/mcp" if way == "http" else "/sse"
         self._tasks = tasks
         self._end: anyio.Event | None = None  # while it listens
         self._ended = anyio.Event()
@@ -157,7 +158,7 @@ class Fault:
 GRAPHQL = {"errors": [{"message": "Must provide query string."}]}
 FAULTS = [
     Fault("never-answers", mute, (ERROR,), (ERROR,)),
-    Fault("all-connections-reset", cut_calls, (ERROR,), (ANSWER,)),
+    Fault("all-connections-reset", cut_calls, (ERROR,), EITHER),
     Fault("gone-and-back", gone, (ERROR,), (ERROR,)),
     Fault("session-forgotten-404", forgotten, EITHER, (ANSWER,)),
     Fault("401", answering(status(401)), EITHER, (ERROR,), reconnected_by_hand),
@@ -183,11 +184,17 @@ FAULTS = [
 
 
 @asynccontextmanager
-async def on_trial(gateway: Gateway, folder: Path, **more: Any) -> AsyncIterator[tuple[Site, Trial]]:
+async def on_trial(gateway: Gateway, folder: Path, way: str, **more: Any) -> AsyncIterator[tuple[Site, Trial]]:
     async with anyio.create_task_group() as tasks:
-        site = Site(tasks)
+        site = Site(tasks, way)
         await site.up()
-        entry = {"url": site.server.url(), "connect_timeout": LIMIT_S, "request_timeout": LIMIT_S, **more}
+        entry = {
+            "url": site.server.url(site.url_path),
+            "type": way,
+            "connect_timeout": LIMIT_S,
+            "request_timeout": LIMIT_S,
+            **more,
+        }
         async with trial(gateway, folder, entry) as made:
             yield site, made
         await site.down()
@@ -195,8 +202,10 @@ async def on_trial(gateway: Gateway, folder: Path, **more: Any) -> AsyncIterator
 
 @pytest.mark.requirement("fault-table")
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
-async def test_a_fault_of_an_http_server(gateway: Gateway, tmp_path: Path, fault: Fault) -> None:
-    async with on_trial(gateway, tmp_path) as (site, made):
+@pytest.mark.parametrize("way", ["http", "sse"])
+async def test_a_fault_of_an_http_server(gateway: Gateway, tmp_path: Path, fault: Fault, way: str) -> None:
+    async with on_trial(gateway, tmp_path, way) as (site, made):
+        await made.recovers("bad_echo", text="before")  # connected: what follows takes milliseconds
         for key in range(OPEN):
             made.begin_call("bad_hold", key=str(key))
         await site.server.heard_of("held", OPEN)

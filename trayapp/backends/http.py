@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 DRAIN_S = 1.0  # how long the other requests of a lost session may take to hear of it
 CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
 END_SESSION_S = 1.0  # a courtesy to the server; closing does not hang on it
-SDK_STREAM_ENDED = "SSE stream "  # how its words for that begin
+SDK_STREAM_ENDED = ("SSE stream ", "Connection closed")  # how its words for that begin
 CONTEXT = DispatchContext[TransportContext]
 
 
@@ -69,7 +69,7 @@ class SdkChannel:
     @property
     def closed_error(self) -> RpcError:
         """What requests are answered with that the server cannot answer any more."""
-        return RpcError(CONNECTION_CLOSED, self._refusal.why or "Connection closed")
+        return RpcError(CONNECTION_CLOSED, self._refusal.why or f"{self._server} closed the connection")
 
     def close(self) -> None:
         """From here on requests are answered at once."""

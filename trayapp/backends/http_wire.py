@@ -103,15 +103,17 @@ class Wire(httpx2.AsyncHTTPTransport):
 
     def _no_answer(self, request: httpx2.Request, response: httpx2.Response) -> str | None:
         """Why a request's response is none that MCP knows; the SDK would say so without a name."""
-        if not self._answers_in_place or _kind(request) != "request":
+        if _kind(request) != "request":
             return None
         kind, status = response.headers.get("content-type", ""), response.status_code
-        if status == 202:
-            return f"{self._server} took the request and announced that it will not answer (HTTP 202)"
         if response.has_redirect_location:
             where = request.url.join(response.headers["location"])
             known = (where.scheme, where.host, where.port) == (request.url.scheme, request.url.host, request.url.port)
             return None if known else f"{self._server} has moved to another host ({where.host}): change its url"
+        if not self._answers_in_place:
+            return None
+        if status == 202:
+            return f"{self._server} took the request and announced that it will not answer (HTTP 202)"
         found = kind_of(status, kind, response.content if is_json(response) else b"")
         return words(self._server, found, status, kind) if found is Kind.OTHER else None
 

@@ -19,6 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
 from trayapp.wire.framing import MAX_FRAME_BYTES
+from trayapp.wire.jsonio import JsonError, loads
 from trayapp.wire.messages import CONNECTION_CLOSED
 
 log = logging.getLogger(__name__)
@@ -121,13 +122,22 @@ async def _post(
     body = message.model_dump(by_alias=True, mode="json", exclude_unset=True)
     try:
         response = await client.post(endpoint, json=body)
-        why = "" if response.is_success else f"The server answered HTTP {response.status_code}"
+        why = "" if response.is_success else _said(response)
     except httpx2.HTTPError as error:
         why = f"The message could not be sent: {error or type(error).__name__}"
     if why and isinstance(message, JSONRPCRequest):
         body = {"jsonrpc": "2.0", "id": message.id, "error": {"code": CONNECTION_CLOSED, "message": why}}
         refusal = JSONRPCError.model_validate(body)
         await _give(to_us, refusal)
+
+
+def _said(response: httpx2.Response) -> str:
+    """What a refused POST says of itself: http_wire, or the server, may have put it into words."""
+    try:
+        message = loads(response.content)["error"]["message"]
+    except (JsonError, KeyError, TypeError):
+        message = None
+    return message if isinstance(message, str) else f"The server answered HTTP {response.status_code}"
 
 
 async def _give(to_us: MemoryObjectSendStream[Incoming], message: Any) -> None:
