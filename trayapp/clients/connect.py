@@ -6,7 +6,7 @@ For the command line, doctor and the tray. Never here: printing, formats (the fa
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -228,9 +228,9 @@ def disconnect(name: str, world: World | None = None) -> Change:
     return _settled(lambda: plan_disconnect(name, world), world)
 
 
-def _settled(plan: Any, world: World | None) -> Change:
+def _settled(plan: Callable[[], Change], world: World | None) -> Change:
     for left in range(ATTEMPTS - 1, -1, -1):
-        change: Change = plan()
+        change = plan()
         try:
             apply(change, world)
         except FileChangedError:
