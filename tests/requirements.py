@@ -159,6 +159,8 @@ REQUIREMENTS: dict[str, str] = {
     "resource-as-tool": "Resources are callable `SERVER_read_NAME` entries of `mcp`, unless expose_resources is off.",
     "filter-binds-calls": "What a filter, a switch or a session's options hide can be neither found nor called.",
     # Both eras, both sides
+    "matrix": "Every revision as a client works with every revision as a server, in every feature that both have.",
+    "many-sessions": "50 sessions at once: each progress, log line, question and result reaches its own session alone.",
     "bridge-older-older": "An older server's question reaches an older client, and its answer the server, untouched.",
     "bridge-older-newer": "An older server's question is a 2026-07-28 client's answer; what it says resumes the call.",
     "bridge-newer-older": "A 2026-07-28 server's question is a request to an older client; then the call is retried.",

@@ -107,6 +107,10 @@ class RawClient:
         """Names of the tools that are listed now."""
         return [tool["name"] for tool in await self.all("tools")]
 
+    async def something(self) -> None:
+        """Wait for the next message, whatever it is."""
+        await self._news.wait()
+
     async def heard(self, method: str, times: int = 1) -> list[Message]:
         """Wait for that notification; the params of all so far."""
         with anyio.fail_after(PATIENCE_S):

@@ -148,6 +148,33 @@ async def test_a_newer_client_that_comes_back_without_an_answer_is_asked_again(t
         assert second["requestState"] != first["requestState"]
 
 
+async def test_a_question_that_came_in_with_a_call_that_is_over_is_asked_with_another(tmp_path: Path) -> None:
+    """An older server does not say to which call a question belongs: it goes out with the oldest."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        client.ask_only(1, "tools/call", enveloped(tool_call("a_hold", key="k")))
+        await made.net["a"].heard_of("held")
+        for number in (2, 3):
+            client.ask_only(
+                number, "tools/call", enveloped(tool_call("a_ask", method="roots/list", params={"of": number}))
+            )
+        first = (await client.answer(1))["result"]
+        ((key, asked),) = first["inputRequests"].items()
+        assert asked["params"] == {"of": 2}
+        await client.result("tools/call", enveloped(tool_call("a_release", key="k")), 4)
+        again = {"inputResponses": {key: {"roots": [2]}}, "requestState": first["requestState"]}
+        held = await client.ask("tools/call", enveloped({**tool_call("a_hold", key="k"), **again}), 5)
+        assert held["result"]["content"][0]["text"] == "released k"
+        assert said(await client.answer(2)) == {"roots": [2]}
+        third = (await client.answer(3))["result"]
+        ((key, asked),) = third["inputRequests"].items()
+        assert asked["params"] == {"of": 3}
+        again = {"inputResponses": {key: {"roots": [3]}}, "requestState": third["requestState"]}
+        last = await client.ask("tools/call", enveloped({**tool_call("a_ask", method="roots/list"), **again}), 6)
+        assert said(last) == {"roots": [3]}
+
+
 @pytest.mark.parametrize("state", [STATE_PREFIX, STATE_PREFIX + "made-up"])
 async def test_a_request_state_that_is_gone_is_refused(tmp_path: Path, state: str) -> None:
     async with house(tmp_path) as made:

@@ -61,7 +61,7 @@ async def shake_hands(channel: Channel, capabilities: Mapping[str, Any], hint: s
         try:
             return await _initialize(channel, capabilities)
         except RpcError as error:
-            if _offered_modern(error) is None and error.code != METHOD_NOT_FOUND:
+            if error.code not in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND):
                 raise
     peer = await _negotiate(channel, capabilities)
     channel.adopt(peer.protocol)

@@ -40,6 +40,13 @@ class Bridge:
 
     async def asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
         """A request of an older server's; the client's answer. Raises RpcError."""
+        while True:
+            try:
+                return await self._asked(connection, method, params)
+            except _AskElsewhere:
+                continue
+
+    async def _asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
         able = [call for call in self._under_way(connection) if can_answer(call.session.capabilities, method, params)]
         if able:
             call = able[0]
@@ -105,7 +112,7 @@ class Bridge:
             return _refused(RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200]))
         if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
             params = {"elicitationId": secrets.token_hex(8), **params}  # older revisions give each an id
-        return self.ask(session, method, None if method == ROOTS else params, about)
+        return self.ask(session, method, params or None, about)
 
     # -- calls that wait for their client's answer to a question -------------------------------------------------
 
@@ -178,8 +185,14 @@ class Questions:
         for key, answer in given.items():
             if key in self._open and isinstance(answer, dict):
                 self._settle(self._open.pop(key)[2], answer)
-        if self._call.attach(session, request_id) and self._open:
+        goes_on = self._call.attach(session, request_id)
+        if goes_on and self._open:
             self._hand_out()
+        elif not goes_on:
+            # The call is over, what came in with it meanwhile was another call's question: servers do not say whose.
+            for *_, future in self._open.values():
+                if not future.done():
+                    future.set_exception(_AskElsewhere())
 
     def give_up(self) -> None:
         """Nobody will answer any more."""
@@ -198,6 +211,10 @@ class Questions:
 def _input_request(method: str, params: Params) -> dict[str, Any]:
     """A question as 2026-07-28 writes it."""
     return {"method": method} if method == ROOTS and not params else {"method": method, "params": dict(params or {})}
+
+
+class _AskElsewhere(Exception):
+    """The call that a question was to be asked with is over."""
 
 
 class _Waiting:

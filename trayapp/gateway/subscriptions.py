@@ -152,7 +152,7 @@ class Subscriptions:
 
     def _place(self, session: Session, uri: str) -> Place:
         server, own = session.window.router.resource(uri)
-        return session.server_key(server), own
+        return session.connection(server).name, own
 
     def _wanted_places(self, place: Place) -> bool:
         return place[1] in self.wanted(place[0])

@@ -1,0 +1,313 @@
+"""Every revision of MCP as a client, with every revision as a server, in every feature: real gateway, shim and servers.
+
+A cell that a revision makes impossible says why, and the test sees what happens instead.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.e2e.client import RawClient, RpcFailure
+from tests.e2e.gateway import Gateway, gateway_in
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("matrix")]
+
+MODERN = "2026-07-28"
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN)
+META = "io.modelcontextprotocol/"
+PATIENCE_S = 20.0
+
+# Questions that a revision does not have: such a client cannot be asked, such a server cannot ask.
+SINCE = {
+    "elicitation_form": ("2025-06-18", "Key Changes of 2025-06-18: 'Add support for elicitation, enabling servers to "
+                         "request additional information from users during interactions.'"),
+    "elicitation_url": ("2025-11-25", "Key Changes of 2025-11-25: 'Support URL mode elicitation, allowing servers to "
+                        "request sensitive user input via URL-based interactions.'"),
+}  # fmt: skip
+CAN: dict[str, Any] = {"sampling": {"tools": {}}, "roots": {"listChanged": True}}
+
+
+def capabilities(revision: str) -> dict[str, Any]:
+    """All that a client of that revision can do."""
+    if revision < "2025-06-18":
+        return CAN
+    return {**CAN, "elicitation": {} if revision < "2025-11-25" else {"form": {}, "url": {}}}
+
+
+@dataclass
+class Cell:
+    """One client, of one revision, and the server's own name."""
+
+    client: RawClient
+    revision: str
+    server: str
+    notes: Path
+
+    @property
+    def modern(self) -> bool:
+        return self.revision == MODERN
+
+    @property
+    def newer_server(self) -> bool:
+        return self.server.endswith("2026-07-28")
+
+    def params(self, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+        """Params as the client's revision sends them."""
+        stamps: dict[str, Any] = dict(meta)
+        if self.modern:
+            stamps[META + "protocolVersion"] = MODERN
+            stamps[META + "clientCapabilities"] = capabilities(MODERN)
+        return {**(params or {}), **({"_meta": stamps} if stamps else {})}
+
+    async def request(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+        """The result, as the revision wants it."""
+        result = await self.client.request(method, self.params(params, **meta))
+        assert ("resultType" in result) is self.modern, result
+        return result
+
+    async def call(self, tool: str, arguments: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+        """A tool of the server's."""
+        return await self.request("tools/call", {"name": f"{self.server}_{tool}", "arguments": arguments or {}}, **meta)
+
+    async def ask(self, method: str, params: dict[str, Any] | None, reply: dict[str, Any]) -> dict[str, Any]:
+        """Have the server ask that, answer with `reply`; what the server got."""
+        arguments = {"method": method, **({} if params is None else {"params": params})}
+        asked = {"name": f"{self.server}_ask", "arguments": arguments}
+        if self.modern:
+            first = await self.client.request("tools/call", self.params(asked))
+            assert first["resultType"] == "input_required", first
+            ((key, question),) = first["inputRequests"].items()
+            again = {**asked, "inputResponses": {key: reply}, "requestState": first["requestState"]}
+            last = await self.request("tools/call", again)
+        else:
+            waiting = self.client.ask("tools/call", asked)
+            question = await self.question()
+            self.client.send({"id": question["id"], "result": reply})
+            with anyio.fail_after(PATIENCE_S):
+                answer = await waiting
+            last = answer["result"]
+        assert question["method"] == method
+        assert {k: v for k, v in question.get("params", {}).items() if k != "elicitationId"} == (params or {})
+        said: dict[str, Any] = json.loads(last["content"][0]["text"])
+        if self.newer_server:
+            assert said["state"] == "opaque é"
+        result: dict[str, Any] = said["result"]
+        return result
+
+    async def question(self) -> dict[str, Any]:
+        """The next request of the gateway's."""
+        with anyio.fail_after(PATIENCE_S):
+            while not self.client.requests:
+                await self.client.something()
+        return self.client.requests.pop(0)
+
+    async def noted(self, what: str) -> Any:
+        """Wait until the server wrote that down; the newest value."""
+        with anyio.fail_after(PATIENCE_S):
+            while True:
+                lines = self.notes.read_text(encoding="utf-8").splitlines() if self.notes.exists() else []
+                values = [note["value"] for note in map(json.loads, lines) if note["what"] == what]
+                if values:
+                    return values[-1]
+                await anyio.sleep(0.01)  # the server is another process
+
+
+# -- the features ----------------------------------------------------------------------------------------------------
+
+
+async def tools(cell: Cell) -> None:
+    listed = await cell.request("tools/list")
+    assert f"{cell.server}_echo" in [tool["name"] for tool in listed["tools"]]
+    result = await cell.call("echo", {"x": [1, None]})
+    assert result["structuredContent"] == {"got": {"x": [1, None]}}
+    assert result["x-kept"] == {"deep": [None]}
+    assert result["content"] == [{"type": "text", "text": "echo", "x-in-content": 1}]
+    with pytest.raises(RpcFailure, match="nowhere"):
+        await cell.request("tools/call", {"name": "nowhere", "arguments": {}})
+
+
+async def resources(cell: Cell) -> None:
+    # Five servers have the same resource: each is known by its server's own address.
+    uri = f"multi-mcp://{cell.server}/era://x"
+    (listed,) = [item for item in (await cell.request("resources/list"))["resources"] if item["uri"] == uri]
+    assert listed["x-kept"] == [1]
+    read = await cell.request("resources/read", {"uri": uri})
+    assert read["contents"][0]["text"] == "read"
+    assert read["contents"][0]["x-kept"] is None
+    templates = (await cell.request("resources/templates/list"))["resourceTemplates"]
+    assert f"multi-mcp://{cell.server}/era://t/{{n}}" in [item["uriTemplate"] for item in templates]
+
+
+async def subscribe(cell: Cell) -> None:
+    uri = f"multi-mcp://{cell.server}/era://x"
+    if cell.modern:
+        cell.client.ask(
+            "subscriptions/listen", cell.params({"notifications": {"resourceSubscriptions": [uri]}}), "mine"
+        )
+        await cell.client.heard("notifications/subscriptions/acknowledged")
+    else:
+        await cell.request("resources/subscribe", {"uri": uri})
+    with anyio.fail_after(PATIENCE_S):
+        while not [m for m in cell.client.told if m["method"] == "notifications/resources/updated"]:
+            await cell.call("touch")  # until the server has heard of the subscription, too
+    told = (await cell.client.heard("notifications/resources/updated"))[0]
+    stamp = {"_meta": {META + "subscriptionId": "mine"}} if cell.modern else {}
+    assert told == {"uri": uri, **stamp}
+
+
+async def prompts(cell: Cell) -> None:
+    listed = (await cell.request("prompts/list"))["prompts"]
+    assert f"{cell.server}_greet" in [prompt["name"] for prompt in listed]
+    got = await cell.request("prompts/get", {"name": f"{cell.server}_greet", "arguments": {"who": "you"}})
+    assert got["messages"][0]["content"]["text"] == "Hello you"
+    assert got["x-kept"] == 1
+
+
+async def completion(cell: Cell) -> None:
+    ref = {"type": "ref/prompt", "name": f"{cell.server}_greet"}
+    result = await cell.request("completion/complete", {"ref": ref, "argument": {"name": "who", "value": "y"}})
+    assert result["completion"] == {"values": ["y!"], "total": 1}
+
+
+async def sampling(cell: Cell) -> None:
+    asked = {"messages": [], "maxTokens": 3, "tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+    reply = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m", "x-kept": 1}
+    assert await cell.ask("sampling/createMessage", asked, reply) == reply
+
+
+async def elicitation_form(cell: Cell) -> None:
+    asked = {"message": "who?", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}
+    reply = {"action": "accept", "content": {"a": "b"}}
+    assert await cell.ask("elicitation/create", asked, reply) == reply
+
+
+async def elicitation_url(cell: Cell) -> None:
+    asked = {"mode": "url", "message": "go there", "url": "https://example.test/x"}
+    assert await cell.ask("elicitation/create", asked, {"action": "accept"}) == {"action": "accept"}
+
+
+async def roots(cell: Cell) -> None:
+    reply = {"roots": [{"uri": "file:///mine", "name": "mine"}]}
+    assert await cell.ask("roots/list", None, reply) == reply
+
+
+async def progress(cell: Cell) -> None:
+    await cell.call("progress", progressToken="my token")
+    told = await cell.client.heard("notifications/progress", 3)
+    assert told == [{"progressToken": "my token", "progress": n, "x-kept": n} for n in (1, 2, 3)]
+
+
+async def cancel(cell: Cell) -> None:
+    params = cell.params({"name": f"{cell.server}_hold", "arguments": {}})
+    waiting = cell.client.ask("tools/call", params, "held")
+    await cell.noted("held")
+    cell.client.send({"method": "notifications/cancelled", "params": {"requestId": "held", "reason": "enough"}})
+    assert await cell.noted("cancelled") == "tools/call"
+    await cell.call("echo")
+    assert not waiting.done()
+
+
+async def logging(cell: Cell) -> None:
+    meta: dict[str, Any] = {}
+    if cell.modern:
+        meta[META + "logLevel"] = "info"
+    else:
+        await cell.request("logging/setLevel", {"level": "info"})
+    await cell.call("log", **meta)
+    told = await cell.client.heard("notifications/message")
+    assert told == [{"level": "warning", "logger": "era", "data": {"kept": [1]}}]
+    assert await cell.noted("level") == "info"
+
+
+async def list_changed(cell: Cell) -> None:
+    if cell.modern:
+        cell.client.ask("subscriptions/listen", cell.params({"notifications": {"toolsListChanged": True}}), "mine")
+        await cell.client.heard("notifications/subscriptions/acknowledged")
+    await cell.request("tools/list")
+    with anyio.fail_after(PATIENCE_S):
+        while not [m for m in cell.client.told if m["method"] == "notifications/tools/list_changed"]:
+            await cell.call("grow")  # until the gateway listens to a newer server
+            await anyio.sleep(0.05)
+    names = [tool["name"] for tool in (await cell.request("tools/list"))["tools"]]
+    assert f"{cell.server}_extra0" in names
+
+
+Feature = Callable[[Cell], Awaitable[None]]
+FEATURES: tuple[Feature, ...] = (
+    tools, resources, subscribe, prompts, completion, sampling, elicitation_form, elicitation_url, roots, progress,
+    cancel, logging, list_changed,
+)  # fmt: skip
+
+
+def impossible(client: str, server: str, feature: str) -> str:
+    """The sentence of the specification that says so; empty for what has to work."""
+    since, why = SINCE.get(feature, ("", ""))
+    return why if min(client, server) < since else ""
+
+
+CELLS = [(client, server, feature) for client in REVISIONS for server in REVISIONS for feature in FEATURES]
+
+
+# -- the place -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """One gateway with a server of each revision, of which each client has a process of its own."""
+    folder = tmp_path_factory.mktemp("matrix")
+    program = str(Path(__file__).parent.parent / "fixtures" / "era_server.py")
+    with gateway_in(folder) as made:
+        made.write(
+            {
+                f"era{revision}": {
+                    "command": [sys.executable, "-I", "-S", program, revision, "${NOTES}"],
+                    "scope": "session",
+                }
+                for revision in REVISIONS
+            }
+        )
+        made.env["NOTES"] = "notes"  # relative: each session's server writes into its own folder
+        made.start()
+        made.control("settle")
+        yield made
+
+
+@asynccontextmanager
+async def cell_of(site: Gateway, folder: Path, client: str, server: str) -> AsyncIterator[Cell]:
+    """A client in a folder of its own."""
+    site_of_client = Gateway(site.home)
+    site_of_client.home = folder  # only the working folder of the shim
+    async with site_of_client.client(None) as raw:
+        cell = Cell(raw, client, f"era{server}", folder / "notes")
+        if client != MODERN:
+            await raw.initialize(client, **capabilities(client))
+        yield cell
+
+
+@pytest.mark.parametrize(("client", "server", "feature"), CELLS, ids=[f"{c}-{s}-{f.__name__}" for c, s, f in CELLS])
+async def test_cell(site: Gateway, tmp_path: Path, client: str, server: str, feature: Feature) -> None:
+    async with cell_of(site, tmp_path, client, server) as cell:
+        if not impossible(client, server, feature.__name__):
+            await feature(cell)
+        elif client < SINCE[feature.__name__][0] and server >= SINCE[feature.__name__][0]:
+            # The server sees that this client cannot; one that asks all the same gets an error, the client nothing.
+            with pytest.raises((RpcFailure, KeyError)):
+                await feature_refused(cell, feature)
+            assert cell.client.requests == []
+
+
+async def feature_refused(cell: Cell, feature: Feature) -> None:
+    """The question is asked of a client that has no such thing."""
+    mode = {"mode": "url", "url": "https://example.test"} if feature is elicitation_url else {}
+    arguments = {"method": "elicitation/create", "params": {"message": "?", **mode}}
+    result = await cell.call("ask", arguments)
+    json.loads(result["content"][0]["text"])["result"]
