@@ -154,7 +154,8 @@ def main() -> int:
     options = parser.parse_args()
     if (options.catalog is None) != (options.queries is None):
         parser.error("--catalog and --queries go together")
-    catalog, queries = (shelf.entries(), shelf.QUESTIONS)
+    catalog: Catalog = shelf.entries()
+    queries: Queries = shelf.QUESTIONS
     if options.catalog:
         catalog, queries = load(options.catalog, options.queries)
     print(table(figures(catalog, queries, options.large)))

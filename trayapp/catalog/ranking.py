@@ -86,9 +86,9 @@ def _met(terms: Iterable[Term], seen: View) -> tuple[list[_Met], tuple[str, ...]
     met: list[_Met] = []
     missed: list[str] = []
     for term in terms:
-        gains = [(gain * weight, known) for known, gain in term.gains.items() if (weight := seen.weights.get(known))]
-        if gains:
-            met.append((*max(gains), term))
+        common = term.gains.keys() & seen.weights.keys()
+        if common:
+            met.append((*max((term.gains[known] * seen.weights[known], known) for known in common), term))
         elif not term.extra:
             missed.append(term.word)
     return met, tuple(missed)
@@ -102,9 +102,8 @@ def _name_factor(met: Iterable[_Met], seen: View, vocabulary: Vocabulary) -> flo
     whole = sum(map(vocabulary.rarity, seen.name))
     worths: dict[str, float] = {}
     for _, _, term in met:
-        for known, worth in term.stems.items():
-            if known in seen.name:
-                worths[known] = max(worth, worths.get(known, 0.0))
+        for known in term.stems.keys() & seen.name:
+            worths[known] = max(term.stems[known], worths.get(known, 0.0))
     part = sum(vocabulary.rarity(known) * worth for known, worth in worths.items())
     return 1 + NAME_MET * part / whole if whole else 1.0
 

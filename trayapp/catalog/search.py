@@ -22,7 +22,8 @@ LIMIT = 8  # hits when nobody says how many
 SURE = 5  # hits that are given however weak they are
 RELEVANT = 0.04  # of the best one's score: what comes after those and is much weaker only costs tokens
 FIRST_CHARS = 200  # of a description: where the forms of words are compared, and its first line that patterns match
-REFINED = 20  # of the best ones, whose order the very forms of words decide
+REFINED = 12  # of the best ones, whose order the very forms of words decide
+SCORE_DIGITS = 6  # what lies beyond depends on the order in which sets are summed up, other at each start
 WRITTEN_MET = 0.1  # added to the factor 1 when all words are there as they are asked for
 
 
@@ -146,7 +147,7 @@ class SearchIndex:
         found = [(number, self._store.view(number)) for number in self._store.candidates(query, among, wanted, limit)]
         found = only_own(query, found)
         scored = [(*score(query, seen, self._store.vocabulary), self._entries[number]) for number, seen in found]
-        scored.sort(key=lambda one: (-one[0], one[2].exposed_name))
+        scored.sort(key=lambda one: (-round(one[0], SCORE_DIGITS), one[2].exposed_name, one[2].key))
         asked = frozenset(split(words)) or frozenset({""})
         best = [(worth * _as_written(asked, entry), missed, entry) for worth, missed, entry in scored[:REFINED]]
         hits = [_hit(entry, worth, missed) for worth, missed, entry in [*best, *scored[REFINED:]] if worth]
@@ -161,7 +162,7 @@ def _as_written(asked: frozenset[str], entry: Entry) -> float:
 
 
 def _hit(entry: Entry, worth: float, missed: tuple[str, ...] = ()) -> Hit:
-    return Hit(entry.server, entry.name, worth, entry.exposed_name, missed)
+    return Hit(entry.server, entry.name, round(worth, SCORE_DIGITS), entry.exposed_name, missed)
 
 
 def _written(entry: Entry) -> Iterator[str]:

@@ -18,7 +18,7 @@ from trayapp.catalog.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import sqlite3
 
-CANDIDATES = 80  # documents that are ranked for one query: what bm25 puts behind these hardly ever comes first
+CANDIDATES = 64  # documents that are ranked for one query: what bm25 puts behind these hardly ever comes first
 # A word in more documents than these, and in more than this part of all, leads to no candidates while others do.
 COMMON = 60
 COMMON_SHARE = 0.02
