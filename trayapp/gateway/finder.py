@@ -16,7 +16,7 @@ from trayapp.model.offer import Item, Offer
 
 STEP = 50  # tools: so many are made ready before other work comes in between
 
-Signature = tuple[Offer, Mapping[Key, str]]  # what a server's entries were made from
+Signature = tuple[Offer, Mapping[Key, str], str]  # what a server's entries were made from: offer, names, title
 
 
 class Finder:
@@ -49,10 +49,10 @@ class Finder:
             self._index.remove(server)
             del self._made[server]
         for server, named in names.items():
-            offer, made = known.offers[server].offer, self._made.get(server)
-            if made is None or made[0] is not offer or made[1] != named:
-                self._index.update(server, [entry_of(known, key, name) for key, name in named.items()])
-                self._made[server] = offer, named
+            offer, made, title = known.offers[server].offer, self._made.get(server), title_of(known, server)
+            if made is None or made[0] is not offer or made[1:] != (named, title):
+                self._index.update(server, [entry_of(known, key, name, title) for key, name in named.items()])
+                self._made[server] = offer, named, title
                 yield
         self._known = known
 
@@ -68,11 +68,18 @@ class Finder:
         return names
 
 
-def entry_of(known: Known, key: Key, name: str) -> Entry:
+def title_of(known: Known, server: str) -> str:
+    """What a server is called besides its key: by the user, or by itself."""
+    told = known.offers[server].offer.server_info or {}
+    given = (known.config.servers[server].title, told.get("title"), told.get("name"))
+    return next((text for text in given if isinstance(text, str) and text), "")
+
+
+def entry_of(known: Known, key: Key, name: str, title: str = "") -> Entry:
     """What the index holds of a tool, or of a resource as one."""
     tool = known.tools.get(key)
     item: Item = tool.item if tool is not None else read_tool(known.resources[key], key[1], name)
-    return Entry(*key, name, item)
+    return Entry(*key, name, item, title)
 
 
 def prepare(exposure: Exposure, finder: Finder) -> Iterator[None]:
