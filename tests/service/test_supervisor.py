@@ -334,6 +334,20 @@ def test_two_wishes_at_once_both_come_true(place: FakePlace) -> None:
         assert first.signals == ["terminate"]
 
 
+def test_a_wish_after_the_end_is_not_waited_for(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+    watched.supervisor.wish(W.PAUSE)
+
+
+def test_a_machine_that_slept_is_not_taken_for_a_gateway_that_hangs(place: FakePlace) -> None:
+    with Watched(place, replace(QUICK, silent=0.05, first_sign=0.05, hung_grace=0.0, late=0.0)) as watched:
+        watched.state(S.RUNNING)
+        watched.supervisor.wish(W.PAUSE)  # with late=0 every wait took longer than it should
+        assert not any(seen.hangs for seen in watched.seen)
+        assert place.process.signals == []
+
+
 def test_a_mistake_of_ours_does_not_end_the_supervisor(place: FakePlace) -> None:
     failures = [RuntimeError("a mistake")]
 

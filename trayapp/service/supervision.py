@@ -22,6 +22,7 @@ class Timing:
     silent: float = 2.0  # this long without one: it hangs. A busy machine may be late by one beat
     first_sign: float = 4.0  # the same for a new connection, whose first snapshot may be large
     hung_grace: float = 10.0  # from then on, until one of ours is ended: a laptop that swaps may come back
+    late: float = 1.0  # a wait that took so much longer than it should: the machine slept, silence means nothing
     ready: float = 20.0  # a cold disk and a busy machine; usually it takes 0.3 s
     launch_again: float = 0.5  # after one of ours found that another one runs (exit code 7), which does not answer
     gone: float = 15.0  # the stop ladder of a stubborn server takes 4 s, and many stop at once

@@ -72,7 +72,8 @@ class Supervisor:
         wish = Wish(kind)
         self._wishes.append(wish)
         self._ring()
-        wish.wait(timeout_s)
+        if self._thread.is_alive():  # else there is nothing any more to wish for
+            wish.wait(timeout_s)
 
     def _ring(self) -> None:
         try:
@@ -173,11 +174,15 @@ class Supervisor:
         assert watch is not None
         sign, patience = time.monotonic(), self._timing.first_sign
         while self._state is state and not self._ended:
-            until = sign + (patience if not self._hung else self._timing.silent + self._timing.hung_grace)
-            if not self._wait(until if watch.beats or patience is self._timing.first_sign else None, watch):
-                self._silent(time.monotonic() - sign)
-                if self._hung and self._process is None:
-                    sign = time.monotonic()  # not ours: nothing more follows from its silence
+            until = sign + (self._timing.silent + self._timing.hung_grace if self._hung else patience)
+            promised = watch.beats or patience is self._timing.first_sign
+            if not self._wait(until if promised else None, watch):
+                now = time.monotonic()
+                asleep = now - until > self._timing.late
+                if not asleep:
+                    self._silent(now - sign)
+                if asleep or (self._hung and self._process is None):
+                    sign = now  # we slept too; or it is not ours, and nothing more follows from its silence
                 continue
             if not self._readable(watch):
                 continue  # a wish
