@@ -15,7 +15,7 @@ import anyio.abc
 from trayapp.backends.connecting import connected
 from trayapp.backends.route import is_remote
 from trayapp.backends.serving import LIST_CHANGED, Serving
-from trayapp.backends.transports import NOT_EXECUTED
+from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED
 from trayapp.backends.world import Live, World
 from trayapp.model.errors import (
     ConnectFailedError,
@@ -32,8 +32,6 @@ from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import Call, Params, RpcError
 
 log = logging.getLogger(__name__)
-
-LONGEST_WAIT_S = 3600.0  # however long a server asks us to wait
 
 
 class _Attempt:

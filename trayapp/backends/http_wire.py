@@ -17,7 +17,7 @@ import httpx2
 from trayapp.backends.answers import Kind, is_json_rpc, kind_of, words
 from trayapp.backends.http_signed import Signed
 from trayapp.backends.launch import HttpLaunch
-from trayapp.backends.transports import NOT_EXECUTED, UNAUTHORIZED, HttpRefusal
+from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED, UNAUTHORIZED, HttpRefusal
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, RpcError
@@ -26,7 +26,6 @@ SESSION_LOST = "The server has ended our session"
 SESSION = "mcp-session-id"
 _KEPT_HEADERS = ("www-authenticate", "retry-after")
 _OF_THE_WAY = ("content-encoding", "content-length", "transfer-encoding")  # headers of a body that was read already
-LONGEST_WAIT_S = 3600.0  # however long a server asks us to wait
 # A peer that vanished without a word (a pulled cable, a sleeping host, a forgetful router) is found by the kernel: it
 # asks the other kernel for a sign of life, which comes even where the server is too busy to answer a ping of ours.
 SILENT_S = 30  # seconds without a byte until the first question

@@ -28,6 +28,7 @@ from trayapp.wire.messages import CONNECTION_CLOSED, Channel, Params, RpcError
 NOT_EXECUTED = f"not-executed-{secrets.token_hex(8)}"
 UNAUTHORIZED = 401
 BUSY = frozenset({429, 503})  # with Retry-After: left alone until then (RFC 9110 10.2.3, RFC 6585 4)
+LONGEST_WAIT_S = 3600.0  # however long a busy server asks us to wait
 SSE_AFTER = frozenset(
     {404, 405, 406, 415}
 )  # HTTP answers that mean "no Streamable HTTP here" (MCP transports, backwards compatibility)
