@@ -296,6 +296,18 @@ def test_an_entry_by_address_becomes_the_shim(tmp_path: Path) -> None:
     assert entry_in(CURSOR, path) == {"note": 1, "type": "stdio", "command": COMMAND[0], "args": ["stdio"]}
 
 
+def test_an_entry_that_cline_wrote_in_its_own_form_is_known_and_set_right(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    path = file_of(BY_NAME["cline"], world)
+    transport = {"type": "stdio", "command": COMMAND[0], "args": COMMAND[1:]}
+    written(path, json.dumps({"mcpServers": {"multi-mcp": {"transport": transport}}}))
+    assert client_state("cline", world).state == "connected"
+    written(path, json.dumps({"mcpServers": {"multi-mcp": {"transport": {**transport, "command": "/gone/multi-mcp"}}}}))
+    assert client_state("cline", world).state == "drifted"
+    connect("cline", world)
+    assert entry_in(BY_NAME["cline"], path) == wanted(BY_NAME["cline"])
+
+
 def test_a_dry_run_changes_nothing_and_shows_the_difference(tmp_path: Path) -> None:
     world = world_in(tmp_path)
     path = file_of(CURSOR, world)

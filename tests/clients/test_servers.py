@@ -191,6 +191,12 @@ CASES: list[tuple[str, str, dict[str, Any] | str, dict[str, Any]]] = [
         {"command": "x", "request_timeout": 60},
     ),
     (
+        "cline",
+        "transport",
+        {"mcpServers": {"s": {"transport": {"type": "streamableHttp", "url": "https://a.test"}, "disabled": True}}},
+        {"url": "https://a.test", "type": "http", "disabled": True},
+    ),
+    (
         "roo",
         "streamable-http",
         {

@@ -31,7 +31,7 @@ from trayapp.model.plan import Config
 
 Scope = Literal["global", "project"]
 SCOPES = ("global", "project")
-EXAMPLE = "multi-mcp add files -- npx -y @modelcontextprotocol/server-filesystem ."
+EXAMPLE = "multi-mcp add files -- npx -y my-files-server ."
 
 
 @click.command("add", epilog=examples(EXAMPLE, "multi-mcp add docs --url https://mcp.example.com/mcp --scope global"))

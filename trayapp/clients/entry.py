@@ -25,8 +25,17 @@ def wanted_entry(client: Client, command: Sequence[str]) -> Entry:
     return client.entry(command[0], list(command[1:]))
 
 
+def flat(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entry with the launch settings that Cline keeps inside of `transport` among its own keys."""
+    inside = entry.get("transport")
+    if not isinstance(inside, Mapping):
+        return entry
+    return {**{key: value for key, value in entry.items() if key != "transport"}, **inside}
+
+
 def words_of(entry: Mapping[str, Any]) -> list[str]:
     """Program and arguments of a client's entry, in whichever keys it keeps them."""
+    entry = flat(entry)
     command = entry.get("command", entry.get("cmd"))
     if isinstance(command, Mapping):  # an older form of Zed's: {path, args}
         return words_of({"command": command.get("path"), "args": command.get("args")})
@@ -39,6 +48,7 @@ def is_ours(name: str, entry: Any) -> bool:
     """Whether an entry leads to multi-mcp: such a one is never imported, it would start itself."""
     if not isinstance(entry, Mapping):
         return False
+    entry = flat(entry)
     words = words_of(entry)
     if SHIM in words and any(_is_program(word) for word in words):
         return True
@@ -85,6 +95,7 @@ def repairs(client: Client, entry: Mapping[str, Any], command: Sequence[str]) ->
     wanted = wanted_entry(client, command)
     changes = {key: wanted[key] for key in _LAUNCH if key in wanted and entry.get(key) != wanted[key]}
     changes |= {key: None for key in (*_URLS, *_LAUNCH) if key in entry and key not in wanted}
+    changes |= {"transport": None} if isinstance(entry.get("transport"), Mapping) else {}
     if entry.get("disabled") is True:
         changes["disabled"] = False
     if entry.get("enabled") is False:

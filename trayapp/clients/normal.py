@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trayapp.clients.entry import flat
 from trayapp.clients.table import Client
 from trayapp.clients.variables import Context, ours
 from trayapp.config.spelling import SERVER_KEYS, spelled
@@ -42,6 +43,7 @@ def normal(client: Client, raw: Any, context: Context) -> Normal | None:
         raise ValueError("it is no mapping")
     if raw.get("type") in _NO_SERVER:
         return None
+    raw = flat(raw)
     reader = _Reader(client, raw, context)
     entry = reader.read()
     if "command" not in entry and "url" not in entry:

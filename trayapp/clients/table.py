@@ -184,6 +184,7 @@ CLIENTS: tuple[Client, ...] = (
         project=((".zed/settings.json", ("context_servers",)),),
     ),
     # https://docs.cline.bot/getting-started/config (~/.cline/data/settings for all of it; before that in VS Code)
+    # The CLI writes {transport: {type, command, args}}; the flat form is read too. `timeout` is in seconds.
     Client(
         "cline", "Cline",
         _code_and(
