@@ -90,7 +90,7 @@ def test_a_tool_is_described_whole() -> None:
     tool = {"name": "boot.sim", "title": "Boot", "description": "Starts it.\n\nWaits too.", "inputSchema": of(),
             "annotations": {"destructiveHint": True, "readOnlyHint": False}}  # fmt: skip
     assert describe(tool, "xcode_boot_sim", "xcode").splitlines() == [
-        "xcode_boot_sim (server xcode, there boot.sim)", "Boot", "Starts it.", "", "Waits too.", "Hints: destructive",
+        "xcode_boot_sim (boot.sim of server xcode)", "Boot", "Starts it.", "", "Waits too.", "Hints: destructive",
         "", "Parameters:", "(no parameters)",
     ]  # fmt: skip
 
@@ -124,4 +124,4 @@ def test_one_line_holds_the_parameters(schema: Any, line: str) -> None:
 def test_anything_can_be_described(schema: Any, other: Any) -> None:
     for tool in ({"inputSchema": schema}, {"name": other, "title": other, "description": other, "annotations": other}):
         assert "\n" not in compact(tool)
-        assert describe(tool, "s_x", "s").startswith("s_x (server s")
+        assert describe(tool, "s_x", "s").startswith("s_x (")

@@ -36,7 +36,8 @@ def describe(tool: Mapping[str, Any], exposed_name: str, server: str) -> str:
     """Everything: names, the whole description, each parameter with type, `*required*`, enums, defaults, nesting."""
     name = tool.get("name")
     title = tool.get("title") or (tool.get("annotations") or {}).get("title")
-    head = f"{exposed_name} (server {server}{f', there {name}' if name not in (exposed_name, None) else ''})"
+    other = f"{name} of " if isinstance(name, str) and name != exposed_name else ""
+    head = f"{exposed_name} ({other}server {server})"
     description = tool.get("description")
     told = [text.strip() for text in (title, description) if isinstance(text, str) and text.strip()]
     marks = [f"Hints: {', '.join(_hints(tool))}"] if _hints(tool) else []
@@ -219,7 +220,7 @@ def _compact_type(schema: Mapping[str, Any], scope: _Scope, depth: int) -> str:
     if schema.get("type") == "array" or "items" in schema:
         inner = scope.opened(schema.get("items"))
         kind = _compact_type(inner, scope, depth) if inner and depth < DEPTH_MOST else "any"
-        return f"({kind})[]" if "|" in kind else f"{kind}[]"
+        return f"({kind})[]" if "|" in kind and not kind.startswith("{") else f"{kind}[]"
     return "|".join(kind for kind in dict.fromkeys(_compact_kinds(schema, scope, depth)) if kind != "null") or "null"
 
 

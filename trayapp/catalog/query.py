@@ -16,7 +16,8 @@ from trayapp.catalog.synonyms import CHINESE, GROUPS, HINTS
 from trayapp.catalog.vocabulary import Vocabulary
 from trayapp.catalog.words import meaningful, split
 
-WORDS_MOST = 48  # of a query: the work stays bounded
+CHARS_MOST = 4_000  # of a query, and
+WORDS_MOST = 48  # so many words of it count: the work stays bounded
 GUESSED_MOST = 4  # unknown words that are guessed at: in a long question the known ones suffice
 JOINED_SHORTEST = 6  # characters of two words written as one
 SYNONYM_WORTH = 0.75  # of the word itself
@@ -84,7 +85,7 @@ class UserSynonyms:
 
 def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query:
     """The query that `words` are; no terms when there is no word in them."""
-    written = split(words)[:WORDS_MOST]
+    written = split(words[:CHARS_MOST])[:WORDS_MOST]
     chosen = list(dict.fromkeys(meaningful(written)))
     by_users = users.of([stem(word) for word in written])
     terms: dict[str, Term] = {}
