@@ -18,7 +18,7 @@ import pytest
 from tests.benchmarks.idle import tasks
 from tests.e2e.gateway import Gateway
 from tests.faults.world import LONG, Counting, shim_client, takes_long
-from tests.tools import require
+from tests.tools import missing, require
 
 pytestmark = [
     pytest.mark.anyio,
@@ -80,7 +80,8 @@ async def test_an_idle_gateway_sends_nothing_into_any_network(gateway: Gateway, 
     words = [strace, "-f", "-qq", "-p", str(gateway.pid), "-e", NETWORK, "-o", str(trace)]
     async with await anyio.open_process(words, stdin=None, stdout=None, stderr=None) as watching:
         await anyio.sleep(LASTS_S)
-        assert watching.returncode is None
+        if watching.returncode is not None:
+            missing("may not look into another process (ptrace)")
         watching.send_signal(signal.SIGINT)
     lines = trace.read_text().splitlines()
     print(f"{len(lines)} calls that could reach a network")
