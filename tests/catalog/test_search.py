@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -277,6 +279,21 @@ def test_every_field_is_searched() -> None:
     index = index_of(tool, entry("other", "thing", "Something else"))
     for word in ("count", "arborist", "pomology", "farm", "trees", "cider", "zone", "orchard", "graft", "leaf", "read"):
         assert found(index, word) == ["farm_count"], word
+
+
+def test_sqlite_is_imported_with_the_first_tool() -> None:
+    """It costs start-up time, and many sessions never search."""
+    code = """
+import sys
+from trayapp.catalog.search import Entry, SearchIndex
+index = SearchIndex({"a": ["b"]})
+index.update("s", [])
+index.remove("s")
+assert index.search("a") == [] and "sqlite3" not in sys.modules
+index.update("s", [Entry("s", "a", "s_a", {"name": "a"})])
+assert index.search("a") and "sqlite3" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
 
 
 @pytest.mark.requirement("search-recall")

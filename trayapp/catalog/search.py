@@ -101,10 +101,11 @@ class SearchIndex:
 
     def remove(self, server: str) -> None:
         """Forget `server`; one that is not known is no error."""
-        numbers = self._numbers.pop(server, range(0))
-        self._store.remove(numbers)
-        for number in numbers:
-            del self._entries[number]
+        numbers = self._numbers.pop(server, None)
+        if numbers is not None:
+            self._store.remove(numbers)
+            for number in numbers:
+                del self._entries[number]
 
     def search(
         self,
