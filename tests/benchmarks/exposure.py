@@ -1,0 +1,88 @@
+"""`python -m tests.benchmarks.exposure`: how long lists take to be made, for 500, 1,000 and 2,000 tools.
+
+Twenty tools a server; no process is started. Never here: the gateway's processes, how well tools are found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from tests.benchmarks.catalog import tool
+from tests.benchmarks.figures import Figure, Target
+from tests.benchmarks.table import table
+from trayapp.gateway.expose import Exposure
+from trayapp.gateway.finder import Finder
+from trayapp.gateway.known import Known
+from trayapp.gateway.options import Choice
+from trayapp.gateway.prepared import Prepared
+from trayapp.model.offer import Offer
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig, ToolSwitch
+from trayapp.model.settings import Settings
+
+OURS = "ours"
+EACH = 20  # tools of a server
+SIZES = (500, 1_000, 2_000)  # tools
+ROUNDS = 5
+LIST_MOST_MS = 50.0
+
+Offers = dict[str, Offer]
+
+
+def offers(tools: int) -> Offers:
+    """So many tools, EACH of a server."""
+    names = [f"service-{place:03d}" for place in range(tools // EACH)]
+    return {name: Offer(tuple(tool(name, number) for number in range(EACH)), capabilities={}) for name in names}
+
+
+def config(known: Offers) -> Config:
+    """The configuration as a first run leaves it: a switch for each tool."""
+    switches = {str(item["name"]): ToolSwitch() for offer in known.values() for item in offer.tools}
+    return Config(Settings(), {name: ServerConfig(name, command="x", tools=switches) for name in known})
+
+
+def figures(sizes: Sequence[int] = SIZES, rounds: int = ROUNDS) -> list[Figure]:
+    """For each size: the first list of a start, the next one after a change, another session's, and the one tool's."""
+    return [figure for size in sizes for figure in _of(size, rounds)]
+
+
+def _of(size: int, rounds: int) -> list[Figure]:
+    known = offers(size)
+    configured, changed = config(known), known | {"service-001": Offer(known["service-001"].tools[1:], capabilities={})}
+    taken: dict[str, list[float]] = {}
+
+    def timed(what: str, work: Callable[[], object]) -> None:
+        start = time.perf_counter()
+        work()
+        taken.setdefault(what, []).append((time.perf_counter() - start) * 1000)
+
+    def one_round() -> None:
+        prepared = Prepared()
+        before, after = (Known(configured, now.get, prepared.of) for now in (known, changed))
+        timed("the one tool's list", lambda: Exposure(Known(configured, known.get)).tools_result)
+        timed("first list after a start", lambda: Exposure(before, Choice("tools")).tools_result)
+        timed("list after a change", lambda: Exposure(after, Choice("tools")).tools_result)
+        timed("list of a filtered session", lambda: Exposure(after, Choice("tools", exclude=("x*",))).tools_result)
+        timed("first search", lambda: Finder().search(Exposure(before), "search", server=None, limit=8))
+
+    for _ in range(rounds):
+        one_round()
+    target = Target("value", LIST_MOST_MS)
+    return [
+        Figure(f"{size} tools: {what}", "ms", {OURS: values}, None if "first" in what else target)
+        for what, values in taken.items()
+    ]
+
+
+def main() -> int:
+    """Measure and print; 0 whatever the figures say."""
+    argparse.ArgumentParser(prog="python -m tests.benchmarks.exposure", description=__doc__).parse_args()
+    print(table(figures()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
