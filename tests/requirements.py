@@ -142,6 +142,8 @@ REQUIREMENTS: dict[str, str] = {
     "search-recall": "Questions in natural words find the tool among the first five answers.",
     "search-bounded": "No pattern takes longer than its length and the texts allow.",
     "schema-repaired": "An odd schema is repaired, or that one tool withheld with a reason; what is served fits MCP.",
+    "schema-kept": "A valid schema of an object whose combinations only limit its parameters is served unchanged.",
+    "schema-headers": "A tool whose x-mcp-header annotations are not valid is withheld alone, with the reason.",
     "args-checked": "Arguments are checked before a call: all that is wrong is said, nothing valid is refused.",
     "describe-cases": "A description shows each parameter with type, required, enum, limits, default and nesting.",
     "one-tool-definition": "The `mcp` tool's definition is at most 300 tokens (o200k), the same bytes for any servers.",
@@ -161,6 +163,7 @@ REQUIREMENTS: dict[str, str] = {
     # Both eras, both sides
     "matrix": "Every revision as a client works with every revision as a server, in every feature that both have.",
     "many-sessions": "50 sessions at once: each progress, log line, question and result reaches its own session alone.",
+    "sdk-clients": "The SDKs of TypeScript and Python and the Inspector work by shim and by HTTP.",
     "bridge-older-older": "An older server's question reaches an older client, and its answer the server, untouched.",
     "bridge-older-newer": "An older server's question is a 2026-07-28 client's answer; what it says resumes the call.",
     "bridge-newer-older": "A 2026-07-28 server's question is a request to an older client; then the call is retried.",
