@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.opener import open_file
+from trayapp.service.opener import open_file, open_url
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="xdg-open")
 PATIENCE_S = 20.0
@@ -58,3 +58,11 @@ def test_an_opener_that_stays_until_its_window_is_closed_is_not_waited_for(
 def test_without_display_or_opener_it_is_said_so(tmp_path: Path, environ: dict[str, str], missing: str) -> None:
     with pytest.raises(MultiMcpError, match="No program was found"):
         open_file(tmp_path / "x", {**environ, missing: ""})
+
+
+def test_a_browser_that_is_not_there_is_noticed(environ: dict[str, str]) -> None:
+    opener(environ, "exit 3")
+    assert not open_url("https://example.com/", environ, PATIENCE_S)
+    opener(environ, "exit 0")
+    assert open_url("https://example.com/", environ, PATIENCE_S)
+    assert not open_url("file:///etc/passwd", environ, PATIENCE_S)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import psutil
@@ -17,6 +18,7 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("these are Linux's desktops", allow_module_level=True)
 
+from tests.auth.issuer import guarded
 from tests.e2e.client import RawClient, RpcFailure, client_of
 from tests.tray.bus import until
 from tests.tray.running import END_S, Panel, TrayApp, tray_app
@@ -104,6 +106,30 @@ def test_a_client_is_connected_and_disconnected_and_the_command_copied(home: Pat
         panel.click("Connect a client > Copy stdio command")
         panel.told("Copied", "stdio")
         assert (app.user / "copied").read_text().endswith(" stdio")
+
+
+@pytest.mark.requirement("tray-actions")
+def test_a_sign_in_wanted_is_told_done_from_the_menu_and_undone(home: Path, address: str, panel: Panel) -> None:
+    async def work() -> None:
+        async with guarded() as server:
+            entry = {"url": server.url("/mcp"), "lifecycle": "eager"}
+            await anyio.to_thread.run_sync(through_the_menu, entry)
+
+    def through_the_menu(entry: dict[str, Any]) -> None:
+        with tray_app(home, address, lambda made: made.servers(linear=entry)) as app:
+            panel.told("linear wants a sign-in")
+            app.program("xdg-open", "exit 4")  # a desktop without a browser
+            panel.click("! Sign in to linear")
+            panel.told("Sign-in failed: linear", "No browser was found here", "multi-mcp auth linear")
+            app.program("xdg-open", f"{sys.executable} {app.user}/browser.py $1")
+            (app.user / "browser.py").write_text("import sys, urllib.request as u; u.urlopen(sys.argv[1]).read()")
+            panel.click("! Sign in to linear")
+            panel.told("Signed in to linear")
+            panel.until_header("1 of 1 server ready")
+            panel.click("Servers > linear > Sign out")
+            panel.told("Signed out of linear")
+
+    anyio.run(work)
 
 
 @pytest.mark.requirement("tray-actions", "autostart")

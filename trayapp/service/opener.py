@@ -42,15 +42,19 @@ def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -
         raise MultiMcpError(f"No program was found that opens {path}", "Set EDITOR, or open it yourself") from None
 
 
-def open_url(url: str, environ: Mapping[str, str]) -> bool:
-    """Open a web address in the user's browser, and do not wait for it; False where there is no way to."""
+def open_url(url: str, environ: Mapping[str, str], patience_s: float = 0.0) -> bool:
+    """Open a web address in the user's browser, and do not wait for it; False where there is no way to.
+
+    `patience_s`: as of open_file.
+    """
     if not url.startswith(("http://", "https://")):
         return False
     try:
         if sys.platform == "win32":
             os.startfile(url)
         else:
-            _start([*(["open"] if sys.platform == "darwin" else _opener(environ)), url], environ)
+            process = _start([*(["open"] if sys.platform == "darwin" else _opener(environ)), url], environ)
+            return not (patience_s and _fails(process, patience_s))
     except OSError:
         return False
     return True

@@ -122,7 +122,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
         wish=supervisor.wish,
         create_file=partial(_create, paths.config_file),
         open_file=lambda path: open_file(path, environ, OPENS_S),
-        open_url=lambda url: open_url(url, environ),
+        open_url=lambda url: open_url(url, environ, OPENS_S),
         copy=lambda text: copy(text, environ),
         autostart=switch,
         paths=paths,
