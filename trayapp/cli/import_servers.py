@@ -152,9 +152,23 @@ def _hidden(new: list[Offer], hide: bool | None, asks: bool) -> list[Offer]:
     names = ", ".join(secret.name for secret in secrets)
     if not hide and not _agreed(one_line(f"Put {count(len(secrets), 'secret')} into the keyring ({names})?")):
         return new
-    if not all(store_secret(secret.name, secret.value) for secret in secrets):
+    if _kept(secrets, insist=hide is True):
+        return [with_entry(offer, without_secrets(offer.name, offer.found.entry)) for offer in new]
+    note("No keyring would keep them: they are taken over as they are. See: multi-mcp doctor")
+    return new
+
+
+def _kept(secrets: Sequence[Secret], *, insist: bool) -> bool:
+    """Whether the keyring has all of them now. Raises MultiMcpError where the user said that it must."""
+    try:
+        if all(store_secret(secret.name, secret.value) for secret in secrets):
+            return True
+    except MultiMcpError:
+        if insist:
+            raise
+    if insist:
         raise MultiMcpError("There is no keyring that would keep secrets", "Import them as they are with --clear")
-    return [with_entry(offer, without_secrets(offer.name, offer.found.entry)) for offer in new]
+    return False
 
 
 def _write(taken: Sequence[Offer], store: Store) -> None:
@@ -184,6 +198,11 @@ def _tell(taken: Sequence[Offer], moved: Sequence[Path], machine: Machine, store
         note(one_line(f"These cannot be used as they are: {', '.join(unusable)}; see: multi-mcp doctor"))
     for path in moved:
         say(one_line(f"Removed from {shown_path(path, machine.home)} (backup: {path.name}.before-import.bak)"))
+    clear = sum(len(_secrets(offer)) for offer in taken)
+    if clear:
+        say(f"{count(clear, 'secret')} in clear text; for ${{keyring:NAME}} instead: multi-mcp secret set NAME")
+    if taken and not moved:
+        say("The AI tools still start their own copies; to take those out: multi-mcp import --move")
     say("Connect your AI tools to multi-mcp with: multi-mcp connect --all")
 
 
