@@ -580,8 +580,13 @@ async def test_a_resource_is_found_described_and_read_like_a_tool(tmp_path: Path
         assert "demo_read_guide_book" in names_in(await said(client, search="guide"))
         assert "- demo_read_guide_book: The guide" in await said(client, server="demo")
         assert "The guide" in await said(client, describe="demo_read_guide_book")
-        for name in ("demo_read_guide_book", "demo_get_guide_book"):
-            result = await mcp(client, tool=name)
+        for arguments in (
+            {"tool": "demo_read_guide_book"},
+            {"tool": "demo_get_guide_book"},
+            {"tool": "demo-read-guide-book"},
+            {"tool": "read_guide_book", "server": "demo"},
+        ):
+            result = await mcp(client, **arguments)
             assert result["content"] == [{"type": "resource", "resource": {"uri": "u://g", "text": "all of it"}}]
             assert result["_meta"] == {"x": 1}
         code, message = await refused(client, tool="demo_read_guide_bok")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from trayapp.catalog.filters import passes
 from trayapp.catalog.lookup import Lookup
-from trayapp.catalog.names import Key
+from trayapp.catalog.names import Key, server_prefix
 from trayapp.catalog.resources import SCHEME
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway.capabilities import united
@@ -148,7 +148,11 @@ class Exposure:
 
     def find_read(self, asked: str, server: str | None = None) -> Key | None:
         """The (server, URI) that a name of such an entry reads; real tools come first, and own their names."""
-        key = self.known.read_tools.find(asked) or self.known.read_tools.find(f"{server}_{asked}")
+        names = [asked, folded := asked.replace("-", "_")]
+        if server is not None:
+            prefix = server_prefix(server, self.known.config.settings.tool_prefix)
+            names += [f"{prefix}_{folded}"]
+        key = next((key for name in names if (key := self.known.read_tools.find(name)) is not None), None)
         return key if key is not None and self.choice.has(key[0]) and server in (None, key[0]) else None
 
     def find_callable(self, asked: str, server: str | None = None) -> Key:
