@@ -420,6 +420,19 @@ async def test_a_message_that_the_server_does_not_take_holds_up_no_request() -> 
         assert await case.call()
 
 
+async def test_notifications_arrive_in_their_order() -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url(), "2025-11-25") as case:
+        await case.call()
+        assert case.connection.live is not None
+        for step in range(20):
+            told = {"progressToken": "t", "progress": step}
+            await case.connection.live.channel.notify("notifications/progress", told)
+        await server.heard_of("notifications/progress", 20)
+        steps = [params["progress"] for method, params in server.heard if method == "notifications/progress"]
+        assert steps == list(range(20))
+
+
 class Never(Response):
     """An answer that does not come."""
 

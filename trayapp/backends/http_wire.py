@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections import deque
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 
@@ -31,6 +32,7 @@ _OF_THE_WAY = ("content-encoding", "content-length", "transfer-encoding")  # hea
 SILENT_S = 30  # seconds without a byte until the first question
 ASK_AGAIN_S = 10  # seconds between questions
 TAKEN_S = 5.0  # for a server to take a message that it does not answer; a healthy one does in milliseconds
+NOTICES_MOST = 1000  # that wait for a server which takes none; more are dropped
 LARGE = 1 << 20  # bytes: what is longer is not looked into
 QUESTIONS = 3  # unanswered ones that end the connection: all in all it takes a minute
 
@@ -55,6 +57,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         self._answers_in_place = launch.kind != "sse"  # there they come as events of another connection
         self._now = now
         self._busy_until = 0.0
+        self._notices: deque[httpx2.Request] = deque()
         self.tasks: anyio.abc.TaskGroup | None = None  # in which messages go out that nobody waits for
         self._refusal = refusal
         self._gone = gone
@@ -71,8 +74,19 @@ class Wire(httpx2.AsyncHTTPTransport):
             return await self._exchange(request)
         if kind == "initialized":
             return await self._tell(request)
-        self.tasks.start_soon(self._tell, request)
+        if kind == "answer":
+            self.tasks.start_soon(self._tell, request)
+        elif len(self._notices) < NOTICES_MOST:
+            self._notices.append(request)
+            if len(self._notices) == 1:
+                self.tasks.start_soon(self._tell_in_order)
         return httpx2.Response(202, request=request)
+
+    async def _tell_in_order(self) -> None:
+        """Progress must not go backwards: each notification waits for those before it."""
+        while self._notices:
+            await self._tell(self._notices[0])
+            self._notices.popleft()
 
     async def _tell(self, request: httpx2.Request) -> httpx2.Response:
         """Send a message that has no answer. The SDK sends nothing else until the server has taken it."""
@@ -163,7 +177,8 @@ class Wire(httpx2.AsyncHTTPTransport):
 
 
 def _kind(request: httpx2.Request) -> str:
-    """`request` for what somebody waits for; `initialized`, which must come before all else; `other` messages."""
+    """`request` for what somebody waits for; `initialized`, which must come before all else;
+    `answer` to the server's question; `notice` for any other notification."""
     if request.method != "POST" or len(request.content) > LARGE:
         return "request"
     try:
@@ -172,7 +187,9 @@ def _kind(request: httpx2.Request) -> str:
         return "request"
     if not isinstance(message, dict) or ("id" in message and "method" in message):
         return "request"
-    return "initialized" if message.get("method") == "notifications/initialized" else "other"
+    if "method" not in message:
+        return "answer"
+    return "initialized" if message["method"] == "notifications/initialized" else "notice"
 
 
 def _busy(left_s: float) -> str:
