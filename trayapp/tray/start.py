@@ -90,7 +90,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     _serve(single, app)
     threading.Thread(target=_keep_true, args=(switch,), name="start at login", daemon=True).start()
     if not autostart:
-        say("multi-mcp runs with its icon in the tray; Quit in its menu, or Ctrl-C here, ends it")
+        say("multi-mcp is running: Quit in its tray menu, or Ctrl-C here, ends it")
     app.run()
     log.info("Tray ended")
 
