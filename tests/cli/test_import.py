@@ -121,10 +121,18 @@ def test_a_broken_servers_yaml_is_left_alone(person: Person, cursor: Path) -> No
     assert "gh" in cursor.read_text()
 
 
-def test_secrets_go_into_the_keyring_or_the_import_is_refused(person: Person, cursor: Path) -> None:
+def test_secrets_go_into_the_keyring_before_the_servers_are_taken_over(person: Person, cursor: Path) -> None:
+    person.servers.write_text("settings: {token_store: file}\n", encoding="utf-8")
+    person.env["MULTI_MCP_PASSPHRASE"] = "of the tests"
+    done = person.says("import", "--keyring", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert 'env: {TOKEN: "${keyring:gh.TOKEN}"}' in person.servers.read_text()
+    assert person.says("secret", "list").stdout == "gh.TOKEN\n"
+    assert TOKEN not in person.servers.read_text() + done.stdout + done.stderr
+
+
+def test_without_a_keyring_nothing_is_taken_over_when_it_was_asked_for(person: Person, cursor: Path) -> None:
     person.servers.write_text("settings: {token_store: file}\n", encoding="utf-8")
     done = person.says("import", "--keyring", "--yes")
-    if done.returncode == 0:
-        assert 'TOKEN: "${keyring:gh.TOKEN}"' in person.servers.read_text()
-        assert "gh.TOKEN" in person.says("secret", "list").stdout
-    assert TOKEN not in person.servers.read_text() + done.stdout + done.stderr
+    assert done.returncode == 1
+    assert person.servers.read_text() == "settings: {token_store: file}\n"
