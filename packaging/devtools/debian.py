@@ -34,8 +34,7 @@ PACKAGES = {
     "openbox": "openbox",
     "xfce4-panel": "xfce4-panel",  # a panel that speaks StatusNotifierItem
     "xfconf-query": "xfconf",  # its settings
-    "tint2": "tint2",  # panels that know only XEmbed
-    "trayer": "trayer",
+    "tint2": "tint2",  # a panel that knows only XEmbed
     "dunst": "dunst",  # shows notifications
     "desktop-file-validate": "desktop-file-utils",  # reads the entry for start at login as desktops do
     "xdg-open": "xdg-utils",  # opens servers.yaml from the menu

@@ -95,7 +95,9 @@ class Icon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
 
     def _on_message(self, event: Any) -> None:
         if event.client_type == self._manager and event.data[1][1] == self._net_system_tray_sx:
-            self._dock_window()  # a tray has started
+            if self._systray_manager is not None and self._systray_manager.id != event.data[1][2]:
+                self._systray_manager = None  # another one takes over
+            self._dock_window()
 
     def _run(self) -> None:
         gone = False
@@ -121,14 +123,15 @@ class Icon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
 
     def _mainloop(self) -> None:
         while True:
-            while self._jobs or self._display.pending_events():
-                if self._jobs:
-                    self._jobs.popleft()()
-                elif not self._handle(self._display.next_event()):
-                    return
             self._display.flush()
-            if self._woken in select.select([self._display, self._woken], [], [])[0]:
-                os.read(self._woken, WAKES)
+            # Asked last before waiting: flushing, too, may have read events that the socket will not tell of again.
+            if not self._jobs and not self._display.pending_events():
+                if self._woken in select.select([self._display, self._woken], [], [])[0]:
+                    os.read(self._woken, WAKES)
+            elif self._jobs:
+                self._jobs.popleft()()
+            elif not self._handle(self._display.next_event()):
+                return
 
     def _handle(self, event: Any) -> bool:
         """Do what the event asks for; False: stop() was called, and the icon is gone."""

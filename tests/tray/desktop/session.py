@@ -25,7 +25,7 @@ from PIL import Image
 from tests.tools import require
 from tests.tray.bus import NOTIFICATIONS, WAIT_S, WATCHER, session_bus, until
 
-Panel = Literal["xfce4-panel", "tint2", "trayer"]
+Panel = Literal["xfce4-panel", "tint2"]
 Box = tuple[int, int, int, int]  # left, top, right, bottom; pixels
 SCREEN = (900, 500)
 PANEL_HEIGHT = 28
@@ -57,8 +57,6 @@ systray_padding = 4 2 4
 systray_icon_size = 24
 """
 TINT2_COLOUR = (0x33, 0x66, 0x99)
-
-TRAYER = ["--edge", "top", "--align", "left", "--height", str(PANEL_HEIGHT), "--widthtype", "percent", "--width", "100"]
 
 DUNST = r"""[global]
 origin = bottom-right
@@ -128,9 +126,6 @@ class Desktop:
         if panel == "tint2":
             process = self.start([require("tint2"), "-c", str(_written(self.home / "tint2rc", TINT2))])
             until(lambda: _tray_owner(self.environ["DISPLAY"]), "tint2 is the tray")
-        elif panel == "trayer":
-            process = self.start([require("trayer"), *TRAYER])
-            until(lambda: _tray_owner(self.environ["DISPLAY"]), "trayer is the tray")
         else:
             folder = self.home / ".config/xfce4/xfconf/xfce-perchannel-xml"
             _written(folder / "xfce4-panel.xml", XFCE_PANEL)

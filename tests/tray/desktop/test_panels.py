@@ -13,6 +13,9 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("these are Linux's desktops", allow_module_level=True)
 
+import Xlib.display
+import Xlib.protocol.event
+import Xlib.X
 from jeepney import DBusAddress, Properties
 from jeepney.io.blocking import open_dbus_connection
 from PIL import Image, ImageChops
@@ -212,12 +215,54 @@ def test_a_better_panel_takes_the_icon_over_and_leaves_it_again(tint2: Tray) -> 
     assert tint2.said("nobody shows icons") == 1
 
 
-def test_trayer_which_loses_icons_that_ask_for_their_place_twice_keeps_ours() -> None:
-    with desktop_session("trayer") as desktop:
-        tray = Tray(desktop, panel_wait_s=0.1)
-        tray.click("red")
-        tray.seen("green")
-        desktop.screenshot("trayer-icon")
+class DockRequests:
+    """A tray as X sees it: owns the selection, and counts who asks to be taken in (System Tray Protocol)."""
+
+    def __init__(self, display: str) -> None:
+        self.asked: list[int] = []
+        self._display = Xlib.display.Display(display)
+        self._root = self._display.screen().root
+        self._window = self._root.create_window(0, 0, 1, 1, 0, Xlib.X.CopyFromParent)
+        self._selection = self._display.intern_atom("_NET_SYSTEM_TRAY_S0")
+
+    def announce(self) -> None:
+        self._window.set_selection_owner(self._selection, Xlib.X.CurrentTime)
+        told = Xlib.protocol.event.ClientMessage(
+            window=self._root,
+            client_type=self._display.intern_atom("MANAGER"),
+            data=(32, (Xlib.X.CurrentTime, self._selection, self._window.id, 0, 0)),
+        )
+        self._root.send_event(told, event_mask=Xlib.X.StructureNotifyMask)
+        self._display.sync()
+
+    def read(self) -> list[int]:
+        """The windows of all requests so far."""
+        while self._display.pending_events():
+            event = self._display.next_event()
+            if event.type == Xlib.X.ClientMessage and event.data[1][1] == 0:  # SYSTEM_TRAY_REQUEST_DOCK
+                self.asked.append(event.data[1][2])
+        return self.asked
+
+    def close(self) -> None:
+        self._display.close()
+
+
+def test_a_tray_is_asked_once_for_a_place() -> None:
+    """trayer loses icons that ask twice."""
+    with desktop_session(None) as desktop:
+        tray = DockRequests(desktop.environ["DISPLAY"])
+        tray.announce()
+        app = Tray(desktop, panel_wait_s=0.1)
+        until(tray.read)
+        tray.announce()
+        watcher = Watcher(desktop.bus_address)  # once it has the icon, all that X was asked before has been said
+        item = watcher.item()
+        item.click("Turn green")
+        until(lambda: app.said("green"))
+        item.close()
+        assert len(tray.read()) == 1
+        watcher.close()
+        tray.close()
 
 
 def test_without_a_session_bus_the_display_is_the_session() -> None:
