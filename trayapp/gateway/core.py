@@ -6,7 +6,6 @@ Never here: sockets, files' formats, one session's or one connection's own busin
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,6 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from trayapp import __version__
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.clock import Clock
 from trayapp.backends.connection import Connection
@@ -30,7 +28,6 @@ from trayapp.backends.world import World
 from trayapp.gateway.boundary import FencedTasks, fenced, kept_up
 from trayapp.gateway.bridge import Bridge
 from trayapp.gateway.capabilities import lacks, united
-from trayapp.gateway.errors import shown
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.finder import prepare
 from trayapp.gateway.frontend import LIST_KINDS, Session
@@ -40,17 +37,17 @@ from trayapp.gateway.own import OwnServers, shared_form
 from trayapp.gateway.paging import CutResults
 from trayapp.gateway.prepared import Prepared
 from trayapp.gateway.projects import Look, Projects, Visiting, no_projects
+from trayapp.gateway.report import snapshot_of
 from trayapp.gateway.router import Router
 from trayapp.gateway.sign_in import SignIns
 from trayapp.gateway.subscriptions import Subscriptions
 from trayapp.gateway.view import View
 from trayapp.gateway.warm import WarmUp
-from trayapp.model.errors import ServerError
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config, plan
 from trayapp.model.servers import ToolSwitch
-from trayapp.model.status import GatewayState, GatewayStatus, Problem, ServerStatus, Snapshot
+from trayapp.model.status import GatewayState, Problem, Snapshot
 from trayapp.wire.messages import Params
 
 log = logging.getLogger(__name__)
@@ -82,13 +79,13 @@ class Gateway:
 
     def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
         self.config = Config()  # the user's own
-        self._shared = self.config  # and all servers of projects, by key
-        self._running = self._shared  # and those that sessions have for themselves
+        self.shared = self.config  # and all servers of projects, by key
+        self._running = self.shared  # and those that sessions have for themselves
         self.own = OwnServers()
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
         self.sessions: dict[Session, None] = {}  # in the order in which they came
-        self.offers = Offers(parts.cache_dir, lambda: self._shared, self._write_switches, parts.clock.time)
+        self.offers = Offers(parts.cache_dir, lambda: self.shared, self._write_switches, parts.clock.time)
         self.clock = parts.clock
         self._parts = parts
         self._tasks = tasks
@@ -154,7 +151,7 @@ class Gateway:
         """Make the servers that run those of the user and of all projects with sessions."""
         own = {key: server for view in self._views.values() for key, server in view.own_servers().items()}
         shared = {key: shared_form(server) for key, server in {**self.config.servers, **own}.items()}
-        before, self._shared = self._shared.servers, replace(self.config, servers=shared)
+        before, self.shared = self.shared.servers, replace(self.config, servers=shared)
         self._run_for_sessions()
         self.prepared.keep(frozenset(shared))
         self._forget_exposures()
@@ -165,8 +162,8 @@ class Gateway:
 
     def _run_for_sessions(self) -> None:
         """Make what runs what all share and what sessions have for themselves."""
-        own = self.own.servers(self._shared.servers, self.sessions)
-        old, self._running = self._running, replace(self._shared, servers={**self._shared.servers, **own})
+        own = self.own.servers(self.shared.servers, self.sessions)
+        old, self._running = self._running, replace(self.shared, servers={**self.shared.servers, **own})
         self.pool.apply(plan(old, self._running), self._running)
 
     def connection_of(self, session: Session, connection: Connection) -> Connection:
@@ -197,6 +194,10 @@ class Gateway:
         """What a session of its project sees, or of none."""
         laid_over = self.projects.overlay_of(session)
         return self._views[laid_over.folder] if laid_over else self.view
+
+    def view_with(self, key: str) -> View:
+        """The view that a server belongs to: a project's own, or everybody's."""
+        return next((view for view in self._views.values() if view.owns(key)), self.view)
 
     def _new_view(self, folder: Path) -> View:
         view = View(self, folder)
@@ -261,7 +262,7 @@ class Gateway:
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
         """See Observer."""
-        server = self._shared.servers.get(self.own.base(connection.name))
+        server = self.shared.servers.get(self.own.base(connection.name))
         if server is None or self.pool.get(connection.name) is not connection:
             return  # removed or launched anew meanwhile
         if self.offers.take(server, offer):
@@ -379,52 +380,4 @@ class Gateway:
 
     def snapshot(self) -> Snapshot:
         """The whole state as of now."""
-        now = self.clock.now()
-        status = GatewayStatus(
-            state=self.state,
-            pid=os.getpid(),
-            version=__version__,
-            uptime_s=round(now - self._started, 3),
-            http_url=self.http_url,
-            sessions=tuple(session.status for session in self.sessions),
-            keyring=self.sign_ins.keyring_state,
-        )
-        shared = [connection for connection in self.pool if not self.own.is_own(connection.name)]
-        servers = tuple(self._server_status(self._speaker(connection), now) for connection in shared)
-        return Snapshot(self._revision, status, servers, self.problems)
-
-    def _speaker(self, connection: Connection) -> Connection:
-        """Whose state is shown for a server: of those that sessions have for themselves, the one used last."""
-        own = [one for one in self.pool if self.own.base(one.name) == connection.name and one.last_used is not None]
-        return max(own, key=lambda one: one.last_used or 0.0, default=connection)
-
-    def _server_status(self, connection: Connection, now: float) -> ServerStatus:
-        server = self._shared.servers[self.own.base(connection.name)]
-        offer = self.offers.get(server.name)
-        view = next((view for view in self._views.values() if view.owns(server.name)), self.view)
-        live = connection.live
-        auth = self.sign_ins.status(server)
-        return ServerStatus(
-            name=server.name,
-            state=connection.state,
-            lifecycle=server.lifecycle,
-            transport=live.transport.kind if live else server.transport,
-            protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
-            tools=view.known.counts(view.name_of(server.name) or server.name),
-            pid=connection.pid,
-            error=_error_of(connection.error),
-            failed_s_ago=_ago(now, connection.failed_at),
-            last_used_s_ago=_ago(now, connection.last_used),
-            calls=connection.calls,
-            project=str(view.folder) if view.folder else None,
-            signed_in=auth.signed_in if auth else None,
-            auth=auth,
-        )
-
-
-def _error_of(error: ServerError | None) -> dict[str, str] | None:
-    return {"title": shown(error.title), "hint": shown(error.hint)} if error else None
-
-
-def _ago(now: float, moment: float | None) -> float | None:
-    return round(now - moment, 3) if moment is not None else None
+        return snapshot_of(self, self._started, self._revision)

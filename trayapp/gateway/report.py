@@ -1,0 +1,77 @@
+"""The snapshot: what the gateway is at this moment, told as tray and command line see it (model/status).
+
+Only reads. Never here: when a snapshot is made, who gets it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from trayapp import __version__
+from trayapp.backends.connection import Connection
+from trayapp.gateway.errors import shown
+from trayapp.model.errors import ServerError
+from trayapp.model.servers import ServerConfig
+from trayapp.model.status import GatewayStatus, ServerStatus, Snapshot
+
+if TYPE_CHECKING:
+    from trayapp.gateway.core import Gateway
+    from trayapp.gateway.view import View
+
+
+def snapshot_of(gateway: Gateway, started: float, revision: int) -> Snapshot:
+    """The whole state as of now; `started` by the gateway's clock."""
+    now = gateway.clock.now()
+    status = GatewayStatus(
+        state=gateway.state,
+        pid=os.getpid(),
+        version=__version__,
+        uptime_s=round(now - started, 3),
+        http_url=gateway.http_url,
+        # A request of 2026-07-28 over HTTP is a session of its own, over before anybody has read of it.
+        sessions=tuple(session.status for session in gateway.sessions if session.lasting),
+        keyring=gateway.sign_ins.keyring_state,
+    )
+    shared = [connection for connection in gateway.pool if not gateway.own.is_own(connection.name)]
+    speakers = _speakers(gateway)
+    servers = tuple(_server(gateway, speakers.get(one.name, one), now) for one in shared)
+    return Snapshot(revision, status, servers, gateway.problems)
+
+
+def _speakers(gateway: Gateway) -> dict[str, Connection]:
+    """Whose state is shown for a server that sessions have for themselves: of the one that was used last."""
+    used = [one for one in gateway.pool if gateway.own.is_own(one.name) and one.last_used is not None]
+    return {gateway.own.base(one.name): one for one in sorted(used, key=lambda one: one.last_used or 0.0)}
+
+
+def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatus:
+    server: ServerConfig = gateway.shared.servers[gateway.own.base(connection.name)]
+    offer = gateway.offers.get(server.name)
+    view: View = gateway.view_with(server.name)
+    live = connection.live
+    auth = gateway.sign_ins.status(server)
+    return ServerStatus(
+        name=server.name,
+        state=connection.state,
+        lifecycle=server.lifecycle,
+        transport=live.transport.kind if live else server.transport,
+        protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
+        tools=view.known.counts(view.name_of(server.name) or server.name),
+        pid=connection.pid,
+        error=_error_of(connection.error),
+        failed_s_ago=_ago(now, connection.failed_at),
+        last_used_s_ago=_ago(now, connection.last_used),
+        calls=connection.calls,
+        project=str(view.folder) if view.folder else None,
+        signed_in=auth.signed_in if auth else None,
+        auth=auth,
+    )
+
+
+def _error_of(error: ServerError | None) -> dict[str, str] | None:
+    return {"title": shown(error.title), "hint": shown(error.hint)} if error else None
+
+
+def _ago(now: float, moment: float | None) -> float | None:
+    return round(now - moment, 3) if moment is not None else None
