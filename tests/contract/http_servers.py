@@ -41,6 +41,7 @@ class Seen:
     headers: dict[str, str]
     method: str | None = None
     id: Any = None
+    query: str = ""
 
 
 Refuse = Callable[[Seen], Response | None]
@@ -94,7 +95,8 @@ class HttpServer(Behaviour):
         request = Request(scope, receive)
         body = await request.body()
         message = json.loads(body) if body else {}
-        seen = Seen(request.method, request.url.path, dict(request.headers), message.get("method"), message.get("id"))
+        where, asked = request.url, (message.get("method"), message.get("id"))
+        seen = Seen(request.method, where.path, dict(request.headers), *asked, where.query)
         self.seen.append(seen)
         answer = self.refuse(seen) or self._wrong_place(seen)
         if seen.verb == "POST" and self.cut_next:

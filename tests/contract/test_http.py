@@ -420,6 +420,23 @@ async def test_a_message_that_the_server_does_not_take_holds_up_no_request() -> 
         assert await case.call()
 
 
+async def test_a_server_that_sends_us_on_within_its_host_gets_every_message() -> None:
+    """As many frameworks do, from /mcp to /mcp/."""
+    server = HttpServer()
+
+    def refuse(seen: Seen) -> Response | None:
+        moved = seen.path == "/mcp" and "moved" not in seen.query
+        return Response(status_code=307, headers={"Location": "/mcp?moved=1"}) if moved else None
+
+    server.refuse = refuse  # type: ignore[method-assign]
+    async with server.running(), connecting(server.url(), "2025-11-25") as case:
+        assert await case.call()
+        assert case.connection.live is not None
+        await case.connection.live.channel.notify("notifications/roots/list_changed", None)
+        await server.heard_of("notifications/roots/list_changed")
+        assert server.methods()[:3] == ["initialize", "notifications/initialized", "tools/call"]
+
+
 async def test_notifications_arrive_in_their_order() -> None:
     server = HttpServer()
     async with server.running(), connecting(server.url(), "2025-11-25") as case:

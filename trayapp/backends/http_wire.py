@@ -32,6 +32,7 @@ _OF_THE_WAY = ("content-encoding", "content-length", "transfer-encoding")  # hea
 SILENT_S = 30  # seconds without a byte until the first question
 ASK_AGAIN_S = 10  # seconds between questions
 TAKEN_S = 5.0  # for a server to take a message that it does not answer; a healthy one does in milliseconds
+REDIRECTS = 3  # within the address's own origin
 NOTICES_MOST = 1000  # that wait for a server which takes none; more are dropped
 LARGE = 1 << 20  # bytes: what is longer is not looked into
 QUESTIONS = 3  # unanswered ones that end the connection: all in all it takes a minute
@@ -69,6 +70,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         return await (send(request) if self._signed is None else self._signed.send(request, send))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        await request.aread()  # one that was sent on to another address has its body as a stream
         kind = _kind(request)
         if kind == "request" or self.tasks is None:
             return await self._exchange(request)
@@ -91,8 +93,13 @@ class Wire(httpx2.AsyncHTTPTransport):
     async def _tell(self, request: httpx2.Request) -> httpx2.Response:
         """Send a message that has no answer. The SDK sends nothing else until the server has taken it."""
         with anyio.move_on_after(TAKEN_S):
-            response = await self._exchange(request)
-            await response.aclose()
+            for _ in range(REDIRECTS):
+                response = await self._exchange(request)
+                await response.aclose()
+                onward = _onward(request, response)
+                if onward is None:
+                    break
+                request = onward
         return httpx2.Response(202, request=request)
 
     async def _exchange(self, request: httpx2.Request) -> httpx2.Response:
@@ -121,7 +128,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         kind, status = response.headers.get("content-type", ""), response.status_code
         if response.has_redirect_location:
             where = request.url.join(response.headers["location"])
-            known = (where.scheme, where.host, where.port) == (request.url.scheme, request.url.host, request.url.port)
+            known = _origin(where) == _origin(request.url)
             return None if known else f"{self._server} has moved to another host ({where.host}): change its url"
         if not self._answers_in_place:
             return None
@@ -190,6 +197,22 @@ def _kind(request: httpx2.Request) -> str:
     if "method" not in message:
         return "answer"
     return "initialized" if message["method"] == "notifications/initialized" else "notice"
+
+
+def _onward(request: httpx2.Request, response: httpx2.Response) -> httpx2.Request | None:
+    """The same message to where the server sends us on its own host, as `/mcp` to `/mcp/`; None when it does not."""
+    if response.status_code not in (307, 308) or not response.has_redirect_location:
+        return None
+    where = request.url.join(response.headers["location"])
+    if _origin(where) != _origin(request.url):
+        return None
+    return httpx2.Request(
+        request.method, where, headers=request.headers, content=request.content, extensions=request.extensions
+    )
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 def _busy(left_s: float) -> str:
