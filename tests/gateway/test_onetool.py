@@ -269,6 +269,15 @@ async def test_a_server_that_cannot_be_warmed_up_harms_nobody_and_is_not_tried_a
         assert "result" in await client.call("github_list_issues")
 
 
+@pytest.mark.requirement("one-tool-search", "one-tool-describe")
+@pytest.mark.parametrize("mode", ["search", "describe", "tool", "server", "connect", "result"])
+async def test_a_long_question_does_not_come_back(tmp_path: Path, mode: str) -> None:
+    async with house(tmp_path) as made:
+        stocked(made)
+        result = await mcp(await made.ready(), **{mode: "x" * 50_000})
+        assert len(json.dumps(result)) < 2_000
+
+
 # -- calls -----------------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from trayapp.catalog.describe import compact, describe, parameters
 from trayapp.catalog.names import Key
 from trayapp.catalog.search import Hit
-from trayapp.gateway.expose import Exposure, first_line, first_paragraph
+from trayapp.gateway.expose import Exposure, first_line, first_paragraph, shortened
 from trayapp.gateway.paging import page
 from trayapp.gateway.standing import Standing
 from trayapp.model.errors import MultiMcpError
@@ -19,6 +19,8 @@ from trayapp.wire.jsonio import dumps
 
 LIST_LIMIT = 50  # tools of a server on one page
 SERVERS_NAMED = 40  # in an answer that is about something else
+ASKED_SHOWN = 80  # characters of what was asked for
+TITLE_LONGEST = 500  # characters of what went wrong, in which a name that was asked for may stand
 HIT_LONGEST = 240  # characters of a description in the answer of a search
 LIST_MOST = 500
 
@@ -54,7 +56,7 @@ def server_line(seen: Exposure, server: str, one: Standing) -> str:
 
 def list_text(seen: Exposure, server: str, one: Standing, offset: int = 0, limit: int | None = None) -> str:
     """A server's tools, a line each, from `offset`; on the first page what the server says about itself."""
-    chosen = page(list(seen.entries[server].items()), offset, min(limit or LIST_LIMIT, LIST_MOST))
+    chosen = page(list(seen.entries[server].items()), offset, min(LIST_LIMIT if limit is None else limit, LIST_MOST))
     lines = [f"- {name_line(seen, key, item)}" for key, item in chosen.items]
     head = f"{server}: {server_line(seen, server, one)}"
     about = seen.instructions_of(server) if offset <= 0 else ""
@@ -80,7 +82,9 @@ def search_text(
 ) -> str:
     """The hits with their parameters, and what keeps their servers from serving."""
     if not hits:
-        return "\n".join([f"No tool matches {words!r}", *_where_to_look(seen), *_asking(asking)])
+        return "\n".join(
+            [f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *_where_to_look(seen), *_asking(asking)]
+        )
     blocks = [_hit_text(seen, hit, standing_of(hit.server), schemas) for hit in hits]
     missed = set(hits[0].missed).intersection(*(hit.missed for hit in hits))
     notes = [f"Matched by none: {', '.join(word for word in hits[0].missed if word in missed)}"] if missed else []
@@ -117,7 +121,8 @@ def describe_text(seen: Exposure, key: Key, one: Standing) -> str:
 def error_text(error: MultiMcpError) -> str:
     """`Error (code): what. What to do`, several lines below it."""
     between = ".\n" if "\n" in error.hint else ". "
-    return f"Error ({error.code}): {error.title}{between if error.hint else ''}{error.hint}"
+    title = shortened(error.title, TITLE_LONGEST)
+    return f"Error ({error.code}): {title}{between if error.hint else ''}{error.hint}"
 
 
 def arguments_text(name: str, problems: Sequence[str], schema: object) -> str:
