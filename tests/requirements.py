@@ -76,6 +76,7 @@ REQUIREMENTS: dict[str, str] = {
     "transport-all-three": "Backends over stdio, Streamable HTTP and legacy SSE are initialized, listed and called.",
     "transport-sse-fallback": "SSE is tried only after 404, 405, 406 or 415 to the HTTP initialize, without a probe.",
     "transport-both-eras": "A backend of either protocol era is negotiated with: server/discover, or initialize.",
+    "transport-header-params": "A 2026-07-28 HTTP server gets the arguments that a tool wants repeated in headers.",
     "transport-real-servers": "The six real reference servers are listed together and each answers a call.",
     # Catalog
     "cat-cache-first": "Later starts serve the list from the cache with no backend process running.",

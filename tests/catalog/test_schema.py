@@ -109,8 +109,9 @@ ODD: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"$ref": "#/definitions/args", "definitions": {"args": of(("a",), a={})}},
         {**of(("a",), a={}), "definitions": {"args": of(("a",), a={})}},
     ),
-    ("forms that only require", {**of(a={}), "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, of(a={})),
-    ("not at the top", {**of(a={}), "not": {"required": ["b"]}}, of(a={})),
+    ("an enum at the top", {**of(a={}), "enum": [{"a": 1}]}, of(a={})),
+    ("forms without an object around", {"properties": {"a": {}}, "anyOf": [{"required": ["a"]}, {}]}, of(a={})),
+    ("no object among limits", {**of(a={}), "anyOf": [{"required": ["a"]}, {"type": "null"}]}, of(("a",), a={})),
 ]  # fmt: skip
 
 
@@ -150,12 +151,35 @@ def test_what_can_be_no_object_is_withheld_with_a_reason(schema: dict[str, Any])
     assert "input schema" in found.reason
 
 
+@pytest.mark.requirement("schema-kept")
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"not": {"required": ["b"]}},
+        {"oneOf": [{"properties": {"a": {"const": 1}}}, {"type": "object", "allOf": [{"required": ["a"]}]}]},
+        {
+            "allOf": [{"anyOf": [{"required": ["a"]}, {}]}],
+            "if": {"required": ["a"]},
+            "then": {"minProperties": 2},
+            "additionalProperties": False,
+        },
+    ],
+    ids=["one of them is required", "not both", "values", "all at once"],
+)
+def test_what_only_limits_the_parameters_beside_it_stays_as_it_is(limits: dict[str, Any]) -> None:
+    schema = {**of(a={"type": "integer"}), "$schema": "https://json-schema.org/draft/2020-12/schema", **limits}
+    assert repair(schema) == Repaired(schema)
+
+
 def test_a_repair_says_what_was_wrong() -> None:
     found = repair(of(a={"type": "int", "$ref": "#/x"}))
     assert isinstance(found, Repaired)
     assert found.notes == ("#/x leads nowhere", "type int was not valid")
 
 
+# A pattern is ECMAScript's: what Python cannot read may be a good one, and is left to whoever reads it.
+NO_FORMATS = jsonschema.FormatChecker(())
 keywords = st.sampled_from(
     ["type", "properties", "required", "items", "anyOf", "oneOf", "allOf", "$ref", "$defs", "definitions", "enum",
      "minimum", "exclusiveMinimum", "additionalProperties", "prefixItems", "not", "description", "pattern", "$schema",
@@ -177,8 +201,9 @@ def test_whatever_is_served_is_a_valid_schema_of_an_object(schema: Any) -> None:
     found = repair(schema)
     mended = repaired(schema)
     assert mended["type"] == "object"
-    assert not {"oneOf", "anyOf", "allOf", "enum", "const", "not", "$ref"} & mended.keys()
-    jsonschema.validators.validator_for(mended, jsonschema.Draft202012Validator).check_schema(mended)
+    assert not {"enum", "const", "$ref"} & mended.keys()
+    assert not {"oneOf", "anyOf", "allOf", "not"} & mended.keys() or "properties" in mended
+    jsonschema.validators.validator_for(mended, jsonschema.Draft202012Validator).check_schema(mended, NO_FORMATS)
     Tool.model_validate({"name": "t", "inputSchema": mended})
     if isinstance(found, Repaired):
         assert repair(found.schema) == Repaired(found.schema)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -45,8 +45,10 @@ class Case:
 
 
 @asynccontextmanager
-async def connecting(url: str, hint: str = "", **more: Any) -> AsyncIterator[Case]:
-    """A Connection to that address."""
+async def connecting(
+    url: str, hint: str = "", schemas: Mapping[str, Any] | None = None, **more: Any
+) -> AsyncIterator[Case]:
+    """A Connection to that address; `schemas`: what its tools are known to take."""
     async with anyio.create_task_group() as tasks:
         ear, clock = Ear(), FakeClock()
         world = World(
@@ -59,6 +61,7 @@ async def connecting(url: str, hint: str = "", **more: Any) -> AsyncIterator[Cas
             observer=ear,
             hint=lambda name: hint,
             wants_offer=lambda name: False,
+            input_schema=lambda name, tool: (schemas or {}).get(tool),
         )
         case = Case(Connection(ServerConfig("web", url=url, **more), world, tasks), ear, clock)
         try:
@@ -557,3 +560,33 @@ async def test_servers_of_every_era_are_met(server: HttpServer, hint: str, kind:
             assert {headers["mcp-protocol-version"] for headers in calls} == {MODERN}
             assert {headers["mcp-name"] for headers in calls} == {"echo"}
             await server.heard_of("subscriptions/listen")
+
+
+@pytest.mark.requirement("transport-header-params")
+@pytest.mark.parametrize(
+    ("value", "header"),
+    [
+        ("eu", "eu"),
+        (" eu", "=?base64?IGV1?="),
+        ("Zürich", "=?base64?WsO8cmljaA==?="),
+        ("", ""),
+        (5, "5"),
+        (False, "false"),
+        (None, None),
+    ],
+)
+async def test_arguments_that_a_tool_wants_in_a_header_are_repeated_there(value: Any, header: str | None) -> None:
+    server = HttpServer(versions=(), modern=True)
+    known = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    async with server.running(), connecting(server.url(), schemas={"echo": known}) as case:
+        await case.call("echo", region=value, text="x")
+        (call,) = [seen for seen in server.seen if seen.method == "tools/call"]
+        assert call.headers.get("mcp-param-region") == header
+
+
+async def test_an_older_server_gets_no_argument_in_a_header() -> None:
+    server = HttpServer()
+    known = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    async with server.running(), connecting(server.url(), schemas={"echo": known}) as case:
+        await case.call("echo", region="eu")
+        assert not any("mcp-param-region" in seen.headers for seen in server.seen)

@@ -40,6 +40,9 @@ class Ear:
         self.news.set()
         self.news = anyio.Event()
 
+    def input_schema(self, tool: str) -> Any:
+        return None
+
     async def heard(self, method: str) -> dict[str, Any]:
         """Wait for that notification; its params."""
         with anyio.fail_after(10):

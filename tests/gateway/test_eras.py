@@ -9,7 +9,7 @@ import pytest
 
 from tests.gateway.test_bridge import ABLE, META, enveloped, older, tool_call
 from tests.gateway.world import echo_of, house, serve, server
-from trayapp.gateway.eras import LIST_TTL_MS, as_modern, as_older, asks_for_input
+from trayapp.gateway.eras import LIST_TTL_MS, RESOURCE_NOT_FOUND, as_modern, as_older, asks_for_input
 from trayapp.wire.framing import SMALL_FRAME_BYTES
 from trayapp.wire.jsonio import dumps, loads
 from trayapp.wire.messages import (
@@ -67,6 +67,24 @@ def test_a_large_older_answer_in_another_order_becomes_complete_too(frame: bytes
 def test_an_error_stays_as_it_is_in_both_directions() -> None:
     error = Reply(b"", message={"jsonrpc": "2.0", "id": 1, "error": {"code": -5, "message": "m", "x": 1}})
     assert as_modern(error, "tools/call").message == as_older(error).message == error.message
+
+
+def test_an_unknown_resource_has_the_code_of_each_era() -> None:
+    older = {"code": -32002, "message": "Resource not found", "data": {"uri": "x://1"}, "x": 1}
+    answer = Reply(b"", message={"jsonrpc": "2.0", "id": 1, "error": older})
+    assert as_modern(answer, "resources/read").message["error"] == {**older, "code": INVALID_PARAMS}
+    assert as_modern(answer, "tools/call").message["error"] == older
+
+
+async def test_a_resource_that_nobody_has_is_refused_as_the_client_s_era_has_it(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        serve(made.net["a"])
+        serve(made.net["b"])
+        await made.known(server("a"), server("b"))
+        read = {"uri": "x://nowhere"}
+        error = await made.client().error("resources/read", enveloped(read))
+        assert (error["code"], error["data"]) == (INVALID_PARAMS, read)
+        assert (await (await older(made)).error("resources/read", read))["code"] == RESOURCE_NOT_FOUND
 
 
 def test_a_newer_answer_loses_only_what_belongs_to_the_newer_envelope() -> None:

@@ -185,6 +185,18 @@ def test_prompts_that_clash_are_all_there_under_different_names() -> None:
     assert {seen.find_prompt(name) for name in found} == {("a", "b_c"), ("a_b", "c"), ("a_b", "d e")}
 
 
+@pytest.mark.parametrize("mode", ["server", "short", "none", "mcp"])
+def test_a_prompt_is_found_under_every_spelling_that_leads_to_it_alone(mode: Any) -> None:
+    offers = {"a": Offer(prompts=({"name": "plan"}, {"name": "both"})), "b": Offer(prompts=({"name": "both"},))}
+    seen = exposure(offers, mode=mode)
+    assert {seen.find_prompt(name) for name in ("plan", "a_plan", "mcp__a__plan", "a/plan")} == {("a", "plan")}
+    assert (seen.find_prompt("both"), seen.find_prompt("b_both"), seen.find_prompt("nope")) == (
+        None,
+        ("b", "both"),
+        None,
+    )
+
+
 def test_a_disabled_server_offers_no_prompt_no_resource_and_no_instructions() -> None:
     facts = offer(
         prompts=({"name": "p"},),

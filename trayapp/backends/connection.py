@@ -344,3 +344,7 @@ class Connection:
             self.tell(self._world.observer.notified, method, params)
         elif self._serving is not None:
             self._serving.lists_changed()
+
+    def input_schema(self, tool: str) -> Any:
+        """See transports.Inbound."""
+        return self._world.input_schema(self.name, tool)

@@ -7,7 +7,7 @@ Never here: sign-in flows.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
@@ -23,6 +23,8 @@ from mcp.shared.inbound import (
     MCP_PROTOCOL_VERSION_HEADER,
     NAME_BEARING_METHODS,
     encode_header_value,
+    mcp_param_headers,
+    x_mcp_header_map,
 )
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
@@ -52,9 +54,15 @@ class SdkChannel:
     """Our Channel over the SDK's dispatcher: one task a relayed request."""
 
     def __init__(
-        self, server: str, dispatcher: JSONRPCDispatcher[Any], tasks: anyio.abc.TaskGroup, refusal: HttpRefusal
+        self,
+        server: str,
+        dispatcher: JSONRPCDispatcher[Any],
+        tasks: anyio.abc.TaskGroup,
+        refusal: HttpRefusal,
+        input_schema: Callable[[str], Any],
     ) -> None:
         self._server = server
+        self._input_schema = input_schema
         self._dispatcher = dispatcher
         self._tasks = tasks
         self._refusal = refusal
@@ -163,7 +171,14 @@ class SdkChannel:
             name = (params or {}).get(NAME_BEARING_METHODS.get(method, ""))
             if isinstance(name, str):
                 headers[MCP_NAME_HEADER] = encode_header_value(name)
+                if method == "tools/call":
+                    headers |= self._of_arguments(name, (params or {}).get("arguments"))
         return headers
+
+    def _of_arguments(self, tool: str, arguments: Any) -> dict[str, str]:
+        """The arguments that this tool wants repeated (MCP transports, custom headers from tool parameters)."""
+        wanted = x_mcp_header_map(self._input_schema(tool))
+        return mcp_param_headers(wanted, arguments) if wanted and isinstance(arguments, dict) else {}
 
 
 @asynccontextmanager
@@ -219,7 +234,7 @@ async def _start(
     gone: anyio.Event,
 ) -> SdkChannel:
     dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(*streams)
-    channel = SdkChannel(launch.server, dispatcher, tasks, refusal)
+    channel = SdkChannel(launch.server, dispatcher, tasks, refusal, inbound.input_schema)
 
     async def on_request(context: CONTEXT, method: str, params: Params) -> dict[str, Any]:
         try:

@@ -43,6 +43,9 @@ class Inbound(Protocol):
     def on_notification(self, method: str, params: Params) -> None:
         """A notification; must not block."""
 
+    def input_schema(self, tool: str) -> Any:
+        """What the server said that a tool of its takes, None when not known: HTTP repeats some arguments in headers."""
+
 
 @dataclass(slots=True)
 class HttpRefusal:

@@ -47,6 +47,10 @@ def _no_uris(name: str) -> Set[str]:
     return frozenset()
 
 
+def _no_schema(name: str, tool: str) -> None:
+    """Where nobody knows what tools take."""
+
+
 async def _no_wait() -> None:
     """Where nobody says what a route is, there is one."""
 
@@ -66,6 +70,7 @@ class World:
     wants_offer: Callable[[str], bool]  # server name -> whether its lists should be read once it is connected
     capabilities: Callable[[str], Mapping[str, Any]] = _nothing  # server name -> what its clients can do for it
     subscribed: Callable[[str], Set[str]] = _no_uris  # server name -> the resources whose updates somebody wants
+    input_schema: Callable[[str, str], Any] = _no_schema  # server name, tool -> its input schema as the server sent it
     route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a way into the network, or after a while
 
 

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trayapp.catalog.header_params import why_no_headers
 from trayapp.catalog.mending import Mender, Schema
 from trayapp.model.offer import Item
 
 REASON_LONGEST = 120  # characters of what a server sent, in a reason
 _MERGED = ("oneOf", "anyOf", "allOf")
-_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # model providers refuse these at the top of a tool's schema
+_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # readers that look for `properties` alone miss what these say
+_PUT_BESIDE = ("$ref", "enum", "const")  # which say what an object is, not what limits it
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -53,8 +55,9 @@ def repaired(schema: Any) -> Schema:
 
 
 def repair(schema: Any) -> Repaired | Withheld:
-    """The input schema of a tool as MCP wants it (`type: object`), and as model providers take it (no `oneOf` at the
-    top); all that it allowed before it still allows. Withheld when it can be no object."""
+    """The input schema of a tool as MCP wants it (`type: object`), its parameters where all readers look for them (not
+    in a `oneOf` at the top); all that it allowed before it still allows. Withheld when it can be no object, or
+    when it asks for headers that no client may send."""
     if not isinstance(schema, dict):
         return Repaired(_anything(), () if schema is None else ("it was no schema",))
     mender = Mender(schema)
@@ -67,6 +70,8 @@ def repair(schema: Any) -> Repaired | Withheld:
         return Withheld(f"its input schema is not of an object{what}")
     if isinstance(schema.get("properties"), list) and schema["properties"]:
         return Withheld("the properties of its input schema are a list")
+    if (why := why_no_headers(schema)) is not None:
+        return Withheld(why)
     found = found if found.get("type") == "object" else {**found, "type": "object"}
     return Repaired(found, tuple(mender.notes))
 
@@ -90,8 +95,10 @@ def _only(kind: Any) -> bool:
 
 def _at_top(schema: Schema, mender: Mender) -> Schema | None:
     """`schema` with what stands behind a `$ref`, `oneOf`, `anyOf` or `allOf` at its top put beside it; None when that
-    cannot be an object."""
+    cannot be an object. What only limits the parameters that stand there stays (MCP tools, JSON Schema 2020-12)."""
     if "$ref" not in schema and not any(key in schema for key in _FORBIDDEN):
+        return schema
+    if schema.get("type") == "object" and "properties" in schema and _only_limits(schema, set(schema["properties"])):
         return schema
     mender.notes["alternatives at the top were put together"] = None
     kept = {key: value for key, value in schema.items() if key not in (*_FORBIDDEN, "$ref")}
@@ -111,6 +118,14 @@ def _at_top(schema: Schema, mender: Mender) -> Schema | None:
         if objects:
             merged = _all_of([merged, _any_of(objects)])
     return merged
+
+
+def _only_limits(schema: Schema, named: set[str], depth: int = 0) -> bool:
+    """Whether combinations at the top say nothing of parameters but `named` ones, which all readers look at."""
+    if depth > 3 or not schema.get("properties", {}).keys() <= named or any(key in schema for key in _PUT_BESIDE):
+        return False
+    inner = [part for key in _MERGED for part in schema.get(key, ()) if isinstance(part, dict)]
+    return not any(_only(part.get("type")) for part in inner) and all(_only_limits(p, named, depth + 1) for p in inner)
 
 
 def _target(schema: Schema, mender: Mender) -> Schema | None:

@@ -102,6 +102,7 @@ class Gateway:
             wants_offer=lambda key: self.offers.worth_asking(self.own.base(key)),
             capabilities=self.client_capabilities,
             subscribed=lambda name: self.subscriptions.wanted(name),
+            input_schema=self._input_schema,
             route=partial(await_route, parts.clock),
         )
         self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
@@ -295,6 +296,12 @@ class Gateway:
     def _all_modern(self, key: str) -> bool:
         eras = {session.modern for session in self.sessions if session.protocol and session.may_be_asked_by(key)}
         return eras == {True}
+
+    def _input_schema(self, key: str, tool: str) -> Any:
+        base = self.own.base(key)
+        offer = self.offers.get(base)
+        prepared = self.prepared.of(base, offer).tools.get(tool) if offer is not None else None
+        return prepared.item.get("inputSchema") if prepared is not None else None
 
     def should_restart(self, connection: Connection) -> bool:
         """Whether an older server was connected before a client came that can do more for it, and unused since.

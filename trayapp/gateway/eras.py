@@ -23,6 +23,7 @@ from trayapp.wire.messages import (
 )
 
 INPUT_REQUIRED = "input_required"
+RESOURCE_NOT_FOUND = -32002  # MCP up to 2025-11-25, resources, error handling; from 2026-07-28 on INVALID_PARAMS
 ASKING = frozenset({"tools/call", "prompts/get", "resources/read"})  # whose results may be `input_required`
 LIST_TTL_MS = 5_000  # as long as a user who switched a tool on is ready to wait, where a client does not listen
 READ_TTL_MS = 0  # nobody but its server knows how long a resource stays as it is
@@ -97,8 +98,16 @@ def as_modern(reply: Reply, method: str) -> Reply:
         return Reply(whole, reply.start, reply.end)
     result = reply.message.get("result")
     if not isinstance(result, dict) or "resultType" in result:
-        return reply
+        return error_as_modern(reply) if method == "resources/read" else reply
     return Reply.of_result(completed(result, method))
+
+
+def error_as_modern(reply: Reply) -> Reply:
+    """An error with the code that 2026-07-28 has for it: an unknown resource has none of its own there any more."""
+    error = reply.message.get("error")
+    if not isinstance(error, dict) or error.get("code") != RESOURCE_NOT_FOUND:
+        return reply
+    return Reply(b"", message={**reply.message, "error": {**error, "code": INVALID_PARAMS}})
 
 
 def as_older(reply: Reply) -> Reply:

@@ -21,7 +21,7 @@ from trayapp.gateway.known import ONE_TOOL, Known
 from trayapp.gateway.options import Choice
 from trayapp.gateway.prepared import PreparedTool
 from trayapp.gateway.tool import DEFINITION_JSON
-from trayapp.model.errors import ToolNotFoundError
+from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
 from trayapp.model.offer import Item
 from trayapp.wire.jsonio import dumps
 
@@ -175,8 +175,16 @@ class Exposure:
     # -- prompts, resources, templates ---------------------------------------------------------------------------
 
     def find_prompt(self, asked: str) -> Key | None:
-        """The (server, original name) of a listed prompt."""
-        return self._seen(self.known.prompt_names.by_name.get(asked))
+        """The (server, original name) of a listed prompt, under any spelling that leads to one alone, as for tools."""
+        try:
+            return self._prompt_lookup.find(asked)
+        except (ToolNotFoundError, AmbiguousToolError):
+            return None
+
+    @cached_property
+    def _prompt_lookup(self) -> Lookup:
+        names = self.known.prompt_names
+        return Lookup(names, {key: OUTSIDE for key in names.by_key if not self.choice.has(key[0])})
 
     def find_resource(self, uri: str) -> Key | None:
         """The (server, original URI) of a resource. Raises AmbiguousResourceError."""

@@ -18,7 +18,7 @@ from trayapp.backends.connection import Connection
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from trayapp.gateway.bridge import MAX_ROUNDS, Bridge
 from trayapp.gateway.calls import Finishing, RoutedCall
-from trayapp.gateway.eras import as_modern, hinted, mixed, read_envelope, unsupported
+from trayapp.gateway.eras import as_modern, error_as_modern, hinted, mixed, read_envelope, unsupported
 from trayapp.gateway.errors import to_rpc
 from trayapp.gateway.index import index_result, is_index
 from trayapp.gateway.onetool import OneTool, takes
@@ -180,6 +180,8 @@ class Session:
     def _take_envelope(self, method: str, params: Any) -> None:
         """Which era the session is of is settled by its first request. Raises RpcError for one of the other."""
         if method == "initialize":
+            if not self.lasting:
+                raise _unknown(method)  # its transport said that it is of 2026-07-28
             if not self.modern:
                 return  # which does not exist in 2026-07-28, whatever envelope it carries
             raise unsupported(params.get("protocolVersion") if isinstance(params, dict) else None)
@@ -233,10 +235,10 @@ class Session:
     def _route_unknown(self, request_id: RequestId, method: str, params: Any) -> None:
         """A method of an extension: for the one server there is, or the one that the params name."""
         if method in SETTLED_METHODS or request_id in self._waiting or not isinstance(params, dict | None):
-            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
+            raise _unknown(method)
         server = self.window.router.target_of_unknown(params)
         if server is None:
-            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
+            raise _unknown(method)
 
         async def work() -> None:
             self.send_on(request_id, await self.connected(request_id, server), method, params or {})
@@ -309,7 +311,8 @@ class Session:
 
     def _send_error(self, request_id: RequestId, error: MultiMcpError | RpcError) -> None:
         rpc = to_rpc(error) if isinstance(error, MultiMcpError) else error
-        self.peer.respond(request_id, Reply.of_error(rpc))
+        reply = Reply.of_error(rpc)
+        self.peer.respond(request_id, error_as_modern(reply) if self.modern else reply)
 
     # -- requests with a task of their own -----------------------------------------------------------------------
 
@@ -439,6 +442,10 @@ def at_least(level: Any, wanted: str | None) -> bool:
     if wanted not in LEVELS or level not in LEVELS:
         return True
     return LEVELS.index(level) >= LEVELS.index(wanted)
+
+
+def _unknown(method: str) -> RpcError:
+    return RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
 
 
 def _twice(request_id: RequestId) -> RpcError:

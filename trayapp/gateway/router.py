@@ -12,6 +12,7 @@ import anyio
 from trayapp.backends.connection import Connection
 from trayapp.catalog.lookup import server_of
 from trayapp.catalog.resources import SCHEME
+from trayapp.gateway.eras import RESOURCE_NOT_FOUND
 from trayapp.gateway.expose import Exposure
 from trayapp.model.errors import MultiMcpError, ServerError, ToolNotFoundError
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
@@ -19,7 +20,6 @@ from trayapp.wire.messages import INVALID_PARAMS, RpcError
 if TYPE_CHECKING:
     from trayapp.gateway.window import Window
 
-RESOURCE_NOT_FOUND = -32002  # MCP resources, error handling
 ROUTED = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
 
 

@@ -13,6 +13,7 @@ from mcp_types import ElicitResult, ListRootsResult
 from tests.fixtures.clock import settle
 from tests.gateway.http.place import Place, place, until
 from tests.gateway.world import serve, server
+from trayapp.wire.messages import METHOD_NOT_FOUND
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-both-eras")]
 
@@ -129,6 +130,21 @@ async def test_newer_requests_leave_no_session_behind(tmp_path: Path) -> None:
                 await client.call_tool("a_echo", {})
             await settle()
             assert at.made.gateway.sessions == {}
+
+
+@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "no/method"])
+async def test_what_the_newer_era_does_not_have_is_not_found(tmp_path: Path, method: str) -> None:
+    key = "io.modelcontextprotocol/"
+    meta = {f"{key}protocolVersion": "2026-07-28", f"{key}clientCapabilities": {}}
+    headers = {
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": method,
+        "Accept": "application/json, text/event-stream",
+    }
+    async with place(tmp_path) as at, at.http(**headers) as http:
+        request = {"jsonrpc": "2.0", "id": 7, "method": method, "params": {"_meta": meta}}
+        answer = await http.post("/mcp", json=request)
+        assert (answer.status_code, answer.json()["id"], answer.json()["error"]["code"]) == (404, 7, METHOD_NOT_FOUND)
 
 
 async def test_many_calls_of_many_clients_at_once_get_their_own_answers(tmp_path: Path) -> None:
