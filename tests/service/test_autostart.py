@@ -182,6 +182,15 @@ def test_it_lies_where_desktops_look(tmp_path: Path) -> None:
     assert find_autostart({"XDG_CONFIG_HOME": "relative"}, ["/x"]).where == ours
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="where it lies on Linux")
+def test_a_relative_home_is_written_so_that_it_means_the_same_at_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    find_autostart({"XDG_CONFIG_HOME": str(tmp_path), "MULTI_MCP_HOME": " here "}, ["/x"]).turn(True)
+    assert f'"MULTI_MCP_HOME={tmp_path}/here"' in (tmp_path / "autostart" / "multi-mcp.desktop").read_text()
+
+
 def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for entry in (XdgEntry(tmp_path / "file" / "x"), LaunchAgent(tmp_path / "file" / "x")):

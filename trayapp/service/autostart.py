@@ -6,6 +6,7 @@ when the user wants it.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -87,7 +88,14 @@ class Autostart:
 
 def find_autostart(environ: Mapping[str, str], argv: list[str]) -> Autostart:
     """The switch of this system; `argv` is what it is to start."""
-    return Autostart(_entry(environ), Start(tuple(argv), environ.get(HOME, "").strip()))
+    return Autostart(_entry(environ), Start(tuple(argv), absolute_home(environ).get(HOME, "")))
+
+
+def absolute_home(environ: Mapping[str, str]) -> dict[str, str]:
+    """`environ` with a MULTI_MCP_HOME that means the same in every working folder."""
+    home = environ.get(HOME, "").strip()
+    absolute = {HOME: os.path.abspath(os.path.expanduser(home))} if home else {}  # noqa: PTH100, PTH111 (as wire/rundir)
+    return {**environ, **absolute}
 
 
 def _entry(environ: Mapping[str, str]) -> Entry:

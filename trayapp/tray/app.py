@@ -26,6 +26,7 @@ from trayapp.tray.view import view
 
 log = logging.getLogger(__name__)
 
+ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # the last one: its terminal was closed
 QUIT_S = 30.0  # the gateway's own end is bounded by half of that
 
 
@@ -78,8 +79,9 @@ class App:
 
     def run(self) -> None:
         """Be the tray until Quit, a signal, or the end of the desktop's session. On the main thread."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
+        for name in ENDS:
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), self._on_signal)
         self._icon.run(self._begin)
         self._redraws.close()
         self._end_gateway()

@@ -21,7 +21,7 @@ from trayapp.config.paths import Paths, find_paths
 from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.model.logs import TRAY_LOG
 from trayapp.service.about import version_text
-from trayapp.service.autostart import Autostart, find_autostart
+from trayapp.service.autostart import Autostart, absolute_home, find_autostart
 from trayapp.service.clipboard import copy
 from trayapp.service.command import shim_command, tray_command
 from trayapp.service.opener import open_file, open_url
@@ -60,6 +60,7 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
 
     A second one lets the first one show itself, says so, and ends; started at login, in silence. Raises StorageError.
     """
+    environ = absolute_home(environ)
     run = run_dir(dict(environ))
     single = SingleTray(run)
     holder = single.take()
