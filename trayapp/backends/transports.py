@@ -44,7 +44,7 @@ class Inbound(Protocol):
         """A notification; must not block."""
 
     def input_schema(self, tool: str) -> Any:
-        """What the server said that a tool of its takes, None when not known: HTTP repeats some arguments in headers."""
+        """What the server said that a tool takes, None when not known: HTTP repeats some arguments in headers."""
 
 
 @dataclass(slots=True)

@@ -163,11 +163,11 @@ async def _complete(context: Context, params: types.CompleteRequestParams) -> An
     return complete(completed(params.argument.value))
 
 
-async def _older_only(context: Context, call_next: CallNext) -> Any:
+async def _older_only(ctx: Context, call_next: CallNext) -> Any:
     """Knows nothing of the newer era, as servers of 2025 do."""
-    if context.protocol_version in MODERN_PROTOCOL_VERSIONS or context.method == "server/discover":
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or ctx.method == "server/discover":
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
-    return await call_next(context)
+    return await call_next(ctx)
 
 
 async def _over_stdio(server: Reference) -> None:

@@ -188,7 +188,7 @@ async def test_streaming_elicitation(asking: Asking) -> Json:
 @tool("Needs a client whose model can be asked")
 async def test_missing_capability(asking: Asking) -> Json:
     if not asking.can("sampling/createMessage"):
-        data = {"requiredCapabilities": {"sampling": {}}}
+        data: Json = {"requiredCapabilities": {"sampling": {}}}
         raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "This tool needs sampling", data)
     return said("The client can sample")
 
