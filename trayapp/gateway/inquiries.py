@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.names import Key
@@ -152,7 +154,9 @@ class Inquiries:
 
     async def _costs(self, asked: Asked) -> Any:
         async with self._window(asked) as window:
-            return costs(window.exposure)
+            seen = window.exposure
+            _ = seen.all_tools_result, seen.one_tool_result, seen.mode  # made here; the thread only reads
+            return await anyio.to_thread.run_sync(costs, seen)  # a large catalog takes a second to count
 
     # -- calling -------------------------------------------------------------------------------------------------
 
