@@ -75,6 +75,17 @@ def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: Tr
     panel.told("The log cannot be shown: sample", "has written nothing yet")
 
 
+@pytest.mark.requirement("tray-actions")
+def test_a_button_on_a_notification_does_what_it_says(app: TrayApp, panel: Panel) -> None:
+    app.servers("sample", broken={"command": ["false"], "lifecycle": "eager"})
+    panel.told("broken failed")
+    number, shown = next((n, s) for n, s in panel.server.shown.items() if "broken failed" in s["title"])
+    labels = shown["actions"][1::2]
+    assert labels[-1] == "Reconnect"
+    panel.server.choose(number, shown["actions"][-2])
+    panel.told("Not reconnected: broken")
+
+
 @pytest.mark.requirement("tray-actions", "tray-real")
 def test_files_are_opened_or_it_is_said_that_nothing_opens_them(app: TrayApp, panel: Panel) -> None:
     panel.click("Open servers.yaml")
