@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -16,7 +17,7 @@ import pytest
 from tests.benchmarks.idle import cpu_s
 from tests.e2e.gateway import Gateway
 from tests.faults.servers import TOOLS
-from tests.faults.world import LONG, Counting, calls, outcome
+from tests.faults.world import LONG, PROGRAM, Counting, calls, outcome
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="reads /proc")]
 MANY = 30
@@ -49,9 +50,12 @@ class Crowd:
 
 
 def servers_of(gateway: Gateway) -> list[int]:
-    """Processes below the gateway, except the guardian, which is no server."""
-    below = psutil.Process(gateway.pid).children(recursive=True)
-    return [process.pid for process in below if "guardian.py" not in " ".join(process.cmdline())]
+    """Processes of servers below the gateway: neither the guardian nor a login shell that is asked for its PATH."""
+    found = []
+    for process in psutil.Process(gateway.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found += [process.pid] if PROGRAM.name in " ".join(process.cmdline()) else []
+    return found
 
 
 async def is_quiet(gateway: Gateway) -> None:

@@ -82,6 +82,7 @@ async def trial(
     async with gateway.client() as client, undisturbed(gateway, "good_count", slowest_s) as others:
         made = Trial(gateway, client, others)
         yield made
+        await gateway.known()  # and written
         assert await client.request("ping") == {}
         assert client.stray == []  # no second answer to anything
         assert all(answer.done() for answer in made.open)
