@@ -48,7 +48,7 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     ) -> None:
         super().__init__(name, icon, title, menu)
         self._bus, self._worker, self._on_no_host = bus, worker or Worker(), on_no_host
-        self._own_bus = bus is None
+        self._own_bus, self._own_worker = bus is None, worker is None
         self._panel_wait_s = panel_wait_s
         self._sni: Face | None = None
         self._xembed: Any = None
@@ -211,6 +211,8 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             self._sni.close()
         if self._own_bus and self._bus is not None:
             self._bus.close()
+        if self._own_worker:
+            self._worker.close()
 
 
 class SniIcon(Icon):
