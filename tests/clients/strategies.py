@@ -24,14 +24,20 @@ values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3), max_leaves=6
 )
 entries = st.fixed_dictionaries({"command": texts.filter(bool), "args": st.lists(texts, max_size=2)})
-servers = st.dictionaries(words, st.dictionaries(words, values, max_size=3), max_size=3)
-documents = st.tuples(st.dictionaries(words.filter(lambda w: w != HOLDER), values, max_size=3), servers, st.booleans())
+server = st.dictionaries(words, values, max_size=3)
+others = st.dictionaries(words.filter(lambda w: w != HOLDER), values, max_size=3)
+
+
+def documents(filled: bool) -> st.SearchStrategy[tuple[dict[str, Any], dict[str, Any], bool]]:
+    """Other keys, servers, whether there is a holder for them at all; `filled`: with a server at least."""
+    servers = st.dictionaries(words, server, min_size=int(filled), max_size=3)
+    return st.tuples(others, servers, st.just(True) if filled else st.booleans())
 
 
 @st.composite
-def jsonc(draw: st.DrawFn) -> str:
+def jsonc(draw: st.DrawFn, filled: bool = False) -> str:
     """Any blanks, comments and trailing commas that may be."""
-    rest, below, has = draw(documents)
+    rest, below, has = draw(documents(filled))
     items = list(rest.items())
     if has:
         items.insert(draw(st.integers(0, len(items))), (HOLDER, below))
@@ -66,7 +72,7 @@ def jsonc(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def toml(draw: st.DrawFn) -> str:
+def toml(draw: st.DrawFn, filled: bool = False) -> str:
     """Statements in any order that TOML takes, with comments, blank lines, arrays over lines, long texts."""
     newline = draw(NEWLINES)
     lines: list[str] = []
@@ -87,7 +93,7 @@ def toml(draw: st.DrawFn) -> str:
         indent = draw(st.sampled_from(["", "  ", "\t"]))
         return f"{indent}{quoted} = {literal(value)}{comment}"
 
-    rest, below, has = draw(documents)
+    rest, below, has = draw(documents(filled))
     lines += [statement(key, value) for key, value in rest.items()]
     if draw(st.booleans()):
         lines += ['long_text = """', f"[{HOLDER}.multi-mcp]", 'command = "no"', '"""']
@@ -103,10 +109,10 @@ def toml(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def yaml(draw: st.DrawFn, listed: bool = False) -> str:
+def yaml(draw: st.DrawFn, listed: bool = False, filled: bool = False) -> str:
     """Mappings in lines or in braces, with comments between."""
     newline = draw(NEWLINES)
-    rest, below, has = draw(documents)
+    rest, below, has = draw(documents(filled))
     lines: list[str] = []
     comments = st.lists(st.sampled_from(["", "# why: not", "# - a: b"]), max_size=2)
 
