@@ -10,18 +10,18 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import anyio
 import yaml
 
 from tests.e2e.client import RawClient
 from tests.e2e.gateway import Gateway
 from tests.faults.world import Counting, Message, calls, outcome, recovers, undisturbed
+from tests.fixtures.odd import until
 
 BACKOFF_S = 0.5  # within RECOVERY_S: a failed server has to be let in again by then
 LIMIT_S = 2.0  # of a victim's handshake and calls, where nothing else would end them
@@ -82,7 +82,7 @@ async def trial(
     async with gateway.client() as client, undisturbed(gateway, "good_count", slowest_s) as others:
         made = Trial(gateway, client, others)
         yield made
-        await gateway.known()  # and written
+        await until(lambda: cached(gateway) == servers)  # all are well now, their lists are read and written
         assert await client.request("ping") == {}
         assert client.stray == []  # no second answer to anything
         assert all(answer.done() for answer in made.open)
@@ -91,8 +91,7 @@ async def trial(
     assert gateway.process.poll() is None
     assert set(good.executed().values()) == {1}
     assert names_of(gateway) == servers
-    cached = [json.loads(path.read_text())["server"] for path in (gateway.home / "cache").glob("*.json")]
-    assert sorted(cached) == servers
+    assert cached(gateway) == servers
 
 
 def names_of(gateway: Gateway) -> list[str]:
@@ -100,11 +99,6 @@ def names_of(gateway: Gateway) -> list[str]:
     return sorted(yaml.safe_load(gateway.file.read_text(encoding="utf-8"))["servers"])
 
 
-async def nothing(made: Any) -> None:
-    """Of a fault that needs no beginning or no end."""
-
-
-async def within(seconds: float, work: Callable[[], Awaitable[Any]]) -> Any:
-    """The outcome of `work`, in time."""
-    with anyio.fail_after(seconds):
-        return await work()
+def cached(gateway: Gateway) -> list[str]:
+    """Whose lists lie in the cache; every file of it is whole."""
+    return sorted(json.loads(path.read_text())["server"] for path in (gateway.home / "cache").glob("*.json"))
