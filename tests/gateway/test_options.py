@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.gateway.catalogue import CATALOGUE, mcp, names_in, refused, said, stocked
@@ -168,6 +169,17 @@ async def test_direct_tools_are_listed_beside_the_one_tool(tmp_path: Path, direc
         client = await made.ready()
         assert await client.names() == ["mcp", *names]
         assert "result" in await client.call("obsidian_read_note")  # what is not listed can be called
+
+
+@pytest.mark.requirement("expose-modes")
+async def test_the_one_tool_is_listed_at_once_on_the_very_first_run(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["slow"].before = lambda number: anyio.sleep_forever()
+        made.apply(server("slow"), settings=Settings(expose="search"))
+        made.start()
+        client = await made.ready()
+        assert await client.names() == ["mcp"]  # no time has passed by the clock
+        assert (await said(client)).splitlines()[1] == "slow: connecting, 0 tools"
 
 
 # -- filters bind calls ----------------------------------------------------------------------------------------------

@@ -195,7 +195,10 @@ class Session:
             self._gateway.changed()
 
     def _list(self, request_id: RequestId, kind: str) -> None:
-        if self.view.lists_may_grow:
+        settled = (
+            kind == "tools" and self.window.exposure.choice.expose == "search"
+        )  # it is the one tool, whatever comes
+        if self.view.lists_may_grow and not settled:
             self._start(request_id, partial(self._list_later, request_id, kind))
         else:
             self._send_list(request_id, kind)
