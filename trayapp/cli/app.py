@@ -25,7 +25,7 @@ class Verb(NamedTuple):
 
 
 VERBS: dict[str, Verb] = {
-    "tray": Verb("tray", "Run the app; the same as no verb at all."),
+    "tray": Verb("tray", "Run the tray app; on a desktop the same as no verb."),
     "start": Verb("start", "Start the gateway, here or in the background."),
     "stop": Verb("stop", "Stop the gateway and all its servers."),
     "stdio": Verb("stdio", "Connect an AI tool: what its configuration runs."),

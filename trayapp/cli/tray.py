@@ -30,7 +30,7 @@ def tray_verb(autostart: bool) -> int:
     """Run the tray app.
 
     It shows how your servers are, and starts the gateway anew should it end.
-    Without a tray icon on this desktop it goes on as that.
+    Where nothing shows tray icons it does so without one.
     """
     return run_tray_here(autostart)
 
