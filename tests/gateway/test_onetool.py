@@ -433,6 +433,23 @@ async def test_twenty_calls_of_a_cold_server_start_it_once(tmp_path: Path) -> No
 
 
 @pytest.mark.requirement("one-tool-call")
+async def test_a_name_of_two_tools_is_refused_until_the_server_is_said(tmp_path: Path) -> None:
+    """collide-03, resolve-21."""
+    async with house(tmp_path) as made:
+        for name in ("a", "b"):
+            made.cache(server(name), offer("get"))
+        made.apply(server("a"), server("b"), settings=Settings(tool_prefix="none", expose="search"))
+        made.start()
+        client = await made.ready()
+        code, message = await refused(client, tool="get")
+        assert (code, "server" in message, "b/get" in message) == ("ambiguous_tool", True, True)
+        assert made.net.open_now == 0
+        for arguments in ({"tool": "get", "server": "b"}, {"tool": "b/get"}, {"tool": "mcp__b__get"}):
+            await mcp(client, **arguments)
+        assert (made.net["a"].opened, made.net["b"].methods().count("tools/call")) == (0, 3)
+
+
+@pytest.mark.requirement("one-tool-call")
 async def test_a_tool_of_a_server_that_nobody_has_met_is_found_by_asking_it(tmp_path: Path) -> None:
     """call-13, call-14: the server with the longest fitting name first."""
     async with house(tmp_path) as made:
