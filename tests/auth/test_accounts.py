@@ -96,12 +96,16 @@ async def test_who_signs_people_in_is_found(switches: dict[str, Any]) -> None:
         assert server.issuer.visits[0].get("scope", "") == wanted
 
 
-async def test_a_server_that_signs_people_in_itself_as_in_2025_03_26() -> None:
+@pytest.mark.parametrize("path", ["", "/oauth"])
+async def test_a_server_that_signs_people_in_itself_as_in_2025_03_26(path: str) -> None:
     issuer = Issuer()
     server = SelfIssuing(issuer=issuer, describes_itself=False)
     async with server.running(), person() as made:
         issuer.at(server.port)
+        issuer.other_issuer = issuer.other_iss = f"{issuer.url}{path}" if path else None
         await made.sign_in(server.url())
+        assert await token(made, server) is not None
+        await made.clock.pass_(4000)
         assert await token(made, server) is not None
 
 

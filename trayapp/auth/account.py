@@ -70,6 +70,7 @@ class Account:
         self._loaded = False
         self._loading = anyio.Lock()
         self._flight: _Flight | None = None
+        self._refused: str | None = None  # what the server took no more, and nothing could be done about
         self._failed: tuple[float, SignInError] | None = None  # when and why the last renewal could not be made
 
     # -- for requests --------------------------------------------------------------------------------------------
@@ -105,6 +106,8 @@ class Account:
         if grant.header != refused:
             return grant.header  # somebody else's request had it renewed meanwhile
         if grant.refresh_token is None or self._now() - grant.issued_at < FRESH_S:
+            self._refused = refused
+            self._changed()
             return None
         try:
             await self._renewed(grant)
@@ -157,7 +160,7 @@ class Account:
         if not self._loaded:
             return None
         grant = self._grant
-        if grant is None or not grant.access_token or not self._fits(grant):
+        if grant is None or not grant.access_token or not self._fits(grant) or grant.header == self._refused:
             return SignInStatus(False, wanted=self.wanted)
         kept = self._vault.kept(record_key(self.url))
         return SignInStatus(True, grant.expires_at, grant.refresh_token is not None, kept, grant.scope, self.wanted)

@@ -65,7 +65,8 @@ async def authorize(wish: Wish, ask: Ask, now: Callable[[], float]) -> Grant:
                     await response.aread()
                     last[:] = [response]
                     _check_metadata(response)
-                    outgoing = await flow.asend(response)
+                    outgoing = await flow.asend(provider.as_expected(response))
+                    provider.as_found()
             finally:
                 await _close(flow)
     except SignInError:
@@ -164,6 +165,7 @@ class _Provider(OAuthClientProvider):
         return provider
 
     _grant: Grant | None = None
+    _own_issuer: str | None = None
 
     # -- renewing ------------------------------------------------------------------------------------------------
 
@@ -202,6 +204,27 @@ class _Provider(OAuthClientProvider):
             # The SDK would go on at the server's own origin: never with a service that nobody named.
             host = urlsplit(named).hostname
             raise SignInError(f"The sign-in service at {host} does not describe itself", "Try again later")
+
+    def as_expected(self, response: httpx2.Response) -> httpx2.Response:
+        """A service at the server's own origin, found as in 2025-03-26, may call itself by a path of that origin; the
+        SDK expects the bare origin. Any other issuer is left for the SDK to refuse."""
+        is_metadata = response.request.url.path.startswith(WELL_KNOWN) and response.status_code == 200
+        if self.context.auth_server_url is not None or not is_metadata:
+            return response
+        said = _object(response)
+        own, issuer = urlsplit(self._wish.url), urlsplit(str(said.get("issuer")))
+        if (own.scheme, own.netloc) != (issuer.scheme, issuer.netloc):
+            return response
+        self._own_issuer = issuer.geturl()
+        said["issuer"] = f"{own.scheme}://{own.netloc}"
+        return httpx2.Response(200, json=said, request=response.request)
+
+    def as_found(self) -> None:
+        """The issuer is again what it calls itself: answers are compared with that (RFC 9207)."""
+        metadata = self.context.oauth_metadata
+        if self._own_issuer is not None and metadata is not None:
+            known = {**metadata.model_dump(mode="json"), "issuer": self._own_issuer}
+            self.context.oauth_metadata = OAuthMetadata.model_validate(known)
 
     def grant(self, now: float) -> Grant:
         """What the flow has brought. Raises SignInError."""
@@ -351,12 +374,17 @@ def _words(text: str) -> str:
 
 def _oauth_error(response: httpx2.Response) -> str | None:
     """The `error` of RFC 6749 5.2, None when the answer holds none."""
+    kind = _object(response).get("error")
+    return kind[:60] if isinstance(kind, str) and kind.replace("_", "").isalnum() else None
+
+
+def _object(response: httpx2.Response) -> dict[str, Any]:
+    """The JSON object of an answer, an empty one when it holds none."""
     try:
         body = response.json()
     except ValueError:
-        return None
-    kind = body.get("error") if isinstance(body, dict) else None
-    return kind[:60] if isinstance(kind, str) and kind.replace("_", "").isalnum() else None
+        return {}
+    return body if isinstance(body, dict) else {}
 
 
 def is_safe(url: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from trayapp import __version__
 from trayapp.wire.envelope import SERVER_INFO, enveloped, without_envelope
 from trayapp.wire.messages import (
+    HEADER_MISMATCH,
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
     UNSUPPORTED_PROTOCOL_VERSION,
@@ -61,7 +62,7 @@ async def shake_hands(channel: Channel, capabilities: Mapping[str, Any], hint: s
         try:
             return await _initialize(channel, capabilities)
         except RpcError as error:
-            if error.code not in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND):
+            if error.code not in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND, HEADER_MISMATCH):
                 raise
     peer = await _negotiate(channel, capabilities)
     channel.adopt(peer.protocol)

@@ -156,6 +156,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         if self._refusal.asks_to_wait and self._refusal.retry_after_s:
             self._busy_until = self._now() + min(self._refusal.retry_after_s, LONGEST_WAIT_S)
         if status == UNAUTHORIZED:
+            self._refusal.unauthorized = True
             self._gone.set()
         if status == 404:
             if SESSION in request.headers:

@@ -63,7 +63,7 @@ class Serving:
     async def ending(self) -> ServerError:
         """Why the connection has ended by itself."""
         name, transport = self._connection.name, self._live.transport
-        if transport.refusal.status == UNAUTHORIZED:
+        if transport.refusal.unauthorized or transport.refusal.status == UNAUTHORIZED:
             return refused(name, transport.refusal)
         why = await transport.obituary()
         return self._sick or ConnectionLostError(name, f"{name} {why}")

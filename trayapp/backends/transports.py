@@ -61,12 +61,13 @@ class HttpRefusal:
         return self.status in BUSY and bool(self.retry_after_s)
 
     auth: Auth = "oauth"  # how the server was told who asks
+    unauthorized: bool = False  # some request was answered 401, whatever became of later ones
     scope_wanted: bool = False  # the user has to grant more than was granted
 
     @property
     def is_of_us(self) -> bool:
         """Whether the server answers, but not to the one who asks."""
-        return self.status == UNAUTHORIZED or self.scope_wanted
+        return self.unauthorized or self.status == UNAUTHORIZED or self.scope_wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 CONNECTION_CLOSED = -32000  # the SDK's code for a peer that went away
 REQUEST_TIMEOUT = -32001  # the SDK's code for a request that ran out of time
+HEADER_MISMATCH = -32020  # MCP 2026-07-28, Streamable HTTP: also for initialize, which comes without the headers
 UNSUPPORTED_PROTOCOL_VERSION = -32022  # MCP 2026-07-28, basic/versioning
 
 PROGRESS = "notifications/progress"
