@@ -85,8 +85,8 @@ def test_a_put_adds_our_entry_and_changes_no_other_byte(family: Family, texts: s
         added = lookup(after, PATH)
         assert {key: value for key, value in added.items() if key != "name"} == entry
         assert without(after, PATH) == without(with_value(before, PATH, 0), PATH)
-        blank = lookup(before, PATH[:1]) in (None, {}) and files.HOLDER in before
-        assert is_inserted(text, new) or blank  # `{}` and an empty list become lines
+        blank = not before or (files.HOLDER in before and not lookup(before, PATH[:1]))
+        assert is_inserted(text, new) or blank  # `{ }` and an empty list become lines
 
     check()
 
