@@ -50,11 +50,13 @@ class Table:
 
     @property
     def states(self) -> list[Enum]:
-        return list(type(next(iter(self.next))[0]))
+        kind: type[Enum] = type(next(iter(self.next))[0])
+        return list(kind)
 
     @property
     def events(self) -> list[Enum]:
-        return list(type(next(iter(self.next))[1]))
+        kind: type[Enum] = type(next(iter(self.next))[1])
+        return list(kind)
 
     @property
     def step(self) -> Callable[[Any, Any], Any]:
