@@ -20,6 +20,7 @@ from tests.fixtures.clock import FakeClock
 from tests.gateway.world import Client, Wire, as_link
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
+from trayapp.auth.sealed import SealedFile
 from trayapp.auth.vault import FixedPlace, Vault
 from trayapp.backends.transports import open_transport
 from trayapp.gateway.admin import Control
@@ -452,3 +453,20 @@ async def test_a_secret_that_is_set_starts_the_server_that_failed_for_want_of_it
         assert await control.result("secret_delete", {"name": "mine"}) == {"deleted": False}
         refused = await control.error("secret_set", {"name": "a:b", "value": "s3cr3t"})
         assert "s3cr3t" not in str(refused)
+
+
+@pytest.mark.requirement("vault-states")
+async def test_an_encrypted_file_that_does_not_open_is_a_problem_that_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.sealed"
+    SealedFile(path, "right").write("x", "y")
+    async with guarded() as server, town(tmp_path) as made:
+        made.settings = Settings(token_store="file")
+        made.accounts.use(FixedPlace(SealedFile(path, "wrong")))
+        await made.known(web(server))
+        shown = made.gateway.snapshot()
+        assert shown.gateway.keyring == "locked"
+        (problem,) = shown.problems
+        assert "does not open" in problem.message
+        assert "MULTI_MCP_PASSPHRASE" in problem.hint
+        await made.sign_in()
+        assert (made.state(), made.row()["auth"]["kept"]) == (State.CONNECTED, False)

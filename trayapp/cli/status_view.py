@@ -114,8 +114,8 @@ def keyring_lines(snapshot: Snapshot) -> list[str]:
     words = {"locked": "is locked", "missing": "is missing"}.get(snapshot["gateway"].get("keyring") or "")
     if words is None:
         return []
-    what = "Unlock it" if words == "is locked" else "See: multi-mcp doctor"
-    return [f"The keyring {words}: sign-ins live in memory and are lost when the gateway ends", f"  {what}"]
+    lost = "sign-ins live in memory and are lost when the gateway ends"
+    return [f"The keyring {words}: {lost}", "  See: multi-mcp doctor"]
 
 
 def _notes(server: dict[str, Any]) -> list[str]:

@@ -223,7 +223,7 @@ class Gateway:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """All that is wrong in the user's files now."""
-        return (*self._file_problems, *self.projects.problems, *self.view.known.problems)
+        return (*self._file_problems, *self.projects.problems, *self.view.known.problems, *self.sign_ins.problems)
 
     # -- the catalog ---------------------------------------------------------------------------------------------
 

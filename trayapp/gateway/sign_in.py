@@ -22,7 +22,7 @@ from trayapp.gateway.router import text_of
 from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerError, UsageError
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig, auth_of
-from trayapp.model.status import SignInStatus
+from trayapp.model.status import Problem, SignInStatus
 from trayapp.wire import control
 
 if TYPE_CHECKING:
@@ -64,6 +64,14 @@ class SignIns:
     def keyring_state(self) -> Any:
         """Of the vault; None while nothing has needed it."""
         return self._accounts.vault.state if self._accounts else None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Why the encrypted file cannot be used, which the user asked for; a keyring's own state is shown by itself."""
+        refused = self._accounts.vault.refused if self._accounts else None
+        if refused is None or self._gateway.config.settings.token_store != "file":
+            return ()
+        return (Problem("", 0, f"Sign-ins and secrets: {refused.title}", refused.hint, fatal=False),)
 
     def status(self, server: ServerConfig) -> SignInStatus | None:
         """Who is signed in there, as far as anybody has looked."""
