@@ -165,6 +165,7 @@ REQUIREMENTS: dict[str, str] = {
     "matrix": "Every revision as a client works with every revision as a server, in every feature that both have.",
     "many-sessions": "50 sessions at once: each progress, log line, question and result reaches its own session alone.",
     "sdk-clients": "The SDKs of TypeScript and Python and the Inspector work by shim and by HTTP.",
+    "extensions-pass": "Methods, notifications, fields and capabilities that we do not know pass in both directions.",
     "bridge-older-older": "An older server's question reaches an older client, and its answer the server, untouched.",
     "bridge-older-newer": "An older server's question is a 2026-07-28 client's answer; what it says resumes the call.",
     "bridge-newer-older": "A 2026-07-28 server's question is a request to an older client; then the call is retried.",
