@@ -13,6 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from tests.fixtures.clock import settle
 from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
 from trayapp.auth.vault import CHECK_AGAIN_S, KEEP_AGAIN_S, FixedPlace, Vault, check_secret
 from trayapp.model.errors import KeyringUnavailableError, UsageError
@@ -143,6 +144,8 @@ async def test_what_cannot_be_kept_lives_in_memory_and_is_kept_later(mood: Liter
             while not desk.vault.kept("key"):
                 await anyio.lowlevel.checkpoint()
         assert naps[0] == KEEP_AGAIN_S
+        await settle()
+        assert desk.vault.refused is None
         assert desk.states == ["available", mood, "available"]
         tasks.cancel_scope.cancel()
 
@@ -230,3 +233,25 @@ def test_a_name_that_no_file_could_hold_is_refused(name: str) -> None:
 def test_an_empty_or_endless_value_is_refused(value: str) -> None:
     with pytest.raises(UsageError):
         check_secret("name", value)
+
+
+async def test_a_keyring_that_is_unlocked_by_and_by_is_noticed_with_growing_waits_and_no_dialog() -> None:
+    async with a_desk() as desk, anyio.create_task_group() as tasks:
+        naps: list[float] = []
+
+        async def sleep(seconds: float) -> None:
+            naps.append(seconds)
+            desk.time += seconds
+            if len(naps) == 7:
+                desk.entries.mood = "well"
+
+        desk.entries.mood = "locked"
+        with pytest.raises(KeyringUnavailableError):
+            await desk.vault.read("key", quiet=True)
+        tasks.start_soon(desk.vault.keep_trying, sleep)
+        with anyio.fail_after(10):
+            while desk.vault.state != "available":
+                await anyio.lowlevel.checkpoint()
+        assert naps == [30, 60, 120, 240, 480, 600, 600]
+        assert desk.entries.dialogs == 0
+        tasks.cancel_scope.cancel()

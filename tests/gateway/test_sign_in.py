@@ -27,7 +27,7 @@ from trayapp.gateway.admin import Control
 from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
 from trayapp.gateway.peer import FramePeer
-from trayapp.model.errors import ConnectFailedError, SignInWantedError
+from trayapp.model.errors import ConnectFailedError, KeyringUnavailableError, SignInWantedError
 from trayapp.model.lifecycle import State
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
@@ -273,6 +273,18 @@ async def test_a_server_that_lets_nobody_in_without_a_scope_waits_for_the_user(t
         assert (outcome["state"], server.issuer.visits[-1]["scope"]) == ("connected", "write")
 
 
+@pytest.mark.requirement("auth-no-browser")
+@pytest.mark.parametrize("arguments", [{}, {"connect": "web"}, {"server": "web"}])
+async def test_the_one_tool_says_how_to_sign_in(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    async with guarded() as server, town(tmp_path) as made:
+        made.settings = Settings(expose="search")
+        await made.known(web(server))
+        client = await made.client()
+        answer = await client.call("mcp", **arguments)
+        assert "multi-mcp auth web" in str(answer)
+        assert server.issuer.visits == []
+
+
 # -- without a sign-in -----------------------------------------------------------------------------------------------
 
 
@@ -470,3 +482,36 @@ async def test_an_encrypted_file_that_does_not_open_is_a_problem_that_says_why(t
         assert "MULTI_MCP_PASSPHRASE" in problem.hint
         await made.sign_in()
         assert (made.state(), made.row()["auth"]["kept"]) == (State.CONNECTED, False)
+
+
+class Locked(ChunkedRecords):
+    """Records that can be locked."""
+
+    open = False
+
+    def read(self, key: str) -> str | None:
+        if not self.open:
+            raise KeyringUnavailableError("The keyring is locked", "Unlock it", "locked")
+        return super().read(key)
+
+
+@pytest.mark.requirement("vault-memory")
+async def test_once_the_keyring_is_unlocked_the_servers_that_need_it_are_served(tmp_path: Path) -> None:
+    async with guarded() as server, town(tmp_path) as made:
+        named = web(server, "named", headers={"Authorization": "Bearer ${keyring:mine}"})
+        await made.known(web(server))
+        await made.sign_in()
+        await made.accounts.vault.set_secret("mine", next(iter(server.issuer.access)))
+        await made.gateway.pool.stop()
+        records = Locked(made.entries)
+        made.start()
+        made.accounts.use(FixedPlace(records))
+        await made.known(web(server), named)
+        assert (made.state(), made.state("named")) == (State.NEEDS_AUTH, State.FAILED)
+        assert "locked" in made.row("named")["error"]["hint"]
+        records.open = True
+        assert await made.accounts.vault.read("anything", asked=True) is None
+        await made.gateway.sign_ins.keyring_is_back()
+        await made.until(State.CONNECTED)
+        await made.gateway.pool.find("named").ensure()
+        assert len(server.issuer.visits) == 1

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -27,7 +28,8 @@ log = logging.getLogger(__name__)
 
 DEADLINE_S = 60.0  # a dialog may wait for the user; a server that needs the answer does so no longer
 CHECK_AGAIN_S = 10.0  # after a refusal: until then the answer is known
-KEEP_AGAIN_S = 30.0  # between tries to keep what lives in memory only
+KEEP_AGAIN_S = 30.0  # until the next look at a keyring that refused; each further one waits twice as long
+KEEP_LONGEST_S = 600.0
 SECRET_MAX = 64 * 1024  # characters
 NAME_MAX = 128
 SECRET, NAMES = "secret:", "secrets"  # record keys: one a secret, and the list of their names
@@ -85,7 +87,7 @@ class Vault:
         self._changed = changed
         self._worker = _Worker()
         self._unkept: dict[str, str | None] = {}  # what should be there by now; None = nothing
-        self._has_unkept = asyncio.Event()
+        self._unwell = asyncio.Event()  # something lives in memory only, or could not be read
         self._asked = False  # the user has seen the keyring's own dialog once, unasked
         self._refused_at = 0.0
 
@@ -126,24 +128,31 @@ class Vault:
         try:
             await self._do(lambda records: _put(records, key, text), asked)
         except KeyringUnavailableError:
-            self._has_unkept.set()
             return False
         except asyncio.CancelledError:  # nobody waits any longer; whether it was kept is seen at the next try
-            self._has_unkept.set()
+            self._unwell.set()
             raise
         if key in self._unkept and self._unkept[key] == text:
             del self._unkept[key]
         return True
 
     async def keep_trying(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """The task that keeps what lives in memory only, as soon as that can be. Never shows a dialog."""
+        """The task that notices a keyring that is there again, and keeps what lives in memory only; without a dialog."""
         while True:
-            await self._has_unkept.wait()
-            await sleep(KEEP_AGAIN_S)
-            self._has_unkept.clear()
-            for key, text in list(self._unkept.items()):
-                if not await self._keep(key, text, asked=False):
-                    break
+            await self._unwell.wait()
+            wait_s = KEEP_AGAIN_S
+            while self._unkept or self.refused is not None:
+                await sleep(wait_s)
+                await self._look_again()
+                wait_s = min(wait_s * 2, KEEP_LONGEST_S)
+            self._unwell.clear()
+
+    async def _look_again(self) -> None:
+        for key, text in list(self._unkept.items()):
+            if not await self._keep(key, text, asked=False):
+                return
+        with suppress(KeyringUnavailableError):
+            await self._do(lambda records: records.read(NAMES), asked=False, quiet=True)
 
     # -- named secrets -------------------------------------------------------------------------------------------
 
@@ -200,6 +209,7 @@ class Vault:
             value = await self._worker.run(lambda: _work(place, work, quiet), self._deadline_s)
         except KeyringUnavailableError as error:
             self.refused, self._refused_at = error, self._now()
+            self._unwell.set()
             if place is self._place:
                 self._tell(error.state)
             raise
@@ -213,8 +223,6 @@ class Vault:
             return
         self.state = state
         log.info("The keyring is %s", state or "another one")
-        if state == "available" and self._unkept:
-            self._has_unkept.set()
         self._changed()
 
 

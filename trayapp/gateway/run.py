@@ -166,11 +166,15 @@ class Process:
     def _make_accounts(self, tasks: anyio.abc.TaskGroup) -> Accounts:
         """Sign-ins and secrets. Nothing is opened before something needs it."""
 
-        def changed() -> None:
-            self._gateway.changed()
-
         clock, place = SystemClock(), place_for(self._store, self._paths.config_file, self._environ)
-        return Accounts(Vault(place, changed=changed), tasks, clock.time, clock.sleep, changed)
+        vault = Vault(place, changed=self._keyring_changed)
+        return Accounts(vault, tasks, clock.time, clock.sleep, lambda: self._gateway.changed())
+
+    def _keyring_changed(self) -> None:
+        """It was locked, unlocked, started, or is another place: what is shown, and maybe who can be served."""
+        self._gateway.changed()
+        if self._accounts.vault.state == "available" and self._gateway.state == "running":
+            self._tasks.start_soon(fenced, self._gateway.sign_ins.keyring_is_back)
 
     def _follow_store(self, store: Literal["keyring", "file"]) -> None:
         """`settings.token_store` says another place now."""

@@ -88,6 +88,17 @@ class SignIns:
         url = self._accounts.met.get(server.name) if known.missing else known.text
         return None if url is None or url_fault(url) else url
 
+    async def keyring_is_back(self) -> None:
+        """Servers that could not be served without it are tried again."""
+        await self.look()
+        for connection in list(self._gateway.pool):
+            if connection.state is State.FAILED and keyring_names(connection.server):
+                connection.begin_close()
+            status = self.status(connection.server) if connection.state is State.NEEDS_AUTH else None
+            address = self._address(connection.server)
+            if status is not None and status.signed_in and address is not None:
+                await self.reconnect(address)
+
     async def look(self) -> None:
         """Read who is signed in at the configured addresses, without any dialog."""
         servers = [c.server for c in self._gateway.pool if c.server.url is not None and not c.server.disabled]
