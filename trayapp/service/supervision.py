@@ -1,17 +1,15 @@
-"""What the supervisor works with: its deadlines, the place where gateways run, what it sees, what the user wants.
+"""What the supervisor works with: its deadlines, the place where gateways run, what it sees, what may be wished.
 
 Never here: deciding (model/child), doing (service/supervisor, service/place).
 """
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
 from trayapp.model.child import ChildState
-from trayapp.model.errors import MultiMcpError
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +100,3 @@ class WishKind(StrEnum):
     START = "start"  # Resume, Retry
     RESTART = "restart"
     QUIT = "quit"
-
-
-class Wish:
-    """One click: waited for in its own thread, fulfilled in the supervisor's."""
-
-    def __init__(self, kind: WishKind) -> None:
-        self.kind = kind
-        self.error: MultiMcpError | None = None
-        self._done = threading.Event()
-
-    def done(self, error: MultiMcpError | None = None) -> None:
-        """It has come true, or cannot."""
-        self.error = self.error or error
-        self._done.set()
-
-    def wait(self, timeout_s: float) -> None:
-        """Raises MultiMcpError when it did not come true."""
-        if not self._done.wait(timeout_s):
-            raise MultiMcpError("The gateway is still busy with that", "See what it does with: multi-mcp logs")
-        if self.error is not None:
-            raise self.error

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import logging
 import select
-import socket
 import subprocess
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,7 +23,8 @@ from trayapp.model.child import (
     restart_wait_s,
 )
 from trayapp.model.errors import ExitCode, MultiMcpError, NoGatewayError
-from trayapp.service.supervision import Place, Process, Seen, Stream, Timing, Wish, WishKind
+from trayapp.service.supervision import Place, Process, Seen, Stream, Timing, WishKind
+from trayapp.service.wishes import Wishes
 
 log = logging.getLogger(__name__)
 
@@ -50,11 +49,7 @@ class Supervisor:
         self._crashes: tuple[float, ...] = ()
         self._start_at = 0.0
         self._ended = False
-        self._wishes: deque[Wish] = deque()
-        self._open: list[Wish] = []  # taken, and not yet fulfilled
-        self._bell, self._ear = socket.socketpair()
-        self._bell.setblocking(False)
-        self._ear.setblocking(False)
+        self._wishes = Wishes()
 
     # -- for other threads ---------------------------------------------------------------------------------------
 
@@ -69,17 +64,9 @@ class Supervisor:
 
     def wish(self, kind: WishKind, timeout_s: float = 60.0) -> None:
         """Ask for it and wait until it is so. Raises MultiMcpError when it cannot be."""
-        wish = Wish(kind)
-        self._wishes.append(wish)
-        self._ring()
+        wish = self._wishes.add(kind)
         if self._thread.is_alive():  # else there is nothing any more to wish for
             wish.wait(timeout_s)
-
-    def _ring(self) -> None:
-        try:
-            self._bell.send(b"!")
-        except OSError:
-            return  # full: it rings already; closed: nobody listens any more
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
@@ -108,10 +95,7 @@ class Supervisor:
         self._place.resume()
         if self._process is not None:
             self._process.returncode = 0  # let go: nobody waits for it, and that is no mistake to warn of
-        for wish in (*self._open, *self._wishes):
-            wish.done()
-        self._bell.close()
-        self._ear.close()
+        self._wishes.close()
 
     def _event(self, event: ChildEvent, error: str | None = None) -> None:
         """The one place that changes the state."""
@@ -288,11 +272,11 @@ class Supervisor:
                 self._end_other(self._watch)
         except MultiMcpError as error:
             self._event(ChildEvent.REFUSED)
-            self._fulfil(error)
+            self._wishes.fulfil(error)
             return
         self._process = None
         self._hang_up()
-        kinds = {wish.kind for wish in self._open}
+        kinds = self._wishes.taken()
         if WishKind.RESTART in kinds:
             self._event(ChildEvent.START)
         else:
@@ -300,7 +284,7 @@ class Supervisor:
                 self._place.pause()
             self._event(ChildEvent.STOPPED)
         self._ended = WishKind.QUIT in kinds
-        self._fulfil()
+        self._wishes.fulfil()
 
     def _end_ours(self) -> None:
         assert self._process is not None
@@ -345,10 +329,11 @@ class Supervisor:
     # -- wishes --------------------------------------------------------------------------------------------------
 
     def _take_wishes(self) -> None:
-        while self._wishes and self._state is not ChildState.STOPPING and not self._ended:
-            wish = self._wishes.popleft()
-            self._open.append(wish)
-            self._take(wish.kind)
+        while self._state is not ChildState.STOPPING and not self._ended:
+            kind = self._wishes.take()
+            if kind is None:
+                return
+            self._take(kind)
 
     def _take(self, kind: WishKind) -> None:
         """Begin what is wanted; what is so already is done at once."""
@@ -356,23 +341,18 @@ class Supervisor:
         if kind in (WishKind.START, WishKind.RESTART) and state in RESTING:
             self._crashes = ()
             self._event(ChildEvent.START)
-            self._fulfil()
+            self._wishes.fulfil()
         elif kind is WishKind.RESTART or (kind is WishKind.PAUSE and state not in RESTING):
             self._event(ChildEvent.STOP)
         elif kind is WishKind.PAUSE and state is not ChildState.PAUSED:
             self._place.pause()
             self._event(ChildEvent.STOP)
-            self._fulfil()
+            self._wishes.fulfil()
         elif kind is WishKind.QUIT and self._process is not None:
             self._event(ChildEvent.STOP)
         else:
             self._ended = kind is WishKind.QUIT
-            self._fulfil()
-
-    def _fulfil(self, error: MultiMcpError | None = None) -> None:
-        for wish in self._open:
-            wish.done(error)
-        self._open.clear()
+            self._wishes.fulfil()
 
     # -- waiting -------------------------------------------------------------------------------------------------
 
@@ -382,21 +362,9 @@ class Supervisor:
         Wishes are taken here, so that the state may be another one afterwards.
         """
         timeout = None if until is None else max(0.0, until - time.monotonic())
-        timeout = 0.0 if self._wishes else timeout  # those that came while we were stopping have rung already
-        sources: list[socket.socket | Stream] = [self._ear] if watch is None else [self._ear, watch]
-        ready = select.select(sources, [], [], timeout)[0]
-        if self._ear in ready:
-            self._drain()
-        rung = bool(ready or self._wishes)
+        came = self._wishes.wait(timeout, watch)
         self._take_wishes()
-        return rung
-
-    def _drain(self) -> None:
-        try:
-            while self._ear.recv(64):
-                pass
-        except BlockingIOError:
-            return
+        return came
 
     @staticmethod
     def _readable(watch: Stream) -> bool:
