@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from tests.tools import require
 
@@ -19,6 +22,16 @@ __all__ = ["require"]
 # A Unix socket's path may have about 104 bytes; macOS's own temporary folder eats half of them.
 ENDED_S = 10.0  # for a gateway with stubborn servers
 SHORT_TMP = "/tmp" if os.name == "posix" else None
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+hypothesis_settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("any-machine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A shell without job control starts what runs in its background deaf to Ctrl-C, and children inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

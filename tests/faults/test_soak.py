@@ -110,8 +110,10 @@ async def test_in_long_use_memory_and_descriptors_of_the_gateway_stay(gateway: G
         tasks.start_soon(soak.measure)
     print(f"{soak.asked} calls, {soak.failed} failed, {soak.sessions} sessions")
     print(f"memory {soak.memory[-1] / 2**20:.1f} MiB, {growth(soak.memory):+.1%} over the last half")
+    print(f"descriptors {statistics.median(soak.descriptors):.0f}, {growth(soak.descriptors):+.1%} over the last half")
     assert soak.failed < soak.asked // 10
     assert growth(soak.memory) < GROWS
+    assert growth(soak.descriptors) < GROWS
     await gateway.settled(lambda: not any(row["pid"] for row in gateway.snapshot()["servers"]))
     await gateway.settled(lambda: psutil.Process(gateway.pid).num_fds() <= before)
     assert max(count for server in servers for count in server.executed().values()) == 1
