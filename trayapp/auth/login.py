@@ -1,7 +1,7 @@
 """The OAuth conversations: the SDK's provider, with the checks and the words for people that it lacks around it.
 
-The only importer of mcp.client.auth, whose exceptions end here with httpx2's. Never here: when to sign in, where a
-grant is kept, browsers. Sources: RFC 6749, 7009, 7591, 8414, 8707, 9207, 9728; MCP authorization, 2025-11-25.
+With auth/answers the only importer of mcp.client.auth, whose exceptions end here with httpx2's. Never here: when to
+sign in, where a grant is kept, browsers. Sources: RFC 6749, 7009, 7591, 8414, 8707, 9207, 9728; MCP authorization.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider
-from mcp.client.auth.exceptions import OAuthFlowError, OAuthRegistrationError
+from mcp.client.auth.exceptions import OAuthFlowError
 from mcp.client.auth.utils import extract_field_from_www_auth, issuers_match, union_scopes
 from mcp.shared.auth import (
     AuthorizationCodeResult,
@@ -28,24 +28,29 @@ from mcp.shared.auth import (
     ProtectedResourceMetadata,
 )
 
+from trayapp.auth.answers import (
+    WELL_KNOWN,
+    check_metadata,
+    explained,
+    is_safe,
+    json_object,
+    oauth_error,
+    require_safe,
+    shown_host,
+)
 from trayapp.auth.asking import Ask, Wish
 from trayapp.auth.grant import Client, ClientKind, Grant, GrantLostError, SignInError, canonical
-from trayapp.model.redact import redacted
 
 # Its texts quote what services answered, at every level; ours below say what happened without that.
 logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL + 1)
 
 REQUEST_S = 15.0  # for one request to a sign-in service
 REVOKE_S = 5.0  # a courtesy: signing out does not hang on it
-WORDS_MAX = 200  # characters of a foreign text
 CLIENT_NAME = "multi-mcp"
-LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 LOST = frozenset(("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
                   "invalid_target"))  # fmt: skip  # RFC 6749 5.2, RFC 8707 2: asking again brings the same
 ACCEPT = {"accept": "application/json, text/event-stream"}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # a request without effects, to be told who signs people in
-WELL_KNOWN = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
-NO_REGISTRATION = "Register multi-mcp there yourself, and write client_id and client_secret into the server's entry"
 
 
 async def authorize(wish: Wish, ask: Ask, now: Callable[[], float]) -> Grant:
@@ -64,7 +69,7 @@ async def authorize(wish: Wish, ask: Ask, now: Callable[[], float]) -> Grant:
                     response = await client.send(outgoing)
                     await response.aread()
                     last[:] = [response]
-                    _check_metadata(response)
+                    check_metadata(response)
                     outgoing = await flow.asend(provider.as_expected(response))
                     provider.as_found()
             finally:
@@ -72,7 +77,7 @@ async def authorize(wish: Wish, ask: Ask, now: Callable[[], float]) -> Grant:
     except SignInError:
         raise
     except (OAuthFlowError, ValueError, httpx2.HTTPError) as error:
-        raise _explained(error, last, wish.url) from None
+        raise explained(error, last, wish.url) from None
     return provider.grant(now())
 
 
@@ -93,7 +98,7 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
         with suppress(ValueError):
             return provider.renewed(OAuthToken.model_validate_json(response.content), now())
         raise SignInError(f"{host} answered without a token", "Try again, or sign in again")
-    kind = _oauth_error(response)
+    kind = oauth_error(response)
     if kind in LOST:
         raise GrantLostError(f"{host} does not renew it ({kind})", "Sign in again")
     raise SignInError(f"{host} answered HTTP {response.status_code}", "Try again later")
@@ -176,7 +181,7 @@ class _Provider(OAuthClientProvider):
 
     async def refresh_request(self) -> httpx2.Request:
         """The one that asks for new tokens. Raises OAuthFlowError, SignInError."""
-        _require_safe(self.token_endpoint)
+        require_safe(self.token_endpoint)
         self._choose_method()
         return await self._refresh_token()
 
@@ -198,7 +203,7 @@ class _Provider(OAuthClientProvider):
         """Before a request of the flow goes out. Raises SignInError."""
         if outgoing.method != "POST":
             return  # metadata, which is nobody's secret; what it says is checked below and by the SDK
-        _require_safe(str(outgoing.url))
+        require_safe(str(outgoing.url))
         named = self.context.auth_server_url
         if named is not None and self.context.oauth_metadata is None:
             # The SDK would go on at the server's own origin: never with a service that nobody named.
@@ -211,7 +216,7 @@ class _Provider(OAuthClientProvider):
         is_metadata = response.request.url.path.startswith(WELL_KNOWN) and response.status_code == 200
         if self.context.auth_server_url is not None or not is_metadata:
             return response
-        said = _object(response)
+        said = json_object(response)
         own, issuer = urlsplit(self._wish.url), urlsplit(str(said.get("issuer")))
         if (own.scheme, own.netloc) != (issuer.scheme, issuer.netloc):
             return response
@@ -255,8 +260,8 @@ class _Provider(OAuthClientProvider):
             # Some good services leave the list out; one that lists others does not do PKCE as MCP wants it.
             if methods is not None and "S256" not in methods:
                 raise SignInError("The sign-in service does not protect its codes (PKCE with S256)", "Tell its makers")
-            _require_safe(str(metadata.authorization_endpoint))
-            _require_safe(str(metadata.token_endpoint))
+            require_safe(str(metadata.authorization_endpoint))
+            require_safe(str(metadata.token_endpoint))
         return await super()._perform_authorization_code_grant()
 
     def _check_issuer(self) -> None:
@@ -269,7 +274,9 @@ class _Provider(OAuthClientProvider):
         metadata = self.context.oauth_metadata
         current = str(metadata.issuer) if metadata else None
         if current is None or not issuers_match(known, current):
-            title = f"The server now names another sign-in service: {_host(current)} instead of {_host(known)}"
+            title = (
+                f"The server now names another sign-in service: {shown_host(current)} instead of {shown_host(known)}"
+            )
             raise SignInError(title, "If that is right, sign out first: multi-mcp auth SERVER --logout")
 
     async def _exchange_token_authorization_code(self, auth_code: str, code_verifier: str) -> httpx2.Request:
@@ -334,72 +341,6 @@ def _scopes(wish: Wish, challenged: str | None) -> str | None:
         return base
     granted = wish.before.scope if wish.before is not None else None
     return union_scopes(union_scopes(granted, base), wish.wanted)
-
-
-def _check_metadata(response: httpx2.Response) -> None:
-    """A service that fails to describe itself is asked again later: the SDK would guess instead."""
-    if response.status_code >= 500 and response.request.url.path.startswith(WELL_KNOWN):
-        host, status = response.request.url.host, response.status_code
-        raise SignInError(f"The sign-in service at {host} fails (HTTP {status})", "Try again later")
-
-
-def _explained(error: Exception, last: list[httpx2.Response], url: str) -> SignInError:
-    """What went wrong in words for people. No text of a service's that could repeat a secret is in it."""
-    host = last[0].request.url.host if last else urlsplit(url).hostname
-    if isinstance(error, httpx2.TimeoutException):
-        return SignInError(f"{_asked_host(error, host)} did not answer in time", "Try again later")
-    if isinstance(error, httpx2.HTTPError):
-        return SignInError(f"{_asked_host(error, host)} cannot be reached: {type(error).__name__}", "Check the network")
-    kind = _oauth_error(last[0]) if last else None
-    status = last[0].status_code if last else 0
-    if isinstance(error, OAuthRegistrationError):
-        why = kind or f"HTTP {status}"
-        return SignInError(f"The sign-in service at {host} takes no new clients ({why})", NO_REGISTRATION)
-    if status >= 400 and last[0].request.method == "POST":
-        return SignInError(f"The sign-in service at {host} refused ({kind or f'HTTP {status}'})", "Try again")
-    if isinstance(error, OAuthFlowError):
-        return SignInError(_words(str(error)), "Tell the makers of the server, or check its url")
-    return SignInError(f"The sign-in service at {host} gave an answer that cannot be read", "Try again later")
-
-
-def _asked_host(error: httpx2.HTTPError, host: str | None) -> str:
-    with suppress(RuntimeError):  # an error that belongs to no request
-        return str(error.request.url.host)
-    return host or "The sign-in service"
-
-
-def _words(text: str) -> str:
-    return redacted(" ".join(text.split()))[:WORDS_MAX]
-
-
-def _oauth_error(response: httpx2.Response) -> str | None:
-    """The `error` of RFC 6749 5.2, None when the answer holds none."""
-    kind = _object(response).get("error")
-    return kind[:60] if isinstance(kind, str) and kind.replace("_", "").isalnum() else None
-
-
-def _object(response: httpx2.Response) -> dict[str, Any]:
-    """The JSON object of an answer, an empty one when it holds none."""
-    try:
-        body = response.json()
-    except ValueError:
-        return {}
-    return body if isinstance(body, dict) else {}
-
-
-def is_safe(url: str) -> bool:
-    """Whether codes and tokens may be sent there: encrypted, or never leaving this machine."""
-    parts = urlsplit(url)
-    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOCAL_HOSTS)
-
-
-def _require_safe(url: str) -> None:
-    if not is_safe(url):
-        raise SignInError(f"{_host(url)} is not encrypted: a sign-in needs https", "Check the url of the server")
-
-
-def _host(url: str | None) -> str:
-    return (urlsplit(url).netloc if url else "") or "nobody"
 
 
 def _end(token: OAuthToken, now: float) -> float | None:

@@ -137,7 +137,7 @@ class Vault:
         return True
 
     async def keep_trying(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """The task that notices a keyring that is there again, and keeps what lives in memory only; without a dialog."""
+        """The task that notices a keyring that is there again, and keeps what lives in memory only. Shows no dialog."""
         while True:
             await self._unwell.wait()
             wait_s = KEEP_AGAIN_S
