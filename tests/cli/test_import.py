@@ -96,10 +96,26 @@ def test_our_own_entry_is_not_offered(person: Person, cursor: Path) -> None:
     assert [server["name"] for server in person.gets("import")["servers"]] == ["gh", "fs"]
 
 
+def test_a_first_start_offers_until_there_are_servers_or_a_no(person: Person, cursor: Path) -> None:
+    projects = {str(person.folder): {"mcpServers": {"pp": {"command": "p"}}}}
+    person.file(".claude.json", json.dumps({"projects": projects}))
+    assert [server["name"] for server in person.gets("import", "--first")["servers"]] == ["gh", "fs"]
+    assert person.gets("import", "--no-offer") == {"offers": False}
+    assert person.gets("import", "--first")["servers"] == []
+    assert person.gets("import", "--first", "--yes")["servers"] == []
+    assert not person.servers.exists()
+    assert [server["name"] for server in person.gets("import")["servers"]] == ["pp", "gh", "fs"]
+    (person.home / "clients.json").unlink()
+    assert len(person.gets("import", "--first", "--copy", "--yes", "--clear")["servers"]) == 2
+    assert configured(person) == {"gh": "gh", "fs": "fs"}
+    assert person.gets("import", "--first")["servers"] == []
+    assert list(person.folder.iterdir()) == []
+
+
 def test_json_shows_names_and_no_values(person: Person, cursor: Path) -> None:
     (gh, fs) = person.gets("import")["servers"]
     assert gh == {
-        "name": "gh", "client": "cursor", "file": str(cursor), "folder": None, "command": ["gh"], "url": None,
+        "name": "gh", "client": "cursor", "title": "Cursor", "file": str(cursor), "folder": None, "command": ["gh"], "url": None,
         "env": ["TOKEN"], "headers": [], "known": False, "secrets": ["gh.TOKEN"], "left_out": [],
     }  # fmt: skip
     assert fs["secrets"] == []

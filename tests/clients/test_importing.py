@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.clients.machines import machine_in
+from tests.clients.machines import machine_in, world_in
 from trayapp.clients import files
-from trayapp.clients.importing import SAMPLE, first_words, offered_at_first, offers, take_away
+from trayapp.clients.importing import first_offers, first_words, names_by_client, offers, take_away
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.clients.servers import Found, found_servers
 from trayapp.clients.table import BY_NAME
+from trayapp.clients.world import Noted, World, note, noted, said_no, say_no
 from trayapp.config.parse import parse
+from trayapp.model.plan import Config
+from trayapp.model.servers import SAMPLE
 
 CURSOR, CLAUDE = BY_NAME["cursor"], BY_NAME["claude-code"]
 TOKEN = "ghp_abcdefghijklmnop1234567890abcd"
@@ -48,17 +51,41 @@ def test_a_folders_servers_have_names_of_their_own() -> None:
     assert [(offer.name, offer.found.folder) for offer in made] == [("a", None), ("a", folder)]
 
 
+def offered(config: Config | None, world: World) -> dict[str, list[str]]:
+    return names_by_client(first_offers(config, world))
+
+
 def test_the_first_start_tells_whose_servers_there_are(tmp_path: Path) -> None:
-    machine = machine_in(tmp_path)
-    assert offered_at_first(None, machine) == {}
+    world = world_in(tmp_path)
+    assert offered(None, world) == {}
     (tmp_path / ".cursor").mkdir()
     (tmp_path / ".cursor" / "mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
     (tmp_path / ".claude.json").write_text('{"mcpServers": {"c": {"command": "z"}}}')
     there = {"Claude Code": ["c"], "Cursor": ["a", "b"]}
-    sample = parse(f"servers: {{{SAMPLE}: {{command: x}}}}", "f")
-    assert offered_at_first(None, machine) == offered_at_first(sample, machine) == there
-    assert offered_at_first(parse("servers: {mine: {command: x}}", "f"), machine) == {}
-    assert offered_at_first(parse("settings: {imports: cursor}", "f"), machine) == {}
+    sample = parse(f"servers: {{{SAMPLE}: {{command: sample}}}}", "f")
+    assert offered(None, world) == offered(sample, world) == there
+    assert offered(parse("servers: {mine: {command: x}}", "f"), world) == {}
+    assert offered(parse("servers: {mine: 5}", "f"), world) == {}
+    assert offered(parse("settings: {imports: cursor}", "f"), world) == {}
+
+
+def test_what_two_clients_start_alike_is_offered_once(tmp_path: Path) -> None:
+    for name in (".cursor/mcp.json", ".claude.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text('{"mcpServers": {"a": {"command": "x"}}}')
+    assert offered(None, world_in(tmp_path)) == {"Claude Code": ["a"]}
+
+
+def test_after_a_no_nothing_is_offered_and_what_is_connected_stays_noted(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    (tmp_path / ".claude.json").write_text('{"mcpServers": {"c": {"command": "z"}}}')
+    note(world, "cursor", Noted(tmp_path / "f"))
+    assert not said_no(world)
+    say_no(world)
+    note(world, "codex", Noted(tmp_path / "g", made=True))
+    assert said_no(world)
+    assert offered(None, world) == {}
+    assert noted(world, "cursor") == Noted(tmp_path / "f")
 
 
 def test_the_first_words_count() -> None:

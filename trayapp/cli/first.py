@@ -18,6 +18,7 @@ def first_words() -> str:
         return ""
     from trayapp.cli.servers_file import own_store  # 50 ms with what follows: for a person who looks
     from trayapp.clients import importing
+    from trayapp.clients.world import this_world
     from trayapp.config.parse import parse
 
     store = own_store()
@@ -26,7 +27,7 @@ def first_words() -> str:
         config = parse(loaded.text, str(store.path)) if loaded.exists else None
     except MultiMcpError:
         return ""
-    words = importing.first_words(importing.offered_at_first(config))
+    words = importing.first_words(importing.names_by_client(importing.first_offers(config, this_world())))
     return one_line(f"{words}. Take them over with: multi-mcp import") if words else ""
 
 

@@ -22,11 +22,12 @@ from trayapp.cli.text import count, one_line
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
 from trayapp.clients.entry import words_of
-from trayapp.clients.importing import Offer, as_server, offers, take_away, with_entry
+from trayapp.clients.importing import Offer, as_server, first_offers, offers, take_away, with_entry
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
 from trayapp.clients.servers import Found, Reading, read_servers
 from trayapp.clients.table import CLIENTS
+from trayapp.clients.world import say_no, this_world
 from trayapp.config.edits import add_server
 from trayapp.config.parse import parse
 from trayapp.config.store import Store
@@ -45,17 +46,28 @@ from trayapp.service.secrets import store_secret
 )
 @click.option("--yes", is_flag=True, help="Do it without asking; copies unless --move is given.")
 @click.option("--dry-run", is_flag=True, help="Only show what was found.")
+@click.option("--first", is_flag=True, help="Only what a first start offers: none once you have servers, or said no.")
+@click.option("--no-offer", is_flag=True, help="Do not tell of servers any more that could be taken over.")
 @json_option
 def import_verb(
-    client: str | None, move: bool | None, hide: bool | None, yes: bool, dry_run: bool, as_json: bool
+    client: str | None,
+    move: bool | None,
+    hide: bool | None,
+    yes: bool,
+    dry_run: bool,
+    first: bool,
+    no_offer: bool,
+    as_json: bool,
 ) -> int:
     """Take over the servers that an AI tool, or every one, has in its own file.
 
     Servers that a tool has for the folder you are in go into that project's file. Nothing is written before you have
     seen it and said yes. With --json and without --yes: only show.
     """
+    if no_offer:
+        return _no_offer(as_json)
     machine, store = Machine(), own_store()
-    reading = _read(client, machine)
+    reading = _first(store) if first else _read(client, machine)
     found = offers(reading.servers, _existing(store, reading))
     new = [offer for offer in found if not offer.known]
     asks = not (as_json or yes)
@@ -85,6 +97,22 @@ def _read(client: str | None, machine: Machine) -> Reading:
     servers = [found for reading in readings for found in reading.servers if not _is_read_anyway(found)]
     problems = tuple(problem for reading in readings for problem in reading.problems)
     return Reading(tuple(servers), problems)
+
+
+def _first(store: Store) -> Reading:
+    """What a first start offers; nothing that sessions in one folder alone would see."""
+    loaded = store.read()
+    config = parse(loaded.text, str(store.path)) if loaded.exists else None
+    return Reading(tuple(offer.found for offer in first_offers(config, this_world())))
+
+
+def _no_offer(as_json: bool) -> int:
+    say_no(this_world())
+    if as_json:
+        print_json({"offers": False})
+    else:
+        say("Not told of any more; take servers over at any time with: multi-mcp import")
+    return 0
 
 
 def _is_read_anyway(found: Found) -> bool:
@@ -220,6 +248,7 @@ def _server_json(offer: Offer) -> dict[str, Any]:
     return {
         "name": offer.name,
         "client": found.client.name,
+        "title": found.client.title,
         "file": str(found.file),
         "folder": str(found.folder) if found.folder else None,
         "command": [redacted(word) for word in words_of(entry)] if "command" in entry else None,

@@ -14,16 +14,15 @@ from typing import Any
 
 from trayapp.clients import files
 from trayapp.clients.family import Keys
-from trayapp.clients.places import Machine
 from trayapp.clients.servers import Found, found_servers
 from trayapp.clients.table import Client
+from trayapp.clients.world import World, said_no
 from trayapp.config.parse import parse
 from trayapp.model.errors import FileChangedError
 from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig, launch_settings
+from trayapp.model.servers import SAMPLE, ServerConfig, launch_settings
 
 ATTEMPTS = 3  # against a client that saves at the same moment
-SAMPLE = "sample"  # the server that a first servers.yaml holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +77,23 @@ def _free_name(found: Found, taken: Collection[str]) -> str:
 # --- the first start
 
 
-def offered_at_first(config: Config | None, machine: Machine | None = None) -> dict[str, list[str]]:
-    """Servers that clients have while servers.yaml holds none of the user's own: names by the client's title.
+def first_offers(config: Config | None, world: World) -> list[Offer]:
+    """Servers that clients have while servers.yaml holds none of the user's own, until the user says no.
 
     `config`: servers.yaml's, None while there is none. For a notification, a menu entry, a line. Blocks.
     """
-    if config is not None and (set(config.servers) - {SAMPLE} or config.settings.imports):
-        return {}
+    config = config or Config()
+    own = {*config.servers, *_wrong(config)} - {SAMPLE}
+    if own or config.settings.imports or said_no(world):
+        return []
+    return [offer for offer in offers(found_servers(world.machine).servers, {None: config}) if not offer.known]
+
+
+def names_by_client(made: Iterable[Offer]) -> dict[str, list[str]]:
+    """Names by the client's title."""
     found: dict[str, list[str]] = {}
-    for one in found_servers(machine).servers:
-        found.setdefault(one.client.title, []).append(one.name)
+    for one in made:
+        found.setdefault(one.found.client.title, []).append(one.found.name)
     return found
 
 

@@ -20,6 +20,7 @@ from trayapp.service.command import shim_command
 
 RECORD_NAME = "clients.json"  # beside servers.yaml
 VERSION = 1
+NO_OFFER = "no_offer"  # the user wants no servers offered at a start
 RECORD_LARGEST = 1_000_000  # bytes; an entry has some 100
 
 
@@ -61,14 +62,33 @@ def note(world: World, client: str, what: Noted | None) -> None:
     if what is not None:
         changed[client] = {"file": str(what.file), "made": what.made}
     if changed != known:
-        text = json.dumps({"version": VERSION, "connected": changed}, indent=2, ensure_ascii=False)
-        write_atomic(world.record, text.encode("utf-8", "surrogatepass") + b"\n")
+        _write(world.record, changed, said_no(world))
+
+
+def said_no(world: World) -> bool:
+    """Whether the user wants to hear no more of servers that could be taken over. Blocks."""
+    return _content(world.record).get(NO_OFFER) is True
+
+
+def say_no(world: World) -> None:
+    """Note that. Blocks. Raises StorageError."""
+    _write(world.record, _read(world.record), True)
+
+
+def _write(path: Path, connected: Mapping[str, Any], no_offer: bool) -> None:
+    content = {"version": VERSION, "connected": connected, **({NO_OFFER: True} if no_offer else {})}
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    write_atomic(path, text.encode("utf-8", "surrogatepass") + b"\n")
 
 
 def _read(path: Path) -> dict[str, Any]:
+    connected = _content(path).get("connected")
+    return connected if isinstance(connected, dict) else {}
+
+
+def _content(path: Path) -> dict[str, Any]:
     try:
         content: Any = json.loads(read_bytes(path, RECORD_LARGEST) or b"{}")
     except (ValueError, RecursionError, StorageError):
         return {}
-    connected = content.get("connected") if isinstance(content, dict) and content.get("version") == VERSION else None
-    return connected if isinstance(connected, dict) else {}
+    return content if isinstance(content, dict) and content.get("version") == VERSION else {}

@@ -16,6 +16,7 @@ Auth = Literal["oauth", "bearer", "none"]
 TransportKind = Literal["stdio", "http", "sse"]
 
 LIFECYCLES: tuple[Lifecycle, ...] = ("lazy", "eager", "keep-alive", "lazy-keep-alive")
+SAMPLE = "sample"  # the server that a first servers.yaml holds
 STARTS_AT_ONCE: frozenset[Lifecycle] = frozenset({"eager", "keep-alive"})
 
 
