@@ -291,6 +291,13 @@ def test_a_keyring_that_the_user_does_not_unlock_is_locked_and_told_so_without_a
         assert ask(made) == "True locked"
 
 
+@pytest.mark.requirement("vault-one-dialog")
+def test_a_new_keyring_without_a_collection_would_ask_for_a_password() -> None:
+    with desk(keyring=False) as made:
+        made.start_keyring(password="")
+        assert ask(made) == "True locked"
+
+
 @pytest.mark.requirement("vault-states")
 def test_a_keyring_that_comes_up_after_us_is_found() -> None:
     with desk(keyring=False) as made:

@@ -55,7 +55,10 @@ class KeyringEntries:
                 import secretstorage
 
                 with closing(secretstorage.dbus_init()) as bus:
-                    return bool(secretstorage.get_default_collection(bus).is_locked())
+                    try:
+                        return bool(secretstorage.Collection(bus).is_locked())
+                    except secretstorage.ItemNotFoundException:
+                        return True  # there is none yet, and to make one a password is asked for
         return False
 
     @staticmethod
