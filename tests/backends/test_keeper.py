@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from tests.fixtures.odd import alive as runs
-from trayapp.backends.guardian import MARK, read_registry, start_time
-from trayapp.backends.keeper import NoKeeper, PosixKeeper, make_keeper, reap_leftovers
+from trayapp.backends.guardian import MARK, line_of, read_registry, start_time
+from trayapp.backends.keeper import SPENT_MOST, NoKeeper, PosixKeeper, make_keeper, reap_leftovers
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has job objects")
 LIMIT_S = 20.0
@@ -88,6 +88,50 @@ def test_the_registry_names_what_runs_for_this_user_only(tmp_path: Path) -> None
         keeper.close()
         assert registries(tmp_path) == []
         assert two.poll() is None  # to close is not to end: all were stopped before
+
+
+def test_a_server_more_adds_a_line_and_the_registry_stays_small(tmp_path: Path) -> None:
+    keeper = PosixKeeper(str(tmp_path))
+    with server({}) as one:
+        keeper.adopt(one.pid, {})
+        (registry,) = registries(tmp_path)
+        before = registry.read_bytes()
+        keeper.adopt(os.getpid(), {})
+        assert registry.read_bytes().startswith(before)  # nothing is written twice, however many run
+        for pid in range(900_000_000, 900_000_000 + 2 * SPENT_MOST):  # of nobody
+            keeper.adopt(pid, {})
+            keeper.finish(pid)
+        assert len(registry.read_bytes().splitlines()) < 3 * SPENT_MOST
+        known = [((pid, start_time(pid)), "") for pid in (one.pid, os.getpid())]
+        assert read_registry(str(registry)) == known
+        assert registry.stat().st_mode & 0o777 == 0o600
+    keeper.close()
+
+
+def test_a_line_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
+    one, two, three = (((number, f"34{number}.aa"), f"7-1.aa-{number}") for number in (1, 2, 3))
+    lines = [line_of(one), line_of(two), line_of(three), line_of(one, ended=True)]
+    registry = tmp_path / "backends-7-1.aa.tsv"
+    for cut in range(len(lines[1])):
+        registry.write_text(lines[0] + lines[1][:cut] + lines[2] + lines[3])
+        found = read_registry(str(registry))
+        assert three in found
+        assert one not in found
+        assert all(kin in (two, three) or kin[0] != two[0] or two[1].startswith(kin[1]) for kin in found)
+
+
+def test_a_registry_that_could_not_be_written_is_complete_once_it_can(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "gone"
+    keeper = PosixKeeper(str(run))
+    keeper.adopt(1, {})
+    run.mkdir()
+    keeper.adopt(os.getpid(), {})
+    (registry,) = registries(run)
+    assert [pid for (pid, _), _ in read_registry(str(registry))] == [1, os.getpid()]
+    assert caplog.text.count("Cannot note") == 1
+    keeper.close()
 
 
 def test_finishing_ends_what_the_server_left_behind(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ KILL_ROUNDS = 3  # a wrapper may start another process between the look and the 
 POLL_S = 0.1
 ORDERLY = b"end\n"  # what a gateway writes that has stopped its servers itself
 MARK = "MULTI_MCP_BACKEND"  # environment variable of every server process; descendants inherit it
+ENDED = " ended"  # behind the mark in the line that takes a server out again; no mark has a blank
 REGISTRY = ("backends-", ".tsv")  # name of a gateway's registry; between the two stands the gateway's own mark
 
 Identity = tuple[int, str]  # process id and start time: a reused id has another start time
@@ -64,6 +65,9 @@ def family(kin: list[Kin]) -> list[Identity]:
         return _family_by_ps(leaders) if leaders else []
     sessions = {str(leader) for leader in leaders}
     marks = [f"{MARK}={mark}".encode() for _, mark in kin if mark]
+    if not leaders and not marks:
+        return []
+    since = min((_ticks(started) for (_, started), mark in kin if mark), default=0)
     found = []
     for name in os.listdir("/proc"):  # noqa: PTH208 (pathlib would be most of this program)
         if not name.isdecimal() or int(name) == os.getpid():
@@ -71,9 +75,16 @@ def family(kin: list[Kin]) -> list[Identity]:
         fields = _stat(int(name))
         if fields is None or fields[0] in ("Z", "X"):
             continue
-        if fields[3] in sessions or (marks and _carries(int(name), marks)):
+        if fields[3] in sessions or (marks and int(fields[19]) >= since and _carries(int(name), marks)):
             found.append((int(name), fields[19] + BOOT))
     return found
+
+
+def _ticks(started: str) -> int:
+    """The system's count in a start time on Linux, 0 when it is not known: who began earlier descends from nobody that
+    began then, and reading an environment is most of the work."""
+    count = started.partition(".")[0]
+    return int(count) if count.isascii() and count.isdecimal() else 0
 
 
 def send(identities: list[Identity], number: int) -> None:
@@ -102,7 +113,7 @@ def reap(registry: str) -> None:
 
 def end(kin: list[Kin], patience_s: float) -> None:
     """Wait `patience_s` for each to end by itself, then SIGTERM to all that is left of them, 2 s, SIGKILL."""
-    members = family(kin)
+    members = family(kin) if patience_s else []
     _wait_until_none_alive(members, patience_s)
     for number, seconds in ((signal.SIGTERM, GRACE_S), *[(signal.SIGKILL, KILL_S)] * KILL_ROUNDS):
         members = [member for member in {*members, *family(kin)} if alive(member)]
@@ -112,14 +123,26 @@ def end(kin: list[Kin], patience_s: float) -> None:
         _wait_until_none_alive(members, seconds)
 
 
+def line_of(kin: Kin, ended: bool = False) -> str:
+    """A server in the registry: a line when it was started, and one when it has ended.
+
+    The line break before it keeps a line that was cut off, by a full disk, from spoiling the next; such a line itself
+    fits no process, or one of the same gateway.
+    """
+    (pid, started), mark = kin
+    return f"\n{pid}\t{started}\t{mark}{ENDED if ended else ''}\n"
+
+
 def read_registry(path: str) -> list[Kin]:
-    """The ((process id, start time), mark) of each line; lines that cannot be read are left out."""
+    """The ((process id, start time), mark) of each server that has not ended; what cannot be read is left out."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             rows = [line.rstrip("\n").split("\t") for line in file]
     except OSError:
         return []
-    return [((int(row[0]), row[1]), row[2]) for row in rows if len(row) == 3 and _is_pid(row[0])]
+    named = [((int(row[0]), row[1]), row[2]) for row in rows if len(row) == 3 and _is_pid(row[0])]
+    ended = {(identity, mark.removesuffix(ENDED)) for identity, mark in named if mark.endswith(ENDED)}
+    return [one for one in named if one not in ended and not one[1].endswith(ENDED)]
 
 
 def _is_pid(text: str) -> bool:

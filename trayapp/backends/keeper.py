@@ -17,11 +17,13 @@ from typing import IO, Protocol
 
 from trayapp.backends import guardian
 from trayapp.backends.guardian import MARK, ORDERLY, REGISTRY, Kin, start_time
+from trayapp.config.environment import own_environment
 
 log = logging.getLogger(__name__)
 
 GUARD_START_S = 2.0  # it takes 20 ms
 UNFINISHED = ".new"  # a registry that is being written
+SPENT_MOST = 256  # lines of servers that ended: then the registry is written anew, without them
 
 
 class Keeper(Protocol):
@@ -62,10 +64,11 @@ class PosixKeeper:
     def __init__(self, run: str, python: list[str] | None = None) -> None:
         self._mark = _own_mark()
         self._path = Path(run, self._mark.join(REGISTRY))
-        self._command = python or [sys.executable, "-I", "-S", guardian.__file__]
+        self._command = python or guardian_command()
         self._numbers = count(1)
         self._kin: dict[int, Kin] = {}
         self._writing = threading.Lock()
+        self._spent = SPENT_MOST  # lines that say nothing any more; as many as that when there is no registry yet
         self._guard: threading.Thread | None = None
         self._pipe: IO[bytes] | None = None
 
@@ -77,8 +80,8 @@ class PosixKeeper:
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
         """See Keeper."""
-        self._kin[pid] = ((pid, start_time(pid)), environment.get(MARK, ""))
-        self._write()
+        kin = self._kin[pid] = ((pid, start_time(pid)), environment.get(MARK, ""))
+        self._note(guardian.line_of(kin))
 
     def finish(self, pid: int) -> None:
         """See Keeper."""
@@ -86,7 +89,7 @@ class PosixKeeper:
         if kin is not None:
             guardian.end([kin], 0.0)
             del self._kin[pid]
-            self._write()
+            self._note(guardian.line_of(kin, ended=True), spent=2)
 
     def close(self) -> None:
         """See Keeper."""
@@ -104,16 +107,27 @@ class PosixKeeper:
         if pipe is not None:
             pipe.close()
 
-    def _write(self) -> None:
-        fresh = self._path.with_suffix(UNFINISHED)
+    def _note(self, line: str, spent: int = 0) -> None:
+        """Add a line: so the work for one server does not grow with how many there are."""
         with self._writing:
-            rows = [f"{pid}\t{started}\t{mark}\n" for (pid, started), mark in list(self._kin.values())]
+            self._spent += spent
             try:
-                fresh.touch(mode=0o600)
-                fresh.write_text("".join(rows), encoding="utf-8")
-                fresh.replace(self._path)
+                if self._spent >= SPENT_MOST:
+                    self._write_anew()
+                else:
+                    with self._path.open("a", encoding="utf-8") as file:
+                        file.write(line)
             except OSError as error:
+                self._spent = SPENT_MOST  # whatever stands there now: the next one writes all of it
                 log.warning("Cannot note the server processes: %s", error)
+
+    def _write_anew(self) -> None:
+        """Those that run now, at once or not at all. Raises OSError."""
+        fresh = self._path.with_suffix(UNFINISHED)
+        fresh.touch(mode=0o600)
+        fresh.write_text("".join(map(guardian.line_of, list(self._kin.values()))), encoding="utf-8")
+        fresh.replace(self._path)
+        self._spent = 0
 
     def _start_guardian(self) -> None:
         self._let_go()
@@ -123,6 +137,7 @@ class PosixKeeper:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                env=own_environment(os.environ),
                 cwd="/",
                 bufsize=0,
                 start_new_session=True,
@@ -134,6 +149,13 @@ class PosixKeeper:
         # It forks and its first process ends, 10 to 20 ms from now: nobody need wait for that.
         self._guard = threading.Thread(target=process.wait, name="guardian", daemon=True)
         self._guard.start()
+
+
+def guardian_command() -> list[str]:
+    """Runs the guardian, but for its registry. A packaged program has no interpreter: its smallest part can be one."""
+    if getattr(sys, "frozen", False):
+        return [str(Path(sys.executable).with_name("multi-mcp-shim")), "guardian"]
+    return [sys.executable, "-I", "-S", guardian.__file__]
 
 
 def _own_mark() -> str:
