@@ -32,9 +32,9 @@ def dispatch(argv: list[str]) -> int:
 
         return shim(argv[1:])
     if argv in (["--version"], ["-V"]):
-        from trayapp import __version__
+        from trayapp.service.about import version_text
 
-        print(f"multi-mcp {__version__}")
+        print(f"multi-mcp {version_text()}")
         return 0
     from trayapp.cli.app import run
 

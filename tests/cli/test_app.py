@@ -11,8 +11,8 @@ import pytest
 
 from tests.cli.running import FakeGateway, Launch, environment, run_cli
 from tests.cli.samples import row
-from trayapp import __version__
 from trayapp.cli.app import HIDDEN, VERBS, program
+from trayapp.service.about import version_text
 from trayapp.wire.control import LIST
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,8 @@ def test_nothing_heavy_is_on_the_way_to_the_shim(home: Path) -> None:
 
 
 def test_the_version_is_told_without_click(home: Path) -> None:
-    assert run_cli(home, "--version").stdout == f"multi-mcp {__version__}\n"
+    assert run_cli(home, "--version").stdout == f"multi-mcp {version_text()}\n"
+    assert run_cli(home, "--version", "status").stdout == f"multi-mcp {version_text()}\n"
     assert not modules_after(home, "--version") & {"click", "trayapp.cli"}
 
 
@@ -61,7 +62,7 @@ def test_status_loads_neither_gateway_nor_files_nor_rich(home: Path) -> None:
 def test_python_m_trayapp_is_the_same_program(home: Path) -> None:
     command = [sys.executable, "-m", "trayapp", "-V"]
     done = subprocess.run(command, cwd=ROOT, env=environment(home), capture_output=True, text=True, check=True)
-    assert done.stdout == f"multi-mcp {__version__}\n"
+    assert done.stdout == f"multi-mcp {version_text()}\n"
 
 
 @pytest.mark.parametrize("verb", [*VERBS, *HIDDEN])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from trayapp import __version__
-from trayapp.service.command import gateway_command, own_command, sample_command, shim_command
+from trayapp.backends.keeper import guardian_command
+from trayapp.service.about import version_text
+from trayapp.service.command import gateway_command, own_command, sample_command, shim_command, tray_command
 
 
 def test_the_program_runs_from_any_working_folder_without_an_installation(tmp_path: Path) -> None:
@@ -18,7 +20,7 @@ def test_the_program_runs_from_any_working_folder_without_an_installation(tmp_pa
     (tmp_path / "trayapp").mkdir()
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run([*own_command(), "--version"], cwd=tmp_path, env=env, capture_output=True, check=True)
-    assert done.stdout.decode().strip() == f"multi-mcp {__version__}"
+    assert done.stdout.decode().strip() == f"multi-mcp {version_text()}"
 
 
 @pytest.mark.parametrize("command", [own_command(), gateway_command(linger=True), shim_command(), sample_command()])
@@ -34,15 +36,37 @@ def test_gateway_and_shim_are_verbs_of_the_program() -> None:
 
 
 @pytest.fixture
-def frozen() -> object:
-    """A program that was packaged, as PyInstaller marks it."""
+def packaged(tmp_path: Path) -> Iterator[Path]:
+    """The folder of a packaged program whose tray we are, as PyInstaller marks it."""
+    before = sys.executable
+    for name in ("multi-mcp", "multi-mcp-tray", "multi-mcp-shim"):
+        path = tmp_path / (f"{name}.exe" if os.name == "nt" else name)
+        path.write_bytes(b"")
+        path.chmod(0o755)
+    sys.executable = str(tmp_path / "multi-mcp-tray")
     sys.frozen = True  # type: ignore[attr-defined]
-    yield None
+    yield tmp_path
     del sys.frozen  # type: ignore[attr-defined]
+    sys.executable = before
 
 
-@pytest.mark.usefixtures("frozen")
-def test_a_packaged_program_has_no_interpreter_to_run_files() -> None:
+@pytest.mark.requirement("package-stable")
+def test_a_packaged_programs_parts_call_each_other_by_their_lasting_paths(packaged: Path) -> None:
+    def named(command: list[str]) -> list[str]:
+        assert Path(command[0]).parent == packaged
+        return [Path(command[0]).stem, *command[1:]]
+
+    assert named(own_command()) == ["multi-mcp"]
+    assert named(gateway_command(linger=False)) == ["multi-mcp", "start"]
+    assert named(shim_command()) == ["multi-mcp-shim", "stdio"]
+    assert named(sample_command()) == ["multi-mcp-shim", "sample-server"]
+    assert named(tray_command()) == ["multi-mcp-tray", "tray", "--autostart"]
+    assert named(guardian_command()) == ["multi-mcp-shim", "guardian"]
+
+
+def test_a_packaged_program_that_stands_alone_does_all_by_itself(packaged: Path) -> None:
+    for path in list(packaged.iterdir()):
+        path.unlink()
     assert own_command() == [sys.executable]
     assert shim_command() == [sys.executable, "stdio"]
     assert sample_command() == [sys.executable, "sample-server"]

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import click
 
-from trayapp import __version__
 from trayapp.cli.boundary import guarded
 from trayapp.model.errors import UsageError
 
@@ -48,6 +47,8 @@ VERBS: dict[str, Verb] = {
     "logs": Verb("logs", "Show the gateway's log, or one server's."),
     "doctor": Verb("doctor", "Look for what is wrong, and say what to do."),
     "trust": Verb("trust", "Approve the servers that a project's own file starts."),
+    "approve": Verb("approve", "Look at tools that changed, and approve them."),
+    "inspect": Verb("approve", "Look for hidden text and orders in tools."),
     "auth": Verb("auth", "Sign in to a server, or out of it."),
     "secret": Verb("secret", "Keep secrets for servers.yaml in the keyring."),
     "edit": Verb("edit", "Open servers.yaml."),
@@ -92,6 +93,14 @@ def _did_you_mean(asked: str) -> str:
     return f"Did you mean {near[0]}? " if near else ""
 
 
+def _say_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from trayapp.service.about import version_text
+
+        click.echo(f"{PROGRAM} {version_text()}")
+        context.exit()
+
+
 @click.command(
     cls=Verbs,
     invoke_without_command=True,
@@ -100,7 +109,14 @@ def _did_you_mean(asked: str) -> str:
     epilog=f"\b\nExample: {PROGRAM} status\nHelp for one verb: {PROGRAM} VERB --help",
 )
 @click.option("--autostart", is_flag=True, hidden=True, help="Started at login: nothing is printed.")
-@click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
+@click.option(
+    *("-V", "--version"),
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_say_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def program(context: click.Context, autostart: bool) -> int | None:
     """All your MCP servers behind one endpoint.

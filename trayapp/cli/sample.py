@@ -9,10 +9,10 @@ import runpy
 
 import click
 
-from trayapp.service.command import sample_file
+SAMPLE_MODULE = "trayapp.samples.server"  # by name: a packaged program holds no file of it
 
 
 @click.command("sample-server")
 def sample_server_verb() -> None:
     """Be the bundled sample server, on stdin and stdout."""
-    runpy.run_path(sample_file(), run_name="__main__")
+    runpy.run_module(SAMPLE_MODULE, run_name="__main__")

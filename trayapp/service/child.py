@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from trayapp.service.command import gateway_command
+from trayapp.service.command import gateway_command, is_frozen
 
 TYPE_CHECKING = False  # as in typing, which costs as much
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ def start_detached(environ: Mapping[str, str], *, linger: bool) -> subprocess.Po
     env = {name: value for name, value in environ.items() if name != "MULTI_MCP_BACKEND"}  # nobody's descendant
     if env.get("MULTI_MCP_HOME"):
         env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
+    if is_frozen():  # it finds its own libraries; ours would come to its servers as the user's own
+        from trayapp.config.environment import own_environment
+
+        env = own_environment(env)
     flags = 0
     if sys.platform == "win32":
         flags = subprocess.CREATE_NO_WINDOW | subprocess.DETACHED_PROCESS

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trayapp.config.environment import own_environment
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command import NO_WINDOW, own_command
 
@@ -26,7 +27,7 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float) 
     try:
         done = subprocess.run(
             [*own_command(), *argv, "--json"],
-            env=dict(environ),
+            env=own_environment(environ),
             cwd=FROM_ANYWHERE,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -1,0 +1,101 @@
+"""The packaged programs: PyInstaller run over packaging/multi-mcp.spec, into one folder that needs no Python.
+
+Never here: what an installer makes of that folder (deb, archive).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from devtools.places import PACKAGING, ROOT
+from devtools.steps import StepFailed, clean_environment, run, say
+
+NAME = "multi-mcp"
+SPEC = PACKAGING / "multi-mcp.spec"
+EPOCH_ZERO = 315532800  # 1980-01-01, the oldest that a zip file can say: the time of a source without history
+BINARY_STARTS = (b"\x7fELF",)
+PADDED = b"/usr"
+
+
+def build_bundle(python: Path, work: Path) -> Path:
+    """The folder with the three programs, made anew below `work`. Raises StepFailed."""
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    environment = build_environment(work)
+    run([python, PACKAGING / "devtools" / "icon_files.py", work / "icons"], env=environment)
+    commit = git("rev-parse", "HEAD")
+    if commit:
+        (work / "commit").write_text(commit + "\n", encoding="ascii")
+    say("packaging with PyInstaller; this takes half a minute")
+    options = ["--noconfirm", "--log-level=ERROR", f"--distpath={work / 'out'}", f"--workpath={work / 'cache'}"]
+    try:
+        run([python, "-m", "PyInstaller", *options, SPEC], env=environment)
+    except StepFailed as failure:
+        raise StepFailed(str(failure), hint()) from failure
+    folder = work / "out" / NAME
+    forget_build_machine(folder, secrets_of_build(python))
+    return folder
+
+
+def build_environment(work: Path) -> dict[str, str]:
+    """What makes two builds alike, and keeps a display of the machine out of it."""
+    return clean_environment() | {
+        "MULTI_MCP_BUILD": str(work),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONHASHSEED": "1",
+        "PYSTRAY_BACKEND": "dummy",  # PyInstaller imports pystray to look at it
+        "PYINSTALLER_CONFIG_DIR": str(work / "cache"),
+        "SOURCE_DATE_EPOCH": str(source_date()),
+    }
+
+
+def source_date() -> int:
+    """Unix seconds of the source: of the last commit, where there is one."""
+    told = os.environ.get("SOURCE_DATE_EPOCH", "") or git("log", "-1", "--format=%ct")
+    return int(told) if told.isdecimal() else EPOCH_ZERO
+
+
+def git(*words: str) -> str:
+    """What git says about the checkout; "" where it cannot."""
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def hint() -> str:
+    """What usually is missing where PyInstaller fails."""
+    if sys.platform == "linux":
+        return "It needs binutils and a Python with a shared library (Debian: libpython3; pyenv: --enable-shared)."
+    return ""
+
+
+def secrets_of_build(python: Path) -> list[bytes]:
+    """Folders that say whose machine this was: of the interpreter, and of the checkout."""
+    asked = subprocess.run([python, "-c", "import sys; print(sys.base_prefix)"], capture_output=True, text=True)
+    prefix = Path(asked.stdout.strip() or "/usr")
+    own = [ROOT, *([] if prefix in (Path("/usr"), Path("/usr/local")) else [prefix])]
+    return sorted((str(folder).encode() for folder in own), key=len, reverse=True)
+
+
+def forget_build_machine(folder: Path, secrets: list[bytes]) -> None:
+    """Write another path of the same length over each of them. libpython holds the prefix that it was built for.
+
+    A packaged program is told its folders by its start program and never looks there.
+    """
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_file():
+            continue
+        data = path.read_bytes()
+        if not data.startswith(BINARY_STARTS):
+            continue
+        clean = data
+        for secret in secrets:
+            clean = clean.replace(secret, PADDED.ljust(len(secret), b"/"))
+        if clean != data:
+            path.write_bytes(clean)

@@ -1,0 +1,31 @@
+"""What stays out of the packaged programs. Never here: what goes in (multi-mcp.spec)."""
+
+from __future__ import annotations
+
+# Nothing of ours uses these; libraries import them where they are there.
+EXCLUDED = (
+    *("gi", "tkinter", "_tkinter", "numpy", "curses", "_curses", "readline", "lib2to3", "ensurepip", "idlelib"),
+    *("pip", "setuptools", "wheel", "pkg_resources", "hatchling", "pytest", "_pytest", "mypy", "hypothesis"),
+    *("PIL._avif", "PIL._webp", "PIL._imagingft", "PIL._imagingcms", "PIL._imagingtk", "PIL._imagingmath"),
+    *("PIL.ImageQt", "PIL.ImageTk", "PIL.AvifImagePlugin", "PIL.WebPImagePlugin"),
+    *("pystray._appindicator", "pystray._gtk"),  # Linux's icon is our own (tray/sni)
+    *("pygments", "markdown_it", "mdurl"),  # rich colours source code and Markdown with them; we print neither
+    *("uvloop", "multiprocessing", "xmlrpc", "smtplib", "ftplib"),
+    *("trio", "IPython", "pydoc_data", "unittest", "doctest", "pdb", "typer", "test"),
+)
+# The tray holds no server and asks other processes about everything: see tests/test_import_fences.py.
+NOT_IN_TRAY = (
+    *("mcp", "mcp_types", "httpx2", "starlette", "uvicorn", "pydantic", "pydantic_core", "keyring", "secretstorage"),
+    *("cryptography", "trayapp.gateway", "trayapp.auth", "trayapp.backends", "trayapp.catalog", "sqlite3", "_sqlite3"),
+)
+# `inspect` alone would bring a start hook of PyInstaller's that imports it, and much with it, at every start.
+NOT_IN_SHIM = (
+    *("trayapp.model", "trayapp.wire.control", "trayapp.wire.greeting", "psutil", "inspect", "typing", "dataclasses"),
+    *("ssl", "_ssl", "asyncio", "logging", "http", "email", "xml", "tarfile", "zipfile", "argparse", "ctypes"),
+)
+_USELESS = ("share/", "tcl", "tk/", "lib/girepository")
+
+
+def keeps(name: str) -> bool:
+    """Whether a file that PyInstaller found belongs into the folder; `name` is its path there."""
+    return not name.replace("\\", "/").startswith(_USELESS)

@@ -1,0 +1,15 @@
+"""The packaged program `multi-mcp`: the whole command line, the gateway among it.
+
+Never here: anything that the program does when it is not packaged.
+"""
+
+import sys
+
+import lasting
+
+lasting.keep_archive()
+
+from trayapp.__main__ import main  # noqa: E402 (the archive first)
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""Hatchling's hook that puts the commit into a wheel. Never here: the version (trayapp/__init__.py)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class CommitHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Writes trayapp/commit into the wheel; service/about reads it. Of an editable install git itself is asked."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """See BuildHookInterface. Without git or history there is no file."""
+        if version == "editable":
+            return
+        commit = commit_of(Path(self.root))
+        if commit:
+            path = Path(self.directory) / "commit"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(commit + "\n", encoding="ascii")
+            build_data["force_include"][str(path)] = "trayapp/commit"
+
+
+def commit_of(root: Path) -> str:
+    """The commit that is checked out; "" where nobody knows."""
+    if not (root / ".git").exists():
+        return ""
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
