@@ -120,6 +120,23 @@ def test_a_client_is_connected_and_disconnected_and_the_command_copied(home: Pat
 
 
 @pytest.mark.requirement("tray-actions")
+def test_what_was_changed_elsewhere_is_in_the_menu_once_it_is_opened(home: Path, address: str, panel: Panel) -> None:
+    def with_cursor(made: TrayApp) -> None:
+        (made.user / ".cursor").mkdir()
+
+    def opened() -> bool:
+        panel.item.menu("AboutToShow", "i", (0,))
+        return panel.checked("Connect a client > Cursor") and panel.checked("Start at login")
+
+    with tray_app(home, address, with_cursor) as app:
+        until(lambda: "Connect a client > Cursor" in panel.item.texts(), "the first look is over")
+        assert not opened()
+        for words in (("connect", "cursor"), ("autostart", "on")):
+            subprocess.run([*own_command(), *words], env=app.env, cwd=home, capture_output=True, check=True)
+        until(opened, "the marks are there")
+
+
+@pytest.mark.requirement("tray-actions")
 def test_a_sign_in_wanted_is_told_done_from_the_menu_and_undone(home: Path, address: str, panel: Panel) -> None:
     async def work() -> None:
         async with guarded() as server:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 if sys.platform != "linux":
     pytest.skip("these are Linux's desktops", allow_module_level=True)
 
-from tests.tray.bus import WAIT_S, Watcher, session_bus, until
-from tests.tray.icons import plain, running
+from tests.tray.bus import WAIT_S, NotificationServer, Watcher, session_bus, until
+from tests.tray.icons import GREEN, RED, plain, running
 from trayapp.tray.bus import SessionBus
 from trayapp.tray.hosts import icon_class
 from trayapp.tray.linux import Icon
+from trayapp.tray.notifications import Notifier
 from trayapp.tray.toolkit import Menu, MenuItem
 from trayapp.tray.worker import Worker
 
@@ -120,6 +122,49 @@ def test_a_display_that_lets_nobody_in_is_no_display(monkeypatch: pytest.MonkeyP
     with running(Icon("multi-mcp", plain(), "title", menu(), on_no_host=said, panel_wait_s=AT_ONCE_S)):
         until(lambda: said.times)
     gc.collect()
+
+
+@pytest.mark.requirement("tray-no-host")
+@pytest.mark.parametrize("named", [True, False], ids=["its address is known", "at systemd's place"])
+def test_a_session_bus_that_comes_after_us_gets_icon_menu_and_notifications(
+    home: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home))
+    if named:
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={home / 'bus'}")
+    said, worker = Said(), Worker()
+    notifier = Notifier(None, "multi-mcp", worker.submit)
+    icon = Icon("multi-mcp", plain(), "title", menu(), on_no_host=said, on_bus=notifier.join, bus_wait_s=AT_ONCE_S)
+    with running(icon):
+        until(lambda: said.times)
+        icon.icon, icon.title, icon.attention = plain(GREEN), "newer", True
+        with session_bus(home) as (address, _):
+            watcher, server = Watcher(address), NotificationServer(address)
+            item = watcher.item()
+            assert (item.property("Title"), item.property("Status"), item.pixel()) == ("newer", "NeedsAttention", GREEN)
+            assert item.texts() == ["Quit"]
+            assert until(lambda: notifier.notify("a", "It is here", "text"))
+            icon.icon = plain()
+            until(lambda: item.pixel() == RED)
+            icon.stop()
+            for side in (item, watcher, server):
+                side.close()
+    assert said.times == 1
+
+
+def test_the_opening_of_the_menu_is_told_by_the_worker_not_that_of_a_submenu(bus: SessionBus, watcher: Watcher) -> None:
+    told: list[str] = []
+    icon = Icon("multi-mcp", plain(), "title", menu(), bus=bus)
+    icon.on_open = lambda: told.append(threading.current_thread().name)
+    with running(icon):
+        item = watcher.item()
+        item.menu("AboutToShow", "i", (item.number("Quit"),))
+        item.menu("AboutToShowGroup", "ai", ([item.number("Quit")],))
+        item.menu("AboutToShow", "i", (0,))
+        item.menu("AboutToShowGroup", "ai", ([0],))
+        until(lambda: len(told) == 2)
+        assert set(told) == {"clicks"}
+        item.close()
 
 
 def test_the_end_of_the_bus_is_the_end_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from trayapp.tray.view import view
 log = logging.getLogger(__name__)
 
 ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # the last one: its terminal was closed
+LOOK_AGAIN_S = 2.0  # panels tell more than once that a menu opens; a look starts a process, 0.2 s of work
 QUIT_S = 30.0  # the gateway's own end is bounded by half of that
 
 
@@ -64,8 +65,10 @@ class App:
         self._news_lock = threading.Lock()
         self._busy: set[Action] = set()
         self._busy_lock = threading.Lock()
+        self._looked_at = -LOOK_AGAIN_S
         self._icon = face.make_icon()
         self._icon.on_signal = self.quit_soon  # where the system's own loop keeps Python's handlers from running
+        self._icon.on_open = self.opened  # where the panel tells of it
         self._painter = Painter(self._icon, face.picture, self.click, face.label)
         self._redraws = Redraws(self._draw)
         self._painter.render(view(desk.state()))
@@ -90,6 +93,7 @@ class App:
         icon.visible = True
         self._supervisor.start()
         self._redraws.start()
+        self._looked_at = self._clock()
         self._desk.look_around()
         self._redraws.wanted()
 
@@ -125,6 +129,12 @@ class App:
         """A click changed what no snapshot tells."""
         self._desk.look_around()
         self._redraws.wanted()
+
+    def opened(self) -> None:
+        """The menu is opened: what no snapshot tells is read again while the user reads, unless it just was."""
+        if self._clock() - self._looked_at >= LOOK_AGAIN_S:
+            self._looked_at = self._clock()
+            threading.Thread(target=self.looked_around, name="look around", daemon=True).start()
 
     def click(self, action: Action) -> None:
         """Do it on a thread of its own; the same thing that is still under way is not begun again.

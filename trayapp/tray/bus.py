@@ -282,12 +282,12 @@ class SessionBus:
         return f"<node>{thing.description if thing else ''}{STANDARD if thing else ''}{nodes}</node>"
 
 
-def connect() -> SessionBus | None:
-    """The session bus; None, with the reason in the log, where there is none."""
+def connect(quietly: bool = False) -> SessionBus | None:
+    """The session bus; None, with the reason in the log (unless `quietly`), where there is none."""
     try:
         return SessionBus.open()
     except NoBusError as error:
-        log.info("no session bus: %s", error)
+        log.log(logging.DEBUG if quietly else logging.INFO, "no session bus: %s", error)
         return None
 
 

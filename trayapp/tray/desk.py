@@ -15,30 +15,44 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import Snapshot
 from trayapp.service.autostart import Autostart
 from trayapp.service.supervision import Seen
-from trayapp.tray.state import ClientState, TrayState
+from trayapp.tray.state import ClientState, Offered, TrayState
 
 log = logging.getLogger(__name__)
 
 Clients = Callable[[], tuple[ClientState, ...]]
+Offer = Callable[[], tuple[Offered, ...]]
+
+
+def no_offer() -> tuple[Offered, ...]:
+    """Nothing to be taken over."""
+    return ()
 
 
 class Desk:
-    """The newest TrayState. `clients`: looks into the clients' files; it may block."""
+    """The newest TrayState. `clients`: looks into the clients' files, `offer`: for servers there; they may block.
 
-    def __init__(self, autostart: Autostart, clients: Clients) -> None:
+    `offer_told`: that there are such servers was told before.
+    """
+
+    def __init__(
+        self, autostart: Autostart, clients: Clients, offer: Offer = no_offer, *, offer_told: bool = False
+    ) -> None:
         self._autostart = autostart
         self._look = clients
         self._lock = threading.Lock()
         self._seen = Seen(ChildState.STARTING)
         self._clients: tuple[ClientState, ...] = ()
+        self._look_for_offer, self._offer_told = offer, offer_told
+        self._offered: tuple[Offered, ...] | None = None
         self._is_on: bool | None = None
         self._read: tuple[Seen, TrayState] | None = None
 
     def look_around(self) -> None:
         """Read again what no snapshot tells: the clients' files, the entry for start at login."""
         clients, is_on = self._look(), self._start_at_login()
+        offered = () if self._offered == () else self._look_for_offer()  # of a first start: once gone, gone for good
         with self._lock:
-            self._clients, self._is_on = clients, is_on
+            self._clients, self._is_on, self._offered = clients, is_on, offered
 
     def _start_at_login(self) -> bool | None:
         try:
@@ -56,13 +70,15 @@ class Desk:
     def state(self) -> TrayState:
         """All of it as of now."""
         with self._lock:
-            seen, clients, is_on = self._seen, self._clients, self._is_on
+            seen, clients, is_on, offered = self._seen, self._clients, self._is_on, self._offered or ()
             known = self._read
         if known is None or known[0] is not seen:
             known = seen, state_of(seen)
             with self._lock:
                 self._read = known
-        return replace(known[1], clients=clients, autostart=is_on)
+        return replace(
+            known[1], clients=clients, autostart=is_on, offered=offered, offer_told=self._offer_told
+        )
 
 
 def state_of(seen: Seen) -> TrayState:
@@ -75,12 +91,3 @@ def state_of(seen: Seen) -> TrayState:
     except MultiMcpError as error:
         return replace(state, error=error.title)
     return replace(state, snapshot=snapshot)
-
-
-KEYRING_ERRORS = {"missing": "There is no keyring here", "locked": "The keyring is locked"}
-
-
-def _keyring_error(snapshot: Snapshot) -> str | None:
-    """Why sign-ins are not kept: of interest only to those who have or want one."""
-    touched = any(server.signed_in is not None for server in snapshot.servers)
-    return KEYRING_ERRORS.get(snapshot.gateway.keyring or "") if touched else None

@@ -2,9 +2,10 @@
 
 The interface for tray/app on Linux:
 
-    bus = connect()                                  # SessionBus | None
-    notifier = Notifier(bus, "multi-mcp", worker.submit)            (trayapp.tray.notifications)
-    icon = icon_class()("multi-mcp", artwork, "tooltip, lines", menu, bus=bus, worker=worker, on_no_host=say_so)
+    notifier = Notifier(None, "multi-mcp", worker.submit)            (trayapp.tray.notifications)
+    icon = icon_class()("multi-mcp", artwork, "tooltip, lines", menu, worker=worker, on_no_host=say_so,
+                        on_bus=notifier.join)        # as soon as there is a session bus
+    icon.on_open = read_again                        # the menu is opened
     icon.attention = True; icon.icon = other; icon.title = ...; icon.menu = ...     # any thread
     icon.run(setup)                                  # until stop(), or the session ends; goes on without any host
     icon.host                                        # "sni", "xembed" or None, as it is now
@@ -22,6 +23,7 @@ Kind = Literal["sni", "xembed"]
 KINDS: tuple[Kind, ...] = ("sni", "xembed")
 # At login the panel may start after us; the poorer way, or telling that there is none, waits that long for it.
 PANEL_WAIT_S = 10.0
+STARTED_WAIT_S = 3.0  # the same for one that a person started, or the file of a window manager together with its bar
 DOCK_WAIT_S = 1.0  # for an XEmbed tray that is there to take the icon, before it is told that nobody does
 
 

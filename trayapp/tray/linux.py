@@ -19,20 +19,24 @@ from trayapp.tray.sni import Face
 from trayapp.tray.toolkit import BaseIcon, Menu
 from trayapp.tray.worker import Worker
 
-__all__ = ["Icon", "SniIcon", "XembedIcon", "connect"]
 log = logging.getLogger(__name__)
+# Between two looks for a session bus where there is none: a login that goes on after us, or a container's. A look
+# costs one system call.
+BUS_WAIT_S = 10.0
 
 
 class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     """pystray's interface, over whatever shows icons here.
 
     `icon` may be a picture, a mapping of sizes to pictures, or a function from size to picture (artwork.Artwork).
-    `bus`: the session bus if it is open already; else run() connects. `worker` runs the menu's actions and
-    `on_no_host`, which is called at most once: when nobody shows icons PANEL_WAIT_S after the start, or at once where
-    nobody ever can. run() goes on then too, and ends at stop(), or with the bus: the user has logged out.
+    `bus`: the session bus if it is open already; else run() connects, and where there is none it looks for one every
+    `bus_wait_s`: one that it found is handed to `on_bus`. `worker` runs the menu's actions and `on_no_host`, which is
+    called at most once: when nobody shows icons `panel_wait_s` after the start, or at once where nobody can. run() goes
+    on then too, and ends at stop(), or with the bus: the user has logged out.
     """
 
     kinds: tuple[Kind, ...] = KINDS
+    on_open: Callable[[], None] | None = None  # the menu is opened; called by the worker
 
     def __init__(
         self,
@@ -45,11 +49,13 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         worker: Worker | None = None,
         on_no_host: Callable[[], None] | None = None,
         panel_wait_s: float = PANEL_WAIT_S,
+        on_bus: Callable[[SessionBus], None] | None = None,
+        bus_wait_s: float = BUS_WAIT_S,
     ) -> None:
         super().__init__(name, icon, title, menu)
         self._bus, self._worker, self._on_no_host = bus, worker or Worker(), on_no_host
         self._own_bus, self._own_worker = bus is None, worker is None
-        self._panel_wait_s = panel_wait_s
+        self._panel_wait_s, self._bus_wait_s, self._on_bus = panel_wait_s, bus_wait_s, on_bus
         self._sni: Face | None = None
         self._xembed: Any = None
         self._attention = self._watcher = self._docked = self._ended = False
@@ -76,12 +82,8 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     # -- pystray's implementation points ------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        if self._own_bus and "sni" in self.kinds:
-            self._bus = connect()
         try:
-            if self._bus is not None:
-                self._bus.on_gone(self._end)
-                self._sni = Face(self._bus, self.name, Menu.SEPARATOR, self._activated, self._clicked, self._watcher_is)
+            self._find_bus(quietly=False)
             self._mark_ready()
             self._follow_hosts()
         finally:
@@ -139,10 +141,39 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     def _clicked(self, item: Any) -> None:
         self._worker.submit(self._handler(item))
 
+    def _opened(self) -> None:
+        if self.on_open is not None:
+            self._worker.submit(self.on_open)
+
     # -- hosts that come and go ------------------------------------------------------------------------------------
 
     def _has_display(self) -> bool:
         return "xembed" in self.kinds and may_have_xembed(os.environ)
+
+    def _find_bus(self, quietly: bool) -> None:
+        """Be on the session bus, if there is one."""
+        if self._own_bus and "sni" in self.kinds:
+            self._bus = connect(quietly)
+            if self._bus is not None and self._on_bus is not None:
+                self._on_bus(self._bus)
+        if self._bus is not None:
+            self._bus.on_gone(self._end)
+            clicks = (self._activated, self._clicked, self._watcher_is, self._opened)
+            self._sni = Face(self._bus, self.name, Menu.SEPARATOR, *clicks)
+
+    def _find_late_bus(self) -> None:
+        """Look again; on a bus that is there now show what is shown already."""
+        self._find_bus(quietly=True)
+        shown = None
+        while self._sni is not None and shown is not self._icon:  # once again if it became another one meanwhile
+            shown = self._icon
+            self._update_icon()
+            self._update_menu()
+            if self._visible:
+                self._show()
+
+    def _looks_for_bus(self) -> bool:
+        return self._bus is None and "sni" in self.kinds
 
     def _watcher_is(self, there: bool) -> None:
         with self._changed:
@@ -169,7 +200,12 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             if step.nobody:
                 self._say_if_alone()
             with self._changed:
-                self._changed.wait_for(partial(self._news_since, watcher), step.wait_s)
+                self._changed.wait_for(partial(self._news_since, watcher), self._wait_s(step.wait_s))
+            if self._looks_for_bus() and not self._ended:
+                self._find_late_bus()
+
+    def _wait_s(self, wait_s: float | None) -> float | None:
+        return min(wait_s or self._bus_wait_s, self._bus_wait_s) if self._looks_for_bus() else wait_s
 
     def _news_since(self, watcher: bool) -> bool:
         return self._ended or self._watcher != watcher

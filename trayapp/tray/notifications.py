@@ -50,15 +50,21 @@ class Notifier:
         run: Callable[[Callable[[], object]], None],
         picture: Artwork | None = None,
     ) -> None:
-        self._bus, self._app_name, self._run, self._picture = bus, app_name, run, picture
+        self._bus: SessionBus | None = None
+        self._app_name, self._run, self._picture = app_name, run, picture
         self._server: str = ""
         self._capabilities: frozenset[str] | None = None
         self._shown: dict[str, _Shown] = {}
         self._one_at_a_time = threading.Lock()
         if bus is not None:
-            bus.follow(SERVER, self._server_is)
-            bus.listen(SERVER, SERVER, "ActionInvoked", self._action_invoked)
-            bus.listen(SERVER, SERVER, "NotificationClosed", self._closed)
+            self.join(bus)
+
+    def join(self, bus: SessionBus) -> None:
+        """Show them there: for a bus that is found later. Once."""
+        bus.follow(SERVER, self._server_is)
+        bus.listen(SERVER, SERVER, "ActionInvoked", self._action_invoked)
+        bus.listen(SERVER, SERVER, "NotificationClosed", self._closed)
+        self._bus = bus
 
     def notify(
         self,

@@ -30,15 +30,14 @@ from trayapp.service.single import SingleTray
 from trayapp.service.supervisor import Supervisor
 from trayapp.service.verb import run_verb
 from trayapp.tray import darwin, icons, windows
-from trayapp.tray.actions import Actions, Means
+from trayapp.tray.actions import Actions, Means, offered_of
 from trayapp.tray.app import App, ByIcon, OverBus
-from trayapp.tray.bus import connect
 from trayapp.tray.desk import Desk
-from trayapp.tray.hosts import icon_class
-from trayapp.tray.news import Notice
+from trayapp.tray.hosts import PANEL_WAIT_S, STARTED_WAIT_S, icon_class
+from trayapp.tray.news import Kind, Notice
 from trayapp.tray.notifications import Notifier
 from trayapp.tray.outcomes import no_host
-from trayapp.tray.state import Action, ClientState, IconKind
+from trayapp.tray.state import Action, ClientState, IconKind, Offered
 from trayapp.tray.worker import Worker
 from trayapp.wire.control import ControlClient
 from trayapp.wire.rundir import run_dir
@@ -47,6 +46,7 @@ log = logging.getLogger(__name__)
 
 NAME = "multi-mcp"
 NO_HOST_TOLD = "no-host-told"  # in the cache folder
+OFFER_TOLD = "offer-told"  # there too
 SHOW = "show"  # the wish of a second start
 CLIENTS_S = 20.0  # to read some twenty small files
 OPENS_S = 2.0  # within this an opener that finds no program has said so
@@ -113,7 +113,9 @@ def _keep_true(switch: Autostart) -> None:
 
 def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, face: SystemFace) -> App:
     """All parts of one tray, joined."""
-    desk = Desk(switch, partial(_clients, environ))
+    told = paths.cache_dir / OFFER_TOLD
+    face.offer_told = told
+    desk = Desk(switch, partial(_clients, environ), partial(_offer, environ), offer_told=told.exists())
     app = App(desk, face, time.monotonic)
     face.app = app
     supervisor = Supervisor(GatewayPlace(environ, run, paths.log_dir), app.saw)
@@ -161,6 +163,15 @@ def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
     return tuple(map(client_of, rows))
 
 
+def _offer(environ: Mapping[str, str]) -> tuple[Offered, ...]:
+    """On a first start: the servers that the AI tools have."""
+    try:
+        return offered_of(run_verb(["import", "--first", "--dry-run"], environ, CLIENTS_S))
+    except MultiMcpError as error:
+        log.warning("The servers of the AI tools cannot be looked at: %s", error)
+        return ()
+
+
 def client_of(row: Mapping[str, Any]) -> ClientState:
     """One row of `multi-mcp connect --json`."""
     state, reason = row["state"], str(row.get("reason") or "")
@@ -171,7 +182,8 @@ def client_of(row: Mapping[str, Any]) -> ClientState:
 class SystemFace:
     """The icon and its notifications on this system. Implements app.Face.
 
-    `told`: a file that is there once it was said that nothing shows icons; None = say it in any case.
+    `told`: a file that is there once it was said that nothing shows icons; None = a person started us: the panel is
+    there or starts in this moment too, and it is said in any case.
     """
 
     def __init__(self, say: Say, told: Path | None = None) -> None:
@@ -186,9 +198,11 @@ class SystemFace:
             icon = _native_class()(NAME)
             self._speaker = ByIcon(icon)
             return icon
-        bus, worker = connect(), Worker()
-        self._speaker = OverBus(Notifier(bus, NAME, worker.submit, picture=icons.app_icon))
-        return icon_class()(NAME, bus=bus, worker=worker, on_no_host=self._nobody)
+        worker = Worker()
+        notifier = Notifier(None, NAME, worker.submit, picture=icons.app_icon)
+        self._speaker = OverBus(notifier)
+        wait_s = STARTED_WAIT_S if self._told is None else PANEL_WAIT_S
+        return icon_class()(NAME, worker=worker, on_no_host=self._nobody, on_bus=notifier.join, panel_wait_s=wait_s)
 
     def label(self, text: str) -> str:
         """See Face."""
@@ -202,7 +216,10 @@ class SystemFace:
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
         """See Face."""
-        return self._speaker.show(notice, click)
+        seen = self._speaker.show(notice, click)
+        if seen and notice.key == Kind.OFFER and self.offer_told is not None:
+            _touch(self.offer_told)
+        return seen
 
     def _nobody(self) -> None:
         """Said once: there is no place for an icon. Not at every login of a desktop that has none."""
@@ -213,9 +230,13 @@ class SystemFace:
         self._say(f"{notice.title}. {notice.text}")
         self.app.show(notice)
         if self._told is not None:
-            with suppress(OSError):
-                self._told.parent.mkdir(parents=True, exist_ok=True)
-                self._told.touch()
+            _touch(self._told)
+
+
+def _touch(path: Path) -> None:
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
 
 
 def _native_class() -> type[Any]:

@@ -28,8 +28,9 @@ MENU_PATH = "/StatusNotifierItem/Menu"
 class Face:
     """An icon that panels show which speak StatusNotifierItem. All methods may be called from any thread.
 
-    `on_activate` and `on_click` (with the pystray item) are called on the thread that reads the bus; `on_watcher` too:
-    True when there is somebody to show the icon, False when not, first for the present state.
+    `on_activate`, `on_click` (with the pystray item) and `on_open` (the menu is about to be shown) are called on the
+    thread that reads the bus; `on_watcher` too: True when there is somebody to show the icon, False when not, first for
+    the present state.
     """
 
     def __init__(
@@ -40,10 +41,11 @@ class Face:
         on_activate: Callable[[], None],
         on_click: Callable[[Any], None],
         on_watcher: Callable[[bool], None],
+        on_open: Callable[[], None],
     ) -> None:
         self._bus, self._on_watcher = bus, on_watcher
         self._item = ItemService(bus, ITEM_PATH, MENU_PATH, name, on_activate)
-        self._menu = MenuService(bus, MENU_PATH, on_click, separator)
+        self._menu = MenuService(bus, MENU_PATH, on_click, separator, on_open)
         self._visible, self._watcher = False, ""
         self._lock = threading.Lock()
         self._tickets, self._drawn_ticket = itertools.count(1), 0

@@ -12,7 +12,7 @@ from typing import Any
 
 from trayapp.tray.bus import Answer, Method, SessionBus
 from trayapp.tray.sni import description
-from trayapp.tray.sni.tree import Difference, Node, Numbers, Properties, difference, entries, numbered, walk
+from trayapp.tray.sni.tree import ROOT, Difference, Node, Numbers, Properties, difference, entries, numbered, walk
 
 MENU = "com.canonical.dbusmenu"
 ALL_LEVELS = -1
@@ -20,13 +20,23 @@ VERSION = 3  # of the protocol, as libdbusmenu says
 
 
 class MenuService:
-    """The menu on the bus. `on_click` gets the item clicked, on the thread that reads the bus."""
+    """The menu on the bus. `on_click` gets the item clicked, `on_open` is called when a panel opens the menu; both on
+    the thread that reads the bus.
+    """
 
     interface = MENU
     description = description.MENU
 
-    def __init__(self, bus: SessionBus, path: str, on_click: Callable[[Any], None], separator: Any) -> None:
+    def __init__(
+        self,
+        bus: SessionBus,
+        path: str,
+        on_click: Callable[[Any], None],
+        separator: Any,
+        on_open: Callable[[], None],
+    ) -> None:
         self._bus, self._path, self._on_click, self._separator = bus, path, on_click, separator
+        self._on_open = on_open
         self._lock = threading.Lock()
         self._tickets, self._shown_ticket = itertools.count(1), 0
         self._numbers, self._revision = Numbers(), 1
@@ -104,11 +114,17 @@ class MenuService:
     def _about_to_show(self, number: int) -> Answer:
         if number not in self._known():
             raise LookupError(number)
+        self._opens([number])
         return "b", (False,)  # no update needed: panels are told of every change
 
     def _about_to_show_group(self, numbers: list[int]) -> Answer:
         known = self._known()
+        self._opens(numbers)
         return "aiai", ([], [number for number in numbers if number not in known])
+
+    def _opens(self, numbers: list[int]) -> None:
+        if ROOT in numbers:
+            self._on_open()
 
     def _known(self) -> dict[int, Node]:
         return {node.number: node for node in walk(self._root)}
