@@ -75,7 +75,7 @@ def load(folder: Path, server: str) -> CacheEntry | None:
     """The entry of one server; None when there is none, or none that can be used (the log says why)."""
     path = folder / file_name(server)
     try:
-        return _parse(server, _read(path))
+        return _parse(server, read_file(path))
     except FileNotFoundError:
         return None
     except (OSError, JsonError, ValueError) as error:
@@ -89,7 +89,7 @@ def save(folder: Path, entry: CacheEntry) -> None:
     try:
         data = dumps(_as_json(entry))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _replace(path, data)
+        replace_file(path, data)
     except (OSError, TypeError, ValueError, RecursionError) as error:
         raise StorageError(
             f"Cannot write the cached catalog of {entry.server}: {error}",
@@ -123,7 +123,8 @@ def _is_older(path: Path, than: float) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_mtime < than
 
 
-def _read(path: Path) -> bytes:
+def read_file(path: Path) -> bytes:
+    """A file's content, which is ours and of bounded size. Raises OSError, ValueError."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):  # opening a pipe would hang the start
         raise ValueError("not a file")
@@ -132,7 +133,8 @@ def _read(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _replace(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
+    """All of the new content or all of the old one, for this user only. Raises OSError."""
     handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)  # mode 0600
     temporary = Path(name)
     try:

@@ -133,4 +133,6 @@ def _notes(server: dict[str, Any]) -> list[str]:
     tools = server["tools"]
     notes += [f"{tools['stale']} stale"] if tools["stale"] else []
     notes += [f"{tools['withheld']} withheld"] if tools["withheld"] else []
+    if waiting := server.get("approvals"):
+        notes.append(one_line(f"{count(len(waiting), 'tool')} to approve: multi-mcp approve {server['name']}"))
     return notes

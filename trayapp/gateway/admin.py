@@ -18,6 +18,7 @@ from trayapp.backends.pool import AT_ONCE
 from trayapp.catalog.merge import ToolsChange
 from trayapp.gateway.errors import error_json, shown, to_rpc
 from trayapp.gateway.inquiries import Inquiries
+from trayapp.gateway.reviews import Reviews
 from trayapp.gateway.router import text_of
 from trayapp.model.errors import MultiMcpError, ServerError
 from trayapp.model.lifecycle import State
@@ -65,6 +66,7 @@ class Control:
             control.SETTLE: self._settle,
             control.STOP: self._stop,
             **Inquiries(gateway).handlers,
+            **Reviews(gateway).handlers,
             **gateway.sign_ins.handlers,
         }
         self._tasks: anyio.abc.TaskGroup | None = None

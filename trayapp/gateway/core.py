@@ -6,7 +6,7 @@ Never here: sockets, files' formats, one session's or one connection's own busin
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,8 @@ from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
 from trayapp.backends.transports import Open
 from trayapp.backends.world import World
+from trayapp.catalog.pins import FOLDER_NAME
+from trayapp.gateway.approvals import Approvals
 from trayapp.gateway.boundary import FencedTasks, fenced, kept_up
 from trayapp.gateway.bridge import Bridge
 from trayapp.gateway.capabilities import lacks, united
@@ -72,6 +74,7 @@ class Parts:
     write_switches: WriteSwitches
     look: Look = no_projects
     accounts: Accounts | None = None
+    approved_dir: Path | None = None  # None: beside the cache
 
 
 class Gateway:
@@ -106,7 +109,11 @@ class Gateway:
             route=partial(await_route, parts.clock),
         )
         self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
-        self.prepared = Prepared()
+        place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
+        self.approvals = Approvals(place, lambda: self.config.settings.approve_changes, self._offered_elsewhere)
+        self.approvals.unsaved = self.offers.wake
+        self.offers.write_more = self.approvals.save
+        self.prepared = Prepared(self.approvals.judge)
         self.cut_results = CutResults()  # of sessions that last for one request
         self.warm_up = WarmUp(self.spawn)
         self.view = View(self)  # of sessions that belong to no project
@@ -133,8 +140,11 @@ class Gateway:
 
     def take_config(self, config: Config) -> None:
         """Make `config` the one that runs; untouched servers keep their process and their calls."""
+        renewed = config.settings.approve_changes != self.config.settings.approve_changes
         self.config = config
         self._file_problems = config.problems
+        if renewed:
+            self.prepared.forget()
         self.view.take(config)
         self._run_servers()
         self._tasks.start_soon(fenced, self.projects.refresh)
@@ -155,6 +165,7 @@ class Gateway:
         before, self.shared = self.shared.servers, replace(self.config, servers=shared)
         self._run_for_sessions()
         self.prepared.keep(frozenset(shared))
+        self.approvals.keep(frozenset(shared))
         self._forget_exposures()
         self.offers.load([name for name in shared if name not in before])
         if self.state == "running":
@@ -236,6 +247,18 @@ class Gateway:
     def router(self) -> Router:
         """By that exposure."""
         return self.view.router
+
+    def _offered_elsewhere(self, server: str) -> Iterator[tuple[str, frozenset[str]]]:
+        """The names of the tools of every other server."""
+        for other in self.shared.servers:
+            if other != server and (offer := self.offers.get(other)) is not None:
+                yield other, frozenset(str(item.get("name")) for item in offer.tools)
+
+    def approved(self) -> None:
+        """Something was approved: it is served from now on."""
+        self.prepared.forget()
+        self._forget_exposures()
+        self.changed()
 
     def list_served(self) -> None:
         """A session has had a list: now servers with an old cache may be asked, without anybody waiting."""

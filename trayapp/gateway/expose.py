@@ -252,7 +252,7 @@ class Exposure:
         prepared = self.known.offers.get(server)
         if prepared is None or self.servers[server].disabled:
             return ""
-        return (prepared.offer.instructions or "").strip()[:INSTRUCTIONS_EACH]
+        return prepared.instructions[:INSTRUCTIONS_EACH]
 
     def _server_names(self) -> str | None:
         names = [name for name, entry in self.servers.items() if not entry.disabled]

@@ -12,11 +12,12 @@ from trayapp.catalog.names import Key
 from trayapp.catalog.search import Entry, Hit, SearchIndex
 from trayapp.gateway.expose import Exposure, read_tool
 from trayapp.gateway.known import Known
-from trayapp.model.offer import Item, Offer
+from trayapp.gateway.prepared import PreparedOffer
+from trayapp.model.offer import Item
 
 STEP = 50  # tools: so many are made ready before other work comes in between
 
-Signature = tuple[Offer, Mapping[Key, str], str]  # what a server's entries were made from: offer, names, title
+Signature = tuple[PreparedOffer, Mapping[Key, str], str]  # what a server's entries were made from: offer, names, title
 
 
 class Finder:
@@ -49,7 +50,7 @@ class Finder:
             self._index.remove(server)
             del self._made[server]
         for server, named in names.items():
-            offer, made, title = known.offers[server].offer, self._made.get(server), title_of(known, server)
+            offer, made, title = known.offers[server], self._made.get(server), title_of(known, server)
             if made is None or made[0] is not offer or made[1:] != (named, title):
                 self._index.update(server, [entry_of(known, key, name, title) for key, name in named.items()])
                 self._made[server] = offer, named, title

@@ -54,6 +54,7 @@ class Offers:
         self._idle = anyio.Event()
         self._idle.set()
         self.changes: dict[str, ToolsChange] = {}  # of each server's last fetch
+        self.write_more: Callable[[], None] = lambda: None  # what else is to be written, in the same thread; blocks
 
     def load(self, names: list[str]) -> None:
         """Take the cached entries of these servers. Blocks."""
@@ -100,9 +101,13 @@ class Offers:
         self.changes[server.name] = tools_change(server.tools, found)
         merged = merge_tools(server.tools, found, server.new_tools == "enabled")
         self._jobs.append(Job(entry, merged if merged != server.tools and (merged or server.tools) else None))
+        self.wake()
+        return known != offer
+
+    def wake(self) -> None:
+        """Something is to be written."""
         self._idle = anyio.Event() if self._idle.is_set() else self._idle
         self._wake.set()
-        return known != offer
 
     async def written(self) -> None:
         """Wait until all that was taken is on disk, or its failure is in the log."""
@@ -128,6 +133,7 @@ class Offers:
             _attempt("Could not note the tools in servers.yaml", lambda: self._write(switches))
         for job in latest.values():
             _attempt(f"The lists of {job.entry.server} are not cached", partial(save, self._folder, job.entry))
+        _attempt("What is approved is not noted", self.write_more)
 
     def _usable(self, name: str) -> CacheEntry | None:
         server = self._config().servers.get(name)

@@ -5,24 +5,31 @@ Never here: names (a catalog gives them), switches, which session sees what.
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 
 from trayapp.catalog.schema import Repaired, Withheld, repair, served_tool
+from trayapp.gateway.approvals import INSTRUCTIONS, Verdict
 from trayapp.model.offer import Item, Offer
 from trayapp.wire.jsonio import dumps
+
+Judge = Callable[[str, Offer], Mapping[str, Verdict]]
 
 
 class PreparedTool:
     """One tool, its schemas repaired when they are first needed."""
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: Item, held_back: str | None = None) -> None:
         self.item = item
+        self._held_back = held_back
         self._name: str | None = None
         self._json = b""
 
     @cached_property
     def withheld(self) -> str | None:
-        """Why no client could take it; None when clients can."""
+        """Why no client gets it: the user has to approve it, or none could take it; None when clients do."""
+        if self._held_back is not None:
+            return self._held_back
         return self._repaired.reason if isinstance(self._repaired, Withheld) else None
 
     @cached_property
@@ -43,8 +50,9 @@ class PreparedTool:
 class PreparedOffer:
     """One server's tools by their own names; of a name listed twice the first counts."""
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: Offer, judge: Callable[[Offer], Mapping[str, Verdict]] | None = None) -> None:
         self.offer = offer
+        self._judge = judge
 
     def prepare(self) -> None:
         """Do now what the first list would have to wait for."""
@@ -58,22 +66,45 @@ class PreparedOffer:
         for item in self.offer.tools:
             name = item.get("name")
             if isinstance(name, str) and name not in tools:
-                tools[name] = PreparedTool(item)
+                tools[name] = self._prepared(name, item)
         return tools
+
+    def _prepared(self, name: str, item: Item) -> PreparedTool:
+        if name == INSTRUCTIONS:
+            return PreparedTool(item, "its name stands for something else here")
+        verdict = self._verdicts.get(name)
+        return PreparedTool(item) if verdict is None else PreparedTool(verdict.item, verdict.withheld)
+
+    @cached_property
+    def _verdicts(self) -> Mapping[str, Verdict]:
+        return {} if self._judge is None else self._judge(self.offer)
+
+    @cached_property
+    def instructions(self) -> str:
+        """What the server says of itself, as far as it is approved."""
+        verdict = self._verdicts.get(INSTRUCTIONS)
+        said = self.offer.instructions if verdict is None or verdict.withheld is None else None
+        return (said or "").strip()
 
 
 class Prepared:
-    """The prepared offers of running servers, by the keys under which they run."""
+    """The prepared offers of running servers, by the keys under which they run. `judge`: what is held back of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, judge: Judge | None = None) -> None:
+        self._judge = judge
         self._offers: dict[str, PreparedOffer] = {}
 
     def of(self, key: str, offer: Offer) -> PreparedOffer:
         """Prepared anew when the server offers something else now."""
         known = self._offers.get(key)
         if known is None or known.offer is not offer:
-            known = self._offers[key] = PreparedOffer(offer)
+            judge = partial(self._judge, key) if self._judge is not None else None
+            known = self._offers[key] = PreparedOffer(offer, judge)
         return known
+
+    def forget(self) -> None:
+        """What is held back is to be judged anew."""
+        self._offers = {}
 
     def keep(self, keys: frozenset[str]) -> None:
         """Forget all others: their servers are gone."""

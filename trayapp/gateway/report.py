@@ -66,6 +66,7 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         project=str(view.folder) if view.folder else None,
         signed_in=auth.signed_in if auth else None,
         auth=auth,
+        approvals=gateway.approvals.names(server.name) or None,
     )
 
 

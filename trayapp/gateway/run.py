@@ -28,6 +28,7 @@ from trayapp.backends.launch import own_environment
 from trayapp.backends.shellenv import Environment
 from trayapp.backends.transports import Open, first_cause, open_transport
 from trayapp.backends.wake import watch_wake
+from trayapp.catalog.pins import FOLDER_NAME as APPROVED
 from trayapp.config.own_log import level_of
 from trayapp.config.paths import Paths, find_paths
 from trayapp.config.trust import TRUST_NAME, TrustStore
@@ -161,6 +162,7 @@ class Process:
             write_switches=self._file.note_tools,
             look=look_with(TrustStore(self._paths.config_file.with_name(TRUST_NAME)), _home()),
             accounts=self._accounts,
+            approved_dir=self._paths.config_file.with_name(APPROVED),
         )
 
     def _make_accounts(self, tasks: anyio.abc.TaskGroup) -> Accounts:

@@ -71,6 +71,7 @@ class ServerStatus:
     project: str | None = None  # the folder of the project that alone has it
     signed_in: bool | None = None  # OAuth; None = it knows no sign-in, as far as we know
     auth: SignInStatus | None = None  # None: it takes no sign-in, or nobody has looked yet
+    approvals: tuple[str, ...] | None = None  # tools that wait for the user's approval; None = none
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class NewerSnapshotError(ShapeError):
         )
 
 
-RARE = frozenset({"project", "signed_in", "auth"})
+RARE = frozenset({"project", "signed_in", "auth", "approvals"})
 
 
 def _server_json(server: ServerStatus) -> dict[str, Any]:

@@ -157,6 +157,7 @@ def _said(snapshot: dict[str, Any]) -> list[Finding]:
     states = [
         _of_server(server) for server in snapshot["servers"] if server["error"] or server["state"] == "needs_auth"
     ]
+    states += [_of_approvals(server) for server in snapshot["servers"] if server.get("approvals")]
     return found + (states or [Finding("gateway.servers", "ok", "No server has failed")])
 
 
@@ -166,6 +167,13 @@ def _of_server(server: dict[str, Any]) -> Finding:
         return Finding("gateway.servers", "note", f"{name} wants a sign-in", f"Sign in with: multi-mcp auth {name}")
     what = error["title"] if name in error["title"] else f"{name}: {error['title']}"
     return Finding("gateway.servers", "problem", what, error["hint"] or f"See: multi-mcp logs {name}")
+
+
+def _of_approvals(server: dict[str, Any]) -> Finding:
+    name, waiting = server["name"], server["approvals"]
+    tools = f"{len(waiting)} tool{'s' if len(waiting) > 1 else ''}"
+    what = f"{tools} of {name} changed, or look suspicious, and wait for you: {', '.join(waiting[:5])}"
+    return Finding("gateway.approvals", "note", what, f"Look at it with: multi-mcp approve {name}")
 
 
 def _is_taken(port: int) -> bool:

@@ -1,0 +1,115 @@
+"""Text that hides from people: characters that draw nothing or turn round what is drawn, escape sequences, look-alikes.
+
+Pure functions over one text. Never here: what the text means (orders), what it encodes (encoded).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+STEGANOGRAPHY = 8  # invisible characters of one text, wherever they stand: enough for a letter in bits
+SELECTOR_RUN = 3  # variation selectors in a row; a character takes one
+FAR_AWAY = 120  # blanks or lines in a row behind which nobody looks for more text
+
+_TAG = "\U000e0000-\U000e007f"
+_ZERO = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
+    "\U0001d173-\U0001d17a"
+)
+_FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{1,6}\U000e007f")  # of England and others
+_TAGS = re.compile(f"[{_TAG}]+")
+_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_OVERRIDES = re.compile("[\u202d\u202e]")
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_INVISIBLE = re.compile(f"[{_ZERO}]+")
+_BETWEEN_LETTERS = re.compile(f"[A-Za-z0-9][{_ZERO}]+(?=[A-Za-z0-9])")
+_SOFT = re.compile("\u00ad")  # a place where a word may be broken: invisible by its purpose
+_JOINED = re.compile("(?<=[^\x00-\u02ff])[\u200c\u200d]|[\u200d](?=[^\x00-\u02ff])")  # in emoji, Persian, Indic scripts
+_SELECTORS = re.compile(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_ESCAPE = re.compile("\x1b|[\x90\x9b\x9d]")
+_FAR = re.compile(rf"(?:[^\S\n]{{{FAR_AWAY},}}|(?:[^\S\n]*\n){{{FAR_AWAY // 4},}})(?=\s*\S)")
+_SUSPECTS = re.compile("[^\t\n\x20-\x7e\u00a1-\u00ac\u00ae-\u034e\u0400-\u0590\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+
+# Letters that look like one of ASCII (Unicode TR39, the ones that pass for it in a name): Cyrillic, Greek, others.
+_ALIKE = dict(
+    zip(
+        "аеорсухѕіјһԁԛԝмтквнгАВЕКМНОРСТХЅІЈԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧαονρυικτɡıℓօսոհցքզ",
+        "aeopcyxsijhdqwmtkbhrABEKMHOPCTXSIJGABEZHIKMNOPTYXaovpuiktgilouonhgpqz",
+        strict=False,
+    )
+)
+
+
+class Hidden(NamedTuple):
+    """One kind of hiding in a text. `serious`: it has no honest use there."""
+
+    code: str
+    serious: bool
+    evidence: str
+
+
+def hidden_in(text: str) -> Iterator[Hidden]:
+    """What of the text people do not see."""
+    if _FAR.search(text):
+        yield Hidden("hidden.far-away", False, "text behind a long stretch of nothing")
+    if (text.isascii() and text.isprintable()) or _SUSPECTS.search(text) is None:
+        return
+    yield from _tags(text)
+    yield from _turned(text)
+    yield from _invisible(text)
+    if found := _SELECTORS.search(text):
+        yield Hidden("hidden.selectors", True, f"{len(found[0])} variation selectors in a row")
+    if _ESCAPE.search(text):
+        yield Hidden("hidden.ansi", True, "an escape sequence for terminals")
+    elif found := _CONTROLS.search(text):
+        yield Hidden("hidden.control", True, f"the control character U+{ord(found[0]):04X}")
+
+
+def _tags(text: str) -> Iterator[Hidden]:
+    said = "".join(_TAGS.findall(_FLAG.sub("", text)))
+    if said:
+        words = "".join(chr(ord(letter) - 0xE0000) for letter in said)
+        yield Hidden("hidden.tags", True, f"says in tag characters: {words}")
+
+
+def _turned(text: str) -> Iterator[Hidden]:
+    found = _BIDI.search(text)
+    if found is not None:
+        serious = _RIGHT_TO_LEFT.search(text) is None or _OVERRIDES.search(text) is not None
+        yield Hidden("hidden.bidi", serious, f"turns the order of what is shown (U+{ord(found[0]):04X})")
+
+
+def _invisible(text: str) -> Iterator[Hidden]:
+    rest = _JOINED.sub("", _SOFT.sub("", text).removeprefix("\ufeff"))
+    runs = _INVISIBLE.findall(rest)
+    if runs:
+        many = sum(map(len, runs)) >= STEGANOGRAPHY or max(map(len, runs)) >= SELECTOR_RUN
+        serious = many or _BETWEEN_LETTERS.search(rest) is not None
+        kinds = " ".join(sorted({f"U+{ord(letter):04X}" for run in runs for letter in run})[:5])
+        yield Hidden("hidden.zero-width", serious, f"{sum(map(len, runs))} characters that draw nothing: {kinds}")
+
+
+def bared(text: str) -> str:
+    """The text as a model reads it: what hides taken away, look-alikes as ASCII, tag characters as what they say."""
+    if text.isascii():
+        return text
+    plain = "".join(chr(ord(c) - 0xE0000) if "\U000e0020" <= c <= "\U000e007e" else c for c in text)
+    plain = _INVISIBLE.sub("", _BIDI.sub("", plain))
+    return folded(unicodedata.normalize("NFKC", plain)) if not plain.isascii() else plain
+
+
+def folded(text: str) -> str:
+    """Look-alikes as the letters of ASCII for which they pass, in words that are of ASCII otherwise."""
+    return "".join(_ALIKE.get(letter, letter) for letter in text)
+
+
+def ascii_twin(name: str) -> str | None:
+    """The name of ASCII for which this one passes; None when it passes for none, being ASCII itself or honest text."""
+    if name.isascii():
+        return None
+    twin = folded(unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)))
+    return twin if twin.isascii() and twin else None

@@ -1,0 +1,126 @@
+"""What each server's tools were when they were approved: one JSON file a server, which outlives the cache.
+
+A tool is approved at first sight (trust on first use) unless it is seriously suspicious, and from then on by the user.
+Never here: what a held tool looks like to clients (gateway/approvals), the clock, the network. Files are written by
+`save` alone, which blocks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from trayapp.catalog.cache import file_name, read_file, replace_file
+from trayapp.catalog.inspect import Finding, Severity
+from trayapp.model.errors import StorageError
+from trayapp.model.offer import Item
+from trayapp.wire.jsonio import JsonError, dumps, loads
+
+log = logging.getLogger(__name__)
+
+FOLDER_NAME = "approved"  # beside servers.yaml
+VERSION = 1  # of the file's form
+HASH_BYTES = 16
+PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One tool as it was approved; with `approved` false, as it was when it was found suspicious for `findings`."""
+
+    hash: str
+    definition: Item
+    approved: bool = True
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(slots=True)
+class ServerPins:
+    """All pins of a server by the tools' names. `known`: the server was seen before; `listed`: what it lists now;
+    `dirty`: not on disk yet."""
+
+    server: str
+    tools: dict[str, Pin] = field(default_factory=dict)
+    known: bool = False
+    listed: frozenset[str] = frozenset()
+    dirty: bool = False
+
+    def pin(self, name: str, pin: Pin) -> None:
+        """Keep one tool so."""
+        self.tools[name] = pin
+        self.dirty = True
+
+
+def pinned(item: Item) -> Item:
+    """What of a definition counts: what a model or a person reads, and what says how dangerous a call is."""
+    return {key: item[key] for key in PINNED if key in item}
+
+
+def definition_hash(item: Item) -> str:
+    """The same for equal definitions, whatever the order of keys."""
+    definition = pinned(item)
+    try:
+        data = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # a lone surrogate, a large integer, deep nesting: what the server sent, in its order
+        data = dumps(definition)
+    return hashlib.blake2b(data, digest_size=HASH_BYTES).hexdigest()
+
+
+def load(folder: Path, server: str) -> ServerPins:
+    """The pins of a server; none, with a word in the log, when the file cannot be used. Blocks."""
+    path = folder / file_name(server)
+    try:
+        return ServerPins(server, _parse(server, read_file(path)), known=True)
+    except FileNotFoundError:
+        return ServerPins(server)
+    except (OSError, JsonError, ValueError) as error:
+        log.warning("What was approved of %s is not known any more, its tools count as new: %s", server, error)
+        return ServerPins(server)
+
+
+def save(folder: Path, server: str, tools: Mapping[str, Pin]) -> None:
+    """Replace the server's file at once, or leave it as it is. Blocks. Raises StorageError."""
+    path = folder / file_name(server)
+    try:
+        data = dumps(
+            {"version": VERSION, "server": server, "tools": {name: asdict(pin) for name, pin in tools.items()}}
+        )
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(path, data)
+    except (OSError, TypeError, ValueError, RecursionError) as error:
+        raise StorageError(
+            f"Cannot note what is approved of {server}: {error}", f"Check the space and the permissions of {folder}"
+        ) from error
+
+
+def _parse(server: str, data: bytes) -> dict[str, Pin]:
+    """Raises ValueError (JsonError is one) for anything that `save` did not write for this server."""
+    raw = loads(data)
+    if not isinstance(raw, dict) or raw.get("version") != VERSION or raw.get("server") != server:
+        raise ValueError("not written by this version for this server")
+    tools = raw.get("tools")
+    if not isinstance(tools, dict):
+        raise ValueError("tools is not an object")
+    return {name: _pin(value) for name, value in tools.items()}
+
+
+def _pin(value: Any) -> Pin:
+    if not isinstance(value, dict) or not isinstance(value.get("hash"), str):
+        raise ValueError("a tool has no hash")
+    definition, approved, findings = value.get("definition"), value.get("approved"), value.get("findings")
+    if not isinstance(definition, dict) or not isinstance(approved, bool) or not isinstance(findings, list):
+        raise ValueError("a tool is not as it was written")
+    return Pin(value["hash"], definition, approved, tuple(map(_finding, findings)))
+
+
+def _finding(value: Any) -> Finding:
+    if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in ("code", "where", "evidence")):
+        raise ValueError("a finding is not as it was written")
+    severity: Severity = "medium" if value.get("severity") == "medium" else "high"
+    return Finding(value["code"], severity, value["where"], value["evidence"])

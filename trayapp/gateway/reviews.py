@@ -1,0 +1,101 @@
+"""Control requests about what is held back: show it, approve it, look all definitions over.
+
+Never here: deciding what is held back (approvals), showing it to people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import anyio.lowlevel
+
+from trayapp.catalog.inspect import Finding, inspect_text, inspect_tool
+from trayapp.gateway.approvals import INSTRUCTIONS, Waiting
+from trayapp.gateway.router import text_of
+from trayapp.model.errors import MultiMcpError, ServerNotFoundError
+from trayapp.model.offer import Offer
+from trayapp.wire import control
+from trayapp.wire.messages import INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from trayapp.gateway.core import Gateway
+
+Asked = dict[str, Any]
+
+
+class Reviews:
+    """Of one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
+            control.APPROVALS: self._waiting,
+            control.APPROVE: self._approve,
+            control.INSPECT: self._inspect,
+        }
+
+    async def _waiting(self, asked: Asked) -> Any:
+        self._judge_all()
+        server, tool = self._server(asked), asked.get("tool")
+        waiting = self._gateway.approvals.waiting(server)
+        found = [one for one in waiting if tool in (None, one.tool)]
+        if tool is not None and not found:
+            raise MultiMcpError(f"{server}/{tool} does not wait for an approval", "See what does: multi-mcp approve")
+        return {"rows": [waiting_json(one) for one in found]}
+
+    async def _approve(self, asked: Asked) -> Any:
+        """Approve definitions by what they were when they were shown."""
+        tools = asked.get("tools")
+        if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+            raise RpcError(INVALID_PARAMS, "approve needs tools: a list of {server, tool, hash}")
+        self._judge_all()
+        done: dict[str, list[dict[str, str]]] = {"approved": [], "missed": []}
+        for tool in tools:
+            server, name, digest = (text_of(tool, member, "a tool") for member in ("server", "tool", "hash"))
+            known = self._gateway.approvals.approve(server, name, digest)
+            done["approved" if known else "missed"].append({"server": server, "tool": name})
+        if done["approved"]:
+            self._gateway.approved()
+            await self._gateway.offers.written()
+        return done
+
+    async def _inspect(self, asked: Asked) -> Any:
+        server, rows, tools = self._server(asked), list[dict[str, Any]](), 0
+        for name in list(self._gateway.shared.servers):
+            offer = self._gateway.offers.get(name) if server in (None, name) else None
+            for tool, findings in inspected(offer) if offer is not None else ():
+                tools += 1
+                held = tool in self._gateway.approvals.names(name)
+                rows += [{"server": name, "tool": tool, **asdict(found), "held": held} for found in findings]
+                await anyio.lowlevel.checkpoint()  # the gateway's clients come first
+        return {"rows": rows, "tools": tools}
+
+    def _judge_all(self) -> None:
+        """What no list has asked for yet is judged now."""
+        for name in self._gateway.shared.servers:
+            if (offer := self._gateway.offers.get(name)) is not None:
+                _ = self._gateway.prepared.of(name, offer).tools
+
+    def _server(self, asked: Asked) -> str | None:
+        """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        if asked.get("server") is None:
+            return None
+        name = text_of(asked, "server", "the request")
+        if name not in self._gateway.shared.servers:
+            raise ServerNotFoundError(name, list(self._gateway.shared.servers))
+        return name
+
+
+def inspected(offer: Offer) -> list[tuple[str, tuple[Finding, ...]]]:
+    """The findings of each tool of an offer, and of the server's instructions."""
+    found = [(str(item.get("name")), inspect_tool(item)) for item in offer.tools]
+    if offer.instructions:
+        found.append((INSTRUCTIONS, inspect_text(offer.instructions, "instructions")))
+    return found
+
+
+def waiting_json(one: Waiting) -> dict[str, Any]:
+    """A row of `approve --json`."""
+    return {**asdict(one), "findings": [asdict(found) for found in one.findings], "difference": list(one.difference)}
