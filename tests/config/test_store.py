@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,13 @@ def test_an_edit_that_changes_nothing_writes_nothing(path: Path) -> None:
     assert not Store(path).set_server_enabled("s", True)
     assert Store(path).merge_tools({"s": {}, "other": {"a": ToolSwitch()}}) == {"other": "other is not in servers.yaml"}
     assert signature(path) == before
+
+
+def test_edits_at_the_same_moment_are_all_written(path: Path) -> None:
+    store, names = Store(path), [f"t{number}" for number in range(24)]
+    with ThreadPoolExecutor(len(names)) as threads:
+        assert all(threads.map(lambda name: store.add_server(name, {"url": "https://x/"}), names))
+    assert set(parse(store.read().text, "servers.yaml").servers) == {"s", *names}
 
 
 def test_every_edit_is_there(path: Path) -> None:

@@ -6,6 +6,7 @@ Never here: what an edit does to the text (edits), what the text means.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,7 @@ class Store:
     def __init__(self, path: Path, first_text: Callable[[], str] = str) -> None:
         self.path = path
         self._first_text = first_text
+        self._editing = threading.Lock()
 
     def read(self) -> Loaded:
         """The file as it is, an empty text when missing; raises StorageError, Unparsable (too large, not UTF-8)."""
@@ -80,8 +82,13 @@ class Store:
     def edit(self, change: Callable[[str], str], attempts: int = EDIT_ATTEMPTS) -> bool:
         """Read, change and write; again from the start when somebody else saved in between. Whether bytes changed.
 
-        A missing file is changed from the first text. Raises what `change`, `read` and `write` raise.
+        A missing file is changed from the first text. Edits of this process wait for each other: however many there
+        are at once, each is written. Raises what `change`, `read` and `write` raise.
         """
+        with self._editing:
+            return self._edit(change, attempts)
+
+    def _edit(self, change: Callable[[str], str], attempts: int) -> bool:
         for left in range(attempts - 1, -1, -1):
             seen = self.read()
             text = change(seen.text if seen.exists else self._first_text())
