@@ -9,6 +9,8 @@ import anyio
 import anyio.lowlevel
 import httpx2
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from trayapp.auth.asking import Answer
 from trayapp.auth.callback import HEAD_MAX, Callback, Expected, listening
@@ -143,6 +145,8 @@ async def test_a_page_elsewhere_that_was_given_our_address_gets_nothing(host: st
         (b"GET /callback/../callback2 HTTP/1.1\r\nHost: {host}\r\n\r\n", b"404"),
         (b"\x16\x03\x01\x02\x00\r\n\r\n", b"400"),
         (b"GET\r\n\r\n", b"400"),
+        (b"GET //[ HTTP/1.1\r\nHost: {host}\r\n\r\n", b"404"),
+        (b"GET /callback?state=%ff%00&state[]=\xff&&&=&%zz HTTP/1.1\r\nHost: {host}\r\n\r\n", b"410"),
         (b"GET /" + b"x" * HEAD_MAX + b"\r\n\r\n", b""),
     ],
 )
@@ -166,3 +170,18 @@ async def test_a_port_in_use_is_said() -> None:
         with pytest.raises(SignInError, match=f"Port {port}"):
             async with listening("web", port):
                 raise AssertionError("two listeners on one port")
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"GET /callback?", b"GET /callback?state=st4te&", b"POST "]))
+@settings(max_examples=60, deadline=None)
+def test_no_bytes_end_the_listener(junk: bytes, start: bytes) -> None:
+    async def live() -> None:
+        async with expecting() as callback:
+            host = callback.redirect_uri.split("/")[2].encode()
+            head = start + junk.replace(b"\r\n\r\n", b"") + b" HTTP/1.1\r\nHost: " + host + b"\r\n\r\n"
+            callback.paste(f"code=x&state={STATE}")
+            callback.decide(None)
+            await raw(callback, head)
+            assert (await callback.answer()).code == "x"
+
+    anyio.run(live)

@@ -6,11 +6,12 @@ Never here: tokens, how the page looks.
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import anyio
 import anyio.abc
@@ -18,6 +19,8 @@ import anyio.abc
 from trayapp.auth.asking import Answer
 from trayapp.auth.grant import SignInError
 from trayapp.auth.page import POLICY, Outcome, Page, html
+
+log = logging.getLogger(__name__)
 
 PATH = "/callback"
 HOST = "127.0.0.1"
@@ -124,22 +127,27 @@ class Callback:
     # -- HTTP ----------------------------------------------------------------------------------------------------
 
     async def serve(self, stream: anyio.abc.SocketStream) -> None:
-        """One connection of a browser's."""
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
+        """One connection of a browser's, or of anybody on this machine: the boundary at which its failure stops."""
+        try:
             async with stream:
                 head = await _head(stream)
                 if head is not None:
                     await self._respond(stream, head)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
+            return  # it has gone away
+        except Exception:
+            log.exception("A connection to the sign-in page failed in a way that we do not know")
 
     async def _respond(self, stream: anyio.abc.SocketStream, head: bytes) -> None:
         method, target, host = _parsed(head)
+        path, _, query = target.partition("?")
         if host not in (f"{HOST}:{self._port}", f"localhost:{self._port}"):
             await _send(stream, 400, b"")  # a page elsewhere that calls itself by another name (DNS rebinding)
         elif method != "GET":
             await _send(stream, 405, b"")
-        elif urlsplit(target).path != PATH:
+        elif path != PATH:
             await _send(stream, 404, b"")
-        elif self._judge(urlsplit(target).query) is None:
+        elif self._judge(query) is None:
             await _send(stream, 410, html(Page("unknown", self._server)))
         else:
             await self._await_outcome(stream)
