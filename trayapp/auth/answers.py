@@ -5,18 +5,20 @@ Never here: the conversation (login), what is kept. No text that could repeat a 
 
 from __future__ import annotations
 
+import ipaddress
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
-from mcp.client.auth.exceptions import OAuthFlowError, OAuthRegistrationError
+from mcp.client.auth.exceptions import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
 
 from trayapp.auth.grant import SignInError
 from trayapp.model.redact import redacted
 
 WORDS_MAX = 200  # characters of a foreign text
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
+INSIDE_NAMES = frozenset(("localhost", "metadata", "metadata.google.internal", "metadata.goog"))
 WELL_KNOWN = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 NO_REGISTRATION = "Register multi-mcp there yourself, and write client_id and client_secret into the server's entry"
 
@@ -42,7 +44,7 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
         return SignInError(f"The sign-in service at {host} takes no new clients ({why})", NO_REGISTRATION)
     if status >= 400 and last[0].request.method == "POST":
         return SignInError(f"The sign-in service at {host} refused ({kind or f'HTTP {status}'})", "Try again")
-    if isinstance(error, OAuthFlowError):
+    if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # that one quotes the answer
         return SignInError(_words(str(error)), "Tell the makers of the server, or check its url")
     return SignInError(f"The sign-in service at {host} gave an answer that cannot be read", "Try again later")
 
@@ -82,6 +84,24 @@ def require_safe(url: str) -> None:
     """Raise SignInError for an address that is not."""
     if not is_safe(url):
         raise SignInError(f"{shown_host(url)} is not encrypted: a sign-in needs https", "Check the url of the server")
+
+
+def require_outside(url: str, server: str) -> None:
+    """Raise SignInError when a server elsewhere sends us to this machine, its link or its cloud's metadata (SSRF)."""
+    if _is_inside(url) and not _is_inside(server):
+        raise SignInError(f"The server sends us to {shown_host(url)}, which is no place of a server elsewhere",
+                          "Tell the makers of the server, or do not use it")  # fmt: skip
+
+
+def _is_inside(url: str) -> bool:
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    if host in INSIDE_NAMES or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_private or address.is_link_local or address.is_loopback
 
 
 def shown_host(url: str | None) -> str:

@@ -35,6 +35,7 @@ from trayapp.auth.answers import (
     is_safe,
     json_object,
     oauth_error,
+    require_outside,
     require_safe,
     shown_host,
 )
@@ -201,6 +202,7 @@ class _Provider(OAuthClientProvider):
 
     def check(self, outgoing: httpx2.Request) -> None:
         """Before a request of the flow goes out. Raises SignInError."""
+        require_outside(str(outgoing.url), self._wish.url)
         if outgoing.method != "POST":
             return  # metadata, which is nobody's secret; what it says is checked below and by the SDK
         require_safe(str(outgoing.url))

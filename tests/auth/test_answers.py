@@ -1,0 +1,94 @@
+"""Which addresses a sign-in goes to, and what answers come to in words. Never here: the conversation."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+from mcp.client.auth.exceptions import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
+
+from trayapp.auth.answers import explained, is_safe, oauth_error, require_outside
+from trayapp.auth.grant import SignInError
+
+HERE, THERE = "http://127.0.0.1:8080/mcp", "https://mcp.example/mcp"
+SERVICE = "https://as.example/token"
+
+
+@pytest.mark.parametrize(
+    ("url", "safe"),
+    [
+        ("https://as.example/", True),
+        ("http://127.0.0.1:1/x", True),
+        ("http://[::1]/x", True),
+        ("http://localhost/x", True),
+        ("http://as.example/", False),
+        ("http://127.0.0.1.evil.example/", False),
+        ("http://localhost.evil.example/", False),
+        ("ftp://127.0.0.1/", False),
+        ("", False),
+    ],
+)
+def test_codes_and_tokens_go_encrypted_or_stay_here(url: str, safe: bool) -> None:
+    assert is_safe(url) == safe
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254/latest/meta-data",
+        "http://127.0.0.1:9200/",
+        "http://localhost:3000/",
+        "http://[::1]/",
+        "http://10.0.0.1/",
+        "http://metadata.google.internal/",
+        "http://x.localhost/",
+    ],
+)
+def test_a_server_elsewhere_cannot_send_us_inside(url: str) -> None:
+    with pytest.raises(SignInError, match="sends us to"):
+        require_outside(url, THERE)
+    require_outside(url, HERE)
+
+
+def test_a_server_elsewhere_may_have_its_service_anywhere_else() -> None:
+    require_outside("https://login.example/.well-known/openid-configuration", THERE)
+
+
+def answer(status: int, **more: object) -> httpx2.Response:
+    return httpx2.Response(status, request=httpx2.Request("POST", SERVICE), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("error", "last", "words"),
+    [
+        (httpx2.ConnectTimeout("x"), None, "mcp.example did not answer in time"),
+        (httpx2.ConnectError("x", request=httpx2.Request("GET", SERVICE)), None, "as.example cannot be reached"),
+        (OAuthRegistrationError("hush"), answer(403, text="hush"), "takes no new clients (HTTP 403)"),
+        (OAuthTokenError("hush"), answer(400, json={"error": "invalid_grant"}), "refused (invalid_grant)"),
+        (OAuthTokenError("hush"), answer(502, text="hush"), "refused (HTTP 502)"),
+        (OAuthTokenError("hush"), answer(200, json={"access_token": ["hush"]}), "cannot be read"),
+        (OAuthFlowError("Protected resource a does not match"), answer(200), "does not match"),
+        (ValueError("hush"), answer(200, text="hush"), "cannot be read"),
+    ],
+)
+def test_failures_are_told_in_words_without_what_services_said(
+    error: Exception, last: httpx2.Response | None, words: str
+) -> None:
+    told = explained(error, [last] if last else [], THERE)
+    assert words in told.title
+    assert told.hint
+    assert "hush" not in str(told)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ('{"error": "invalid_grant"}', "invalid_grant"),
+        ('{"error": "tok en"}', None),
+        ('{"error": 7}', None),
+        ("[]", None),
+        ("<html>", None),
+        ("", None),
+    ],
+)
+def test_only_a_plain_error_code_is_read(body: str, kind: str | None) -> None:
+    assert oauth_error(answer(400, text=body)) == kind
