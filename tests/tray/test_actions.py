@@ -13,13 +13,22 @@ from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.autostart import Autostart, Start, XdgEntry
 from trayapp.service.supervision import WishKind
 from trayapp.tray import outcomes
-from trayapp.tray.actions import Actions, Means
-from trayapp.tray.state import Action, IconKind, Verb, View
+from trayapp.tray.actions import Actions, Means, offered_of
+from trayapp.tray.state import Action, IconKind, Offered, Verb, View, offer_key
 from trayapp.tray.texts import BODY, LINE, TITLE
 
 V = Verb
 ONE = {"servers": {"github": {"state": "connected", "error": None, "added": ["x"], "gone": [], "back": []}}}
 CLIENT = {"clients": [{"name": "codex", "title": "Codex", "changed": True}]}
+FOUND = {
+    "servers": [
+        {"name": "gh", "title": "Cursor", "command": ["npx", "-y", "gh x"], "url": None, "secrets": ["T"], "known": 0},
+        {"name": "web", "title": "Zed", "command": None, "url": "https://a.test/mcp", "secrets": [], "known": False},
+        {"name": "old", "title": "Zed", "command": ["x"], "url": None, "secrets": [], "known": True},
+    ]
+}
+OFFERED = (Offered("gh", "Cursor", "npx -y 'gh x'", 1), Offered("web", "Zed", "https://a.test/mcp"))
+OFFER = offer_key(OFFERED)
 BAD = MultiMcpError("The disk is full", "Free some space")
 
 
@@ -43,7 +52,7 @@ class World:
     def _means(self) -> Means:
         return Means(
             ask=lambda method, params: self._do("ask", (method, params), self.answers.get(method, {})),
-            run=lambda argv, timeout_s: self._do("run", list(argv), CLIENT),
+            run=lambda argv, timeout_s: self._do("run", list(argv), FOUND if argv[0] == "import" else CLIENT),
             wish=lambda kind: self._do("wish", kind),
             create_file=self._create,
             open_file=lambda path: self._do("open", path),
@@ -93,6 +102,9 @@ SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.CONNECT_CLIENT, "codex"), ("changed", None), "Codex is connected"),
     (Action(V.DISCONNECT_CLIENT, "codex"), ("changed", None), "Codex is disconnected"),
     (Action(V.COPY_COMMAND), ("copy", "'/opt/multi mcp/multi-mcp' stdio"), "Copied"),
+    (Action(V.TAKE_OVER, OFFER), ("changed", None), "2 servers taken over"),
+    (Action(V.TAKE_OVER_HIDDEN, OFFER), ("changed", None), "2 servers taken over"),
+    (Action(V.LEAVE_SERVERS), ("changed", None), "They stay where they are"),
     (Action(V.PAUSE), ("wish", WishKind.PAUSE), None),
     (Action(V.RESUME), ("wish", WishKind.START), None),
     (Action(V.RESTART), ("wish", WishKind.RESTART), None),
@@ -103,7 +115,7 @@ SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.ABOUT), None, "multi-mcp 1.0 (abc1234)"),
     (Action(V.QUIT), ("quit", None), None),
 ]
-FILES = {V.OPEN_FILE, V.SHOW_LOG, V.SHOW_LOGS}
+FILES = {V.SHOW_OFFER, V.OPEN_FILE, V.SHOW_LOG, V.SHOW_LOGS}
 
 
 @pytest.mark.requirement("tray-actions")
@@ -188,6 +200,48 @@ def test_the_gateway_s_log_is_opened_else_the_folder_else_it_is_said_where_logs_
     path = world.log("gateway.log")
     world.actions.do(Action(V.SHOW_LOGS))
     assert world.did == [("open", path.parent), ("open", path)]
+
+
+# -- servers that AI tools have ------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-offer")
+def test_the_rows_of_import_are_read_without_what_is_there_already() -> None:
+    assert offered_of(FOUND) == OFFERED
+
+
+@pytest.mark.requirement("tray-offer")
+@pytest.mark.parametrize(
+    ("verb", "how", "clear"), [(V.TAKE_OVER, "--clear", True), (V.TAKE_OVER_HIDDEN, "--keyring", False)]
+)
+def test_servers_are_copied_after_a_yes_to_just_these(world: World, verb: Verb, how: str, clear: bool) -> None:
+    notice = world.actions.do(Action(verb, OFFER))
+    assert [how_ for _, how_ in world.did] == [
+        ["import", "--first", "--dry-run"], ["import", "--first", "--copy", "--yes", how], None,
+    ]  # fmt: skip
+    assert notice is not None
+    assert ("1 secret in clear text" in notice.text) is clear
+    assert "connect your AI tools" in notice.text
+    assert_fits(notice.title, notice.text)
+
+
+@pytest.mark.requirement("tray-offer")
+def test_a_yes_to_others_than_there_are_now_takes_nothing_over(world: World) -> None:
+    notice = world.actions.do(Action(V.TAKE_OVER, offer_key(OFFERED[:1])))
+    assert notice is not None
+    assert notice.title == "Not taken over"
+    assert notice.text.startswith("They are not those any more that were shown\n")
+    assert world.did == [("run", ["import", "--first", "--dry-run"]), ("changed", None)]
+
+
+@pytest.mark.requirement("tray-offer")
+def test_all_that_is_offered_is_shown_as_a_text(world: World) -> None:
+    assert world.actions.do(Action(V.SHOW_OFFER)) is None
+    path = world.paths.cache_dir / "servers-found.txt"
+    assert world.did[-1] == ("open", path)
+    assert path.read_text().splitlines()[2:6] == [
+        "Cursor: gh", "    npx -y 'gh x'", "Zed: web", "    https://a.test/mcp",
+    ]  # fmt: skip
 
 
 # -- what is said --------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.status import ServerStatus
 from trayapp.tray import texts
 from trayapp.tray.news import CALM_S, DELAYS_S, Kind, Notice, Told, news
-from trayapp.tray.state import Action, TrayState, Verb
+from trayapp.tray.state import Action, Offered, TrayState, Verb, offer_key
 
 C, S = ChildState, State
 UP, DOWN, GONE, LOOP = running(server("a")), TrayState(C.RESTARTING), TrayState(C.PAUSED), TrayState(C.CRASH_LOOP)
@@ -51,6 +51,10 @@ MANY_FAILED = running(*[failed(f"s{at:02}") for at in range(30)])
 TOOLS = {
     number: running(server("a", tools=number), server("b", tools=number), server("c", tools=3)) for number in (0, 3, 5)
 }
+OFFERED = (
+    Offered("gh", "Cursor", "npx -y gh"), Offered("fs", "Zed", "fs ."), Offered("web", "Zed", "https://a.test"),
+)  # fmt: skip
+FIRST = replace(running(server("sample")), offered=OFFERED)
 STALE = running(server("a", tools=3, stale=2), server("b"), server("c"))
 
 # id, history of (second, state), what is shown: (second, kind, title)
@@ -137,6 +141,14 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
     ("crash-loop-once", [(0, LOOP), (10, replace(LOOP, autostart=True)), (20, TrayState(C.STARTING)), (30, LOOP)],
      [(0, "crash-loop", "The gateway keeps crashing"), (30, "crash-loop", "The gateway keeps crashing")]),
     ("pause-is-no-news", [(0, OK), (10, TrayState(C.STOPPING)), (11, GONE), (20, TrayState(C.STARTING)), (21, OK)], []),
+    # -- servers to be taken over
+    ("offer", [(0, TrayState(C.STARTING, offered=OFFERED)), (5, replace(running(server("sample")), offered=OFFERED))],
+     [(6, "offer", "Cursor and Zed have 3 servers")]),
+    ("offer-once", [(0, FIRST), (10, OK), (20, FIRST)], [(1, "offer", "Cursor and Zed have 3 servers")]),
+    ("offer-told-by-an-earlier-tray", [(0, replace(FIRST, offer_told=True))], []),
+    ("offer-to-somebody-with-servers", [(0, replace(OK, offered=OFFERED))], []),
+    ("offer-beside-a-project", [(0, replace(running(server("p@1", project="/p")), offered=OFFERED[:1]))],
+     [(1, "offer", "Cursor has 1 server")]),
     # -- the keyring
     ("keyring", [(0, running(keyring="missing")), (10, DOWN), (100, running(keyring="missing"))],
      [(1, "keyring", "Sign-ins are not kept"), (10, "crashed", "The gateway stopped unexpectedly")]),
@@ -254,3 +266,14 @@ def test_nothing_is_told_twice_for_a_state_that_stays(state: TrayState, begin: f
     shown = told_in([(begin, state)], end=begin + 1000)
     assert len({notice.key for _, notice in shown}) == len(shown)
     assert all(at - begin <= max(DELAYS_S.values()) for at, _ in shown)
+
+
+@pytest.mark.requirement("tray-offer")
+@pytest.mark.parametrize(("secrets", "verb"), [(0, Verb.TAKE_OVER), (2, Verb.TAKE_OVER_HIDDEN)])
+def test_the_first_button_of_an_offer_only_shows_and_the_yes_is_for_what_was_named(secrets: int, verb: Verb) -> None:
+    offered = (replace(OFFERED[0], secrets=secrets), *OFFERED[1:])
+    ((_, notice),) = told_in([(0, replace(FIRST, offered=offered))])
+    assert notice.text.split("\n") == ["gh: npx -y gh", "fs: fs .", "and 1 more", texts.OFFER_TEXT]
+    assert [action for _, action in notice.actions] == [
+        Action(Verb.SHOW_OFFER), Action(verb, offer_key(offered)), Action(Verb.LEAVE_SERVERS),
+    ]  # fmt: skip

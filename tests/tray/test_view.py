@@ -15,7 +15,7 @@ from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import Snapshot
 from trayapp.tray import texts
-from trayapp.tray.state import Action, ClientState, IconKind, Item, Separator, TrayState, Verb, View
+from trayapp.tray.state import Action, ClientState, IconKind, Item, Offered, Separator, TrayState, Verb, View, offer_key
 from trayapp.tray.view import view
 
 C, K = ChildState, IconKind
@@ -319,6 +319,9 @@ EVERYTHING = replace(
     autostart=True,
 )
 
+OFFERED = (Offered("gh", "Cursor", "npx -y gh"), Offered("fs", "Zed", "fs ."))
+FIRST = replace(running(server("sample")), offered=OFFERED)
+
 
 def clicks(state: TrayState) -> dict[str, Action | None]:
     """The line of each entry, and what a click on it asks for."""
@@ -341,8 +344,28 @@ def test_clicks_of_other_states() -> None:
 
 def test_every_verb_is_in_some_menu() -> None:
     states = [EVERYTHING, *(TrayState(child, autostart=False) for child in ChildState)]
+    states += [FIRST, replace(FIRST, offered=(replace(OFFERED[0], secrets=1),))]
     asked = {action.verb for state in states for action in clicks(state).values() if action is not None}
-    assert asked | {Verb.SHOW_STATE} == set(Verb)
+    assert asked | {Verb.SHOW_STATE, Verb.SHOW_OFFER} == set(Verb)
+
+
+@pytest.mark.requirement("tray-offer")
+def test_servers_of_ai_tools_are_offered_with_what_they_start_and_no_longer_than_on_a_first_start() -> None:
+    begin = "! Take over 2 servers of Cursor and Zed"
+    shown = clicks(FIRST)
+    assert [line for line in shown if line.startswith(begin)] == [
+        begin, f"{begin} > (gh: npx -y gh)", f"{begin} > (fs: fs .)",
+        f"{begin} > Take them over", f"{begin} > Leave them where they are",
+    ]  # fmt: skip
+    assert shown[f"{begin} > Take them over"] == Action(Verb.TAKE_OVER, offer_key(OFFERED))
+    secret = replace(FIRST, offered=(OFFERED[0], replace(OFFERED[1], secrets=1)))
+    assert clicks(secret)[f"{begin} > Take them over, secrets into the keyring"] == Action(
+        Verb.TAKE_OVER_HIDDEN, offer_key(secret.offered)
+    )
+    assert f"{begin} > Take them over as they are" in clicks(secret)
+    assert view(FIRST).icon is K.HEALTHY
+    for state in (replace(FIRST, offered=()), replace(TWO, offered=OFFERED), TrayState(C.STARTING, offered=OFFERED)):
+        assert not any("Take over" in line for line in clicks(state))
 
 
 # -- the notification that a click on the icon brings ----------------------------------------------------------------
@@ -380,6 +403,7 @@ STATES = st.builds(
     ).map(tuple),
     autostart=st.none() | st.booleans(),
     approvals=st.lists(NASTY, max_size=6).map(tuple),
+    offered=st.lists(st.builds(Offered, NASTY, NASTY, NASTY, st.integers(0, 2)), max_size=30).map(tuple),
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,14 @@ from trayapp.service.autostart import Autostart
 from trayapp.service.supervision import WishKind
 from trayapp.tray import outcomes, texts
 from trayapp.tray.news import Notice
-from trayapp.tray.state import Action, Verb, View
+from trayapp.tray.state import Action, Offered, Verb, View, offer_key
 from trayapp.wire.control import LOGIN, LOGIN_WAIT, LOGOUT, RECONNECT, REFRESH
 
 log = logging.getLogger(__name__)
 
 VERB_S = 30.0  # for an edit of one file
+TAKE_OVER_S = 180.0  # the user may have to unlock the keyring
+OFFER_NAME = "servers-found.txt"  # in the cache folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,15 @@ class Means:
     quit: Callable[[], None]
 
 
+def offered_of(answer: Mapping[str, Any]) -> tuple[Offered, ...]:
+    """The rows of `multi-mcp import --json`."""
+    return tuple(
+        Offered(row["name"], row["title"], str(row["url"] or shlex.join(row["command"] or ())), len(row["secrets"]))
+        for row in answer["servers"]
+        if not row["known"]
+    )
+
+
 class Actions:
     """Does what clicks ask for."""
 
@@ -65,6 +76,10 @@ class Actions:
             Verb.CONNECT_CLIENT: lambda client: self._client(client, True),
             Verb.DISCONNECT_CLIENT: lambda client: self._client(client, False),
             Verb.COPY_COMMAND: self._copy_command,
+            Verb.SHOW_OFFER: self._show_offer,
+            Verb.TAKE_OVER: lambda key: self._take_over(key, "--clear"),
+            Verb.TAKE_OVER_HIDDEN: lambda key: self._take_over(key, "--keyring"),
+            Verb.LEAVE_SERVERS: self._leave_servers,
             Verb.SHOW_LOGS: self._show_logs,
             Verb.PAUSE: lambda _: means.wish(WishKind.PAUSE),
             Verb.RESUME: lambda _: means.wish(WishKind.START),
@@ -151,6 +166,38 @@ class Actions:
     def _copy_command(self, _: str) -> Notice:
         command = shlex.join(self._means.shim)
         return outcomes.copied(command) if self._means.copy(command) else outcomes.not_copied(command)
+
+    # -- servers that AI tools have ------------------------------------------------------------------------------
+
+    def _offered(self) -> tuple[Offered, ...]:
+        return offered_of(self._means.run(["import", "--first", "--dry-run"], VERB_S))
+
+    def _show_offer(self, _: str) -> None:
+        """All of them, as a text: a notification has room for two, and not every panel shows a menu."""
+        file = self._means.paths.cache_dir / OFFER_NAME
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(outcomes.offer_text(self._offered()), encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise MultiMcpError(
+                f"{file} cannot be written: {error.strerror}", "See them with: multi-mcp import"
+            ) from None
+        self._means.open_file(file)
+
+    def _take_over(self, key: str, how: str) -> Notice:
+        """Copies: the tools' files stay as they are. What came after the look at them has had no yes."""
+        offered = self._offered()
+        if offer_key(offered) != key:
+            self._means.changed()
+            raise MultiMcpError("They are not those any more that were shown", "See them in the menu, and choose again")
+        self._means.run(["import", "--first", "--copy", "--yes", how], TAKE_OVER_S)
+        self._means.changed()
+        return outcomes.taken_over(len(offered), sum(one.secrets for one in offered) if how == "--clear" else 0)
+
+    def _leave_servers(self, _: str) -> Notice:
+        self._means.run(["import", "--no-offer"], VERB_S)
+        self._means.changed()
+        return outcomes.left()
 
     # -- the app itself ------------------------------------------------------------------------------------------
 

@@ -76,9 +76,7 @@ class Desk:
             known = seen, state_of(seen)
             with self._lock:
                 self._read = known
-        return replace(
-            known[1], clients=clients, autostart=is_on, offered=offered, offer_told=self._offer_told
-        )
+        return replace(known[1], clients=clients, autostart=is_on, offered=offered, offer_told=self._offer_told)
 
 
 def state_of(seen: Seen) -> TrayState:

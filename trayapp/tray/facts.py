@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
+from trayapp.model.servers import SAMPLE
 from trayapp.model.status import READY, KeyringState, Problem, ServerStatus, Snapshot
-from trayapp.tray.state import TrayState
+from trayapp.tray.state import Offered, TrayState
 
 ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
 TROUBLE = frozenset({State.FAILED, State.NEEDS_AUTH})
@@ -24,7 +25,7 @@ class Facts:
     `ready`: how many of those answer when they are called: connected ones, and idle ones, which start on the call; a
     server that connects, failed or wants a sign-in is not ready. `tools`: enabled tools of the wanted servers.
     `fatal`: problems because of which a file or an entry is not used. `keyring`: why sign-ins are not kept; None
-    where they are, and where nothing has to be.
+    where they are, and where nothing has to be. `offered`: as long as there is no server but the sample.
     """
 
     live: Snapshot | None = None
@@ -39,6 +40,7 @@ class Facts:
     problems: tuple[Problem, ...] = ()
     fatal: tuple[Problem, ...] = ()
     keyring: KeyringState | None = None
+    offered: tuple[Offered, ...] = ()
 
 
 def facts(state: TrayState) -> Facts:
@@ -62,6 +64,7 @@ def facts(state: TrayState) -> Facts:
         problems=tuple(dict.fromkeys(snapshot.problems)),
         fatal=tuple(problem for problem in snapshot.problems if problem.fatal),
         keyring=snapshot.gateway.keyring if snapshot.gateway.keyring != "available" else None,
+        offered=state.offered if all(server.name == SAMPLE or server.project for server in servers) else (),
     )
 
 

@@ -14,7 +14,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.status import Problem, ServerStatus
 from trayapp.tray import texts
 from trayapp.tray.facts import TROUBLE, Facts
-from trayapp.tray.state import SEPARATOR, Action, ClientState, Entry, Item, TrayState, Verb
+from trayapp.tray.state import SEPARATOR, Action, ClientState, Entry, Item, Offered, TrayState, Verb, offer_key
 
 T = TypeVar("T")
 
@@ -73,7 +73,23 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
     wants += _first_few("problem", known.problems, _problem, lambda number: texts.more(number, "problem"))
     if known.keyring is not None:
         wants.append(Item("keyring", texts.keyring(known.keyring), enabled=False))
+    if known.offered:
+        wants.append(Item("offer", texts.offer(known.offered), children=_offer(known.offered)))
     return wants
+
+
+def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
+    """Each server with what it starts; below them the yes, which counts for just these, and the no."""
+    rows = tuple(Item(f"offer/of/{at}", texts.offered(one), enabled=False) for at, one in enumerate(offered))
+    key = offer_key(offered)
+    if any(one.secrets for one in offered):
+        yes = [
+            Item("offer/yes-hidden", texts.TAKE_OVER_HIDDEN, Action(Verb.TAKE_OVER_HIDDEN, key)),
+            Item("offer/yes", texts.TAKE_OVER_CLEAR, Action(Verb.TAKE_OVER, key)),
+        ]
+    else:
+        yes = [Item("offer/yes", texts.TAKE_OVER, Action(Verb.TAKE_OVER, key))]
+    return *_in_groups("offer", rows), SEPARATOR, *yes, Item("offer/no", texts.LEAVE, Action(Verb.LEAVE_SERVERS))
 
 
 def _first_few(

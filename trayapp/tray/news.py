@@ -16,7 +16,7 @@ from trayapp.model.status import ServerStatus
 from trayapp.tray import texts
 from trayapp.tray.facts import Facts, facts
 from trayapp.tray.menu import identity
-from trayapp.tray.state import Action, TrayState, Verb
+from trayapp.tray.state import Action, TrayState, Verb, offer_key
 
 
 class Kind(StrEnum):
@@ -30,6 +30,7 @@ class Kind(StrEnum):
     FAILED = "failed"
     TOOLS = "tools"
     KEYRING = "keyring"
+    OFFER = "offer"
 
 
 # Seconds that a cause must hold before it is told. Long enough to gather what happens together into one notification.
@@ -42,6 +43,7 @@ DELAYS_S: dict[Kind, float] = {
     Kind.FAILED: 4.0,  # a server that is back by then (a wake, a restart of it) had no outage worth a word
     Kind.TOOLS: 2.0,  # a refresh of all servers
     Kind.KEYRING: 1.0,  # a dialog to unlock it may be open
+    Kind.OFFER: 1.0,
 }
 EARLY_S = 0.01  # a timer may wake us a hair too soon; so may the rounding of a sum
 CALM_S = 60.0  # a crash within this after another one belongs to it; the crash loop is told by itself
@@ -133,6 +135,7 @@ def _held(state: TrayState, known: Facts, told: Told, now: float) -> set[Cause]:
     causes |= {(Kind.TOOLS, server.name) for server in known.servers if any(_tool_change(server, told))}
     causes |= {(Kind.CRASH_LOOP, "")} if state.child is ChildState.CRASH_LOOP else set()
     causes |= {(Kind.KEYRING, "")} if known.keyring is not None else set()
+    causes |= {(Kind.OFFER, "")} if known.offered and not state.offer_told else set()
     calm = told.crashed_at is None or now - told.crashed_at >= CALM_S
     return causes | ({(Kind.CRASHED, "")} if calm and _crashes(state, told) else set())
 
@@ -153,6 +156,7 @@ def _still(told: frozenset[Cause], state: TrayState, known: Facts) -> frozenset[
         Kind.FAILED: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
         Kind.APPROVAL: lambda name: live and name not in known.approvals,
         Kind.KEYRING: lambda _: live and known.keyring is None,
+        Kind.OFFER: lambda _: False,  # once
     }
     return frozenset((kind, name) for kind, name in told if not over[kind](name))
 
@@ -255,6 +259,19 @@ def _keyring(known: Facts, names: set[str], told: Told) -> Notice:
     return _notice(Kind.KEYRING, texts.NOT_KEPT, [why, texts.NOT_KEPT_TEXT])
 
 
+def _offer(known: Facts, names: set[str], told: Told) -> Notice:
+    """The first button only shows: it is what a click on the notification does, and that is no yes."""
+    key, secrets = offer_key(known.offered), any(server.secrets for server in known.offered)
+    return _notice(
+        Kind.OFFER,
+        texts.offer_title(known.offered),
+        [*texts.bounded(list(map(texts.offered, known.offered)), 2).split("\n"), texts.OFFER_TEXT],
+        (texts.SHOW_OFFER, Action(Verb.SHOW_OFFER)),
+        (texts.TAKE_OVER, Action(Verb.TAKE_OVER_HIDDEN if secrets else Verb.TAKE_OVER, key)),
+        (texts.LEAVE, Action(Verb.LEAVE_SERVERS)),
+    )
+
+
 RECONNECT_ALL = Action(Verb.RECONNECT)
 MENDED = _notice(Kind.FILE, texts.FILE_MENDED, [texts.FILE_MENDED_TEXT])
 NOTICES: dict[Kind, Callable[[Facts, set[str], Told], Notice]] = {
@@ -266,4 +283,5 @@ NOTICES: dict[Kind, Callable[[Facts, set[str], Told], Notice]] = {
     Kind.FAILED: _failed,
     Kind.TOOLS: _tools,
     Kind.KEYRING: _keyring,
+    Kind.OFFER: _offer,
 }

@@ -5,7 +5,7 @@ Never here: doing it (actions), what is told without a click (news).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trayapp.model.errors import MultiMcpError
@@ -13,7 +13,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.text import count
 from trayapp.tray import texts
 from trayapp.tray.news import Notice
-from trayapp.tray.state import Action, Verb
+from trayapp.tray.state import Action, Offered, Verb
 
 KEY = "click"  # of every outcome: the newest takes the place of the one before
 Outcome = Mapping[str, Any]  # of one server, see wire/control
@@ -33,6 +33,10 @@ FAILURES: dict[Verb, str] = {
     Verb.CONNECT_CLIENT: "Not connected",
     Verb.DISCONNECT_CLIENT: "Not disconnected",
     Verb.COPY_COMMAND: "Not copied",
+    Verb.SHOW_OFFER: "They cannot be shown",
+    Verb.TAKE_OVER: "Not taken over",
+    Verb.TAKE_OVER_HIDDEN: "Not taken over",
+    Verb.LEAVE_SERVERS: "Not noted",
     Verb.SHOW_LOGS: "The logs cannot be shown",
     Verb.PAUSE: "Not paused",
     Verb.RESUME: "Not resumed",
@@ -46,6 +50,10 @@ FAILURES: dict[Verb, str] = {
 }
 
 
+# Verbs whose target is no name.
+NAMELESS = frozenset({Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN})
+
+
 def said(title: str, *lines: str) -> Notice:
     """A notice of an outcome, cut to what fits."""
     return Notice(KEY, texts.within([texts.fit(title)], texts.TITLE), texts.within(list(lines) or [""], texts.BODY))
@@ -53,7 +61,7 @@ def said(title: str, *lines: str) -> Notice:
 
 def failed(action: Action, error: MultiMcpError) -> Notice:
     """What went wrong, and what to do."""
-    about = f": {texts.name(action.target)}" if action.target and action.verb is not Verb.OPEN_FILE else ""
+    about = f": {texts.name(action.target)}" if action.target and action.verb not in NAMELESS else ""
     lines = [*texts.wrapped(error.title), *(texts.wrapped(error.hint) if error.hint else [])]
     return said(f"{FAILURES[action.verb]}{about}", *lines)
 
@@ -143,6 +151,30 @@ def client(title: str, on: bool, changed: bool) -> Notice:
     if on:
         return said(f"{title} is connected", "Start it again, so that it reads its configuration.")
     return said(f"{title} is disconnected", "Its configuration is as it was before.")
+
+
+def taken_over(servers: int, secrets: int) -> Notice:
+    """After Take them over."""
+    lines = [
+        "Now connect your AI tools, in the menu.",
+        "They still have their own: multi-mcp import --move takes those out.",
+    ]
+    clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help"
+    return said(f"{count(servers, 'server')} taken over", *([clear] if secrets else []), *lines)
+
+
+def left() -> Notice:
+    """After Leave them where they are."""
+    return said("They stay where they are", "To take them over later, on a terminal: multi-mcp import")
+
+
+def offer_text(servers: Sequence[Offered]) -> str:
+    """All of them with what they start, a text to be read."""
+    rows = [f"{texts.plain(one.title)}: {texts.plain(one.name)}\n    {texts.plain(one.starts)}" for one in servers]
+    after = (
+        "None of them is started by multi-mcp before you take it over: in its menu, or with: multi-mcp import"
+    )
+    return "\n".join(["Servers that your AI tools have, and multi-mcp has not:", "", *rows, "", after, ""])
 
 
 def signed_in(server: str, outcome: Outcome) -> Notice:

@@ -188,6 +188,7 @@ class SystemFace:
 
     def __init__(self, say: Say, told: Path | None = None) -> None:
         self.app: App
+        self.offer_told: Path | None = None  # a file that is there once servers to be taken over were told of
         self._say = say
         self._told = told
         self._speaker: OverBus | ByIcon

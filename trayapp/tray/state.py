@@ -5,6 +5,7 @@ Never here: pystray, I/O, clocks; how a state is shown (view), said (texts) or d
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -38,6 +39,10 @@ class Verb(StrEnum):
     CONNECT_CLIENT = "connect_client"  # a client's name
     DISCONNECT_CLIENT = "disconnect_client"  # a client's name
     COPY_COMMAND = "copy_command"
+    SHOW_OFFER = "show_offer"
+    TAKE_OVER = "take_over"  # what offer_key says was seen: servers of AI tools, as they are
+    TAKE_OVER_HIDDEN = "take_over_hidden"  # the same, their secrets into the keyring
+    LEAVE_SERVERS = "leave_servers"
     SHOW_LOGS = "show_logs"
     PAUSE = "pause"
     RESUME = "resume"
@@ -113,12 +118,28 @@ class ClientState:
 
 
 @dataclass(frozen=True, slots=True)
+class Offered:
+    """A server that an AI tool has and multi-mcp has not. `title`: the tool's; `starts`: its command or address."""
+
+    name: str
+    title: str
+    starts: str
+    secrets: int = 0  # in clear text
+
+
+def offer_key(offered: tuple[Offered, ...]) -> str:
+    """Tells these servers from any others: a yes counts for what was seen."""
+    return hashlib.sha256(repr(offered).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
 class TrayState:
     """All that the tray knows.
 
     `snapshot`: the gateway's newest; it counts in the states running and attached only. `error`: why the gateway is
     not up, one line. `hangs`: its process is there and does not answer. `autostart`: None = not possible here.
-    `approvals`: servers whose changed tool definitions wait for the user.
+    `approvals`: servers whose changed tool definitions wait for the user. `offered`: servers to be taken over, on a
+    first start; `offer_told`: of which an earlier tray told already.
     """
 
     child: ChildState
@@ -128,3 +149,5 @@ class TrayState:
     autostart: bool | None = None
     approvals: tuple[str, ...] = ()
     hangs: bool = False
+    offered: tuple[Offered, ...] = ()
+    offer_told: bool = False

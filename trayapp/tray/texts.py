@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from trayapp.model.lifecycle import State
 from trayapp.model.status import KeyringState, Problem, ServerStatus
 from trayapp.model.text import ELLIPSIS, count, one_line, shortened
+from trayapp.tray.state import Offered
 
 LINE = 60  # characters: menus and notifications get unwieldy beyond
 NAME = 28  # characters of a server's name where more has to stand beside it
@@ -263,6 +264,34 @@ def more_sign_ins(number: int) -> str:
 def more_approvals(number: int) -> str:
     """The way to those that do not fit."""
     return f"! Approve changed tools of {count(number, 'more server')}"
+
+
+TAKE_OVER = "Take them over"
+TAKE_OVER_HIDDEN = "Take them over, secrets into the keyring"
+TAKE_OVER_CLEAR = "Take them over as they are"
+LEAVE = "Leave them where they are"
+SHOW_OFFER = "Show them"
+OFFER_TEXT = "None runs before you take it over: see the menu."
+
+
+def offer(servers: Sequence[Offered]) -> str:
+    """`! Take over 5 servers of Cursor and Zed`."""
+    return fit(listed(_tools_of(servers), before=f"! Take over {count(len(servers), 'server')} of "))
+
+
+def offer_title(servers: Sequence[Offered]) -> str:
+    """`Cursor and Zed have 5 servers`."""
+    titles = _tools_of(servers)
+    return listed(titles, f" {'has' if len(titles) == 1 else 'have'} {count(len(servers), 'server')}")
+
+
+def _tools_of(servers: Sequence[Offered]) -> list[str]:
+    return list(dict.fromkeys(server.title for server in servers))
+
+
+def offered(server: Offered) -> str:
+    """`github: npx -y server-github`."""
+    return fit(f"{name(server.name)}: {server.starts}")
 
 
 def group(first: ServerStatus, last: ServerStatus, number: int) -> str:
