@@ -349,6 +349,29 @@ async def test_twenty_that_wait_make_one_renewal_also_when_the_first_one_goes_aw
         assert server.issuer.refreshes() == 1
 
 
+@pytest.mark.requirement("auth-rotation")
+@pytest.mark.parametrize("answered", [True, False])
+async def test_a_gateway_that_ends_in_the_middle_of_a_renewal_waits_a_moment_for_it(answered: bool) -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        made.clock.jump(4000)
+        server.issuer.delay = anyio.Event()
+        async with anyio.create_task_group() as gateway:
+            made.restart(gateway)
+            gateway.start_soon(token, made, server)
+            while not server.issuer.refreshes():
+                await settle()
+            await made.accounts.close()
+            gateway.cancel_scope.cancel()
+            if answered:
+                server.issuer.delay.set()
+        kept = [one for one in server.issuer.refresh if one in made.kept()]
+        assert bool(kept) == (answered or not server.issuer.delay.is_set())
+        server.issuer.delay = None
+        made.restart()
+        assert (await token(made, server) is not None) == bool(kept)
+
+
 @pytest.mark.requirement("auth-renew")
 async def test_after_a_401_the_token_is_renewed_once_and_not_again_at_once() -> None:
     async with guarded() as server, person() as made:

@@ -30,10 +30,12 @@ class Person:
     def __post_init__(self) -> None:
         self._start()
 
-    def restart(self) -> None:
-        """A new gateway: what is known is what the keyring holds."""
+    def restart(self, tasks: anyio.abc.TaskGroup | None = None) -> None:
+        """A new gateway, whose tasks those may be: what is known is what the keyring holds."""
         self.accounts.vault.close()
+        self.tasks, before = tasks or self.tasks, self.tasks
         self._start()
+        self.tasks = before
 
     def _start(self) -> None:
         vault = Vault(FixedPlace(ChunkedRecords(self.entries)))

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 RENEW_PAUSE_S = 5.0  # after a renewal that could not be made: until then the answer is known
 FRESH_S = 10.0  # a token as young as this that is refused is not made better by another one
 STORE_WAIT_S = 5.0  # for the keyring before a renewed token is used: in memory it is safe already
+LAST_MOMENT_S = 5.0  # for one that is under way when the gateway ends: what it would bring must not get lost
 RENEW_LIMIT_S = 40.0  # for one renewal, whatever the sign-in service does
 
 
@@ -44,6 +45,7 @@ class _Flight:
     def __init__(self) -> None:
         self.done = anyio.Event()
         self.error: SignInError | None = None
+        self.scope = anyio.CancelScope(shield=True)
 
 
 class Account:
@@ -122,6 +124,11 @@ class Account:
         if more or self.wanted is None:
             self.wanted = " ".join([*had, *more])
             self._changed()
+
+    def hurry(self) -> None:
+        """The gateway ends: a renewal that is under way has a moment left to be answered and kept."""
+        if self._flight is not None:
+            self._flight.scope.deadline = min(self._flight.scope.deadline, anyio.current_time() + LAST_MOMENT_S)
 
     # -- the grant -----------------------------------------------------------------------------------------------
 
@@ -215,7 +222,8 @@ class Account:
     async def _fly(self, flight: _Flight, grant: Grant) -> None:
         flight.error = SignInError("The sign-in was not renewed in time", "Try again")
         try:
-            with anyio.move_on_after(RENEW_LIMIT_S, shield=True):
+            flight.scope.deadline = anyio.current_time() + RENEW_LIMIT_S
+            with flight.scope:
                 flight.error = await self._try(grant)
         finally:
             self._flight = None

@@ -15,7 +15,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from trayapp.auth.account import Account, ClientSettings
+from trayapp.auth.account import LAST_MOMENT_S, Account, ClientSettings
 from trayapp.auth.asking import Answer, Ask, Wish
 from trayapp.auth.callback import EXPIRES_S, Callback, Expected, listening
 from trayapp.auth.grant import Grant, SignInError, canonical
@@ -156,6 +156,13 @@ class Accounts:
         """From now on sign-ins lie there; who is signed in has to be looked at again."""
         self.vault.use(place)
         self._accounts.clear()
+
+    async def close(self) -> None:
+        """The gateway ends. What lives in memory only is kept if that can be done without a dialog."""
+        for account in self._accounts.values():
+            account.hurry()
+        with anyio.move_on_after(LAST_MOMENT_S):
+            await self.vault.keep_now()
 
     async def look(self, urls: Iterable[str]) -> None:
         """Read what is kept of these, without any dialog, so that it can be shown."""

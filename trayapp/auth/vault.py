@@ -147,10 +147,16 @@ class Vault:
                 wait_s = min(wait_s * 2, KEEP_LONGEST_S)
             self._unwell.clear()
 
-    async def _look_again(self) -> None:
+    async def keep_now(self) -> bool:
+        """Keep what lives in memory only; False when that is not possible, or not without a dialog."""
         for key, text in list(self._unkept.items()):
             if not await self._keep(key, text, asked=False):
-                return
+                return False
+        return True
+
+    async def _look_again(self) -> None:
+        if not await self.keep_now():
+            return
         with suppress(KeyringUnavailableError):
             await self._do(lambda records: records.read(NAMES), asked=False, quiet=True)
 

@@ -140,6 +140,7 @@ class Process:
             await gateway.stop_wanted.wait()
             gateway.state = "stopping"
             log.info("Gateway stopping")
+            await accounts.close()
             with anyio.move_on_after(LAST_WRITES_S):
                 await gateway.offers.written()
             listener.close()
