@@ -15,6 +15,8 @@ from typing import Any
 
 import anyio
 
+from tests.patience import stretched
+
 PATIENCE_S = 25.0  # a busy machine that starts six servers
 END_S = 5.0  # from the end of stdin to the end of the process
 LINE_LIMIT = 64 << 20
@@ -73,7 +75,7 @@ class RawClient:
 
     async def request(self, method: str, params: Message | None = None, request_id: Any = None) -> Message:
         """The result. Raises RpcFailure."""
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(stretched(PATIENCE_S)):
             message = await self.ask(method, params, request_id)
         if "error" in message:
             raise RpcFailure(message["error"])
@@ -113,7 +115,7 @@ class RawClient:
 
     async def heard(self, method: str, times: int = 1) -> list[Message]:
         """Wait for that notification; the params of all so far."""
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(stretched(PATIENCE_S)):
             while len(found := [m.get("params", {}) for m in self.told if m["method"] == method]) < times:
                 await self._news.wait()
         return found
@@ -150,7 +152,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     assert process.stdin is not None
     process.stdin.close()
     try:
-        with anyio.fail_after(END_S):
+        with anyio.fail_after(stretched(END_S)):
             await process.wait()
     except TimeoutError:
         process.kill()

@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from tests.contract.http_servers import HttpServer, Seen
 from tests.e2e.gateway import Gateway
 from tests.faults.trial import ANSWER, EITHER, ERROR, LIMIT_S, Trial, trial
+from tests.patience import stretched
 
 pytestmark = pytest.mark.anyio
 OPEN = 3  # calls under way when the fault begins
@@ -191,8 +192,8 @@ async def on_trial(gateway: Gateway, folder: Path, way: str, **more: Any) -> Asy
         entry = {
             "url": site.server.url(site.url_path),
             "type": way,
-            "connect_timeout": LIMIT_S,
-            "request_timeout": LIMIT_S,
+            "connect_timeout": stretched(LIMIT_S),
+            "request_timeout": stretched(LIMIT_S),
             **more,
         }
         async with trial(gateway, folder, entry) as made:

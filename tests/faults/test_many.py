@@ -18,6 +18,7 @@ from tests.benchmarks.idle import cpu_s
 from tests.e2e.gateway import Gateway
 from tests.faults.servers import TOOLS
 from tests.faults.world import LONG, PROGRAM, Counting, calls, outcome
+from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="reads /proc")]
 MANY = 30
@@ -41,7 +42,8 @@ class Crowd:
 
     def configure(self, gateway: Gateway) -> None:
         """All of them, with short limits."""
-        entries = {server.name: server.entry(connect_timeout=LIMIT_S) for server in self.servers}
+        limit_s = stretched(LIMIT_S)
+        entries = {server.name: server.entry(connect_timeout=limit_s) for server in self.servers}
         gateway.write(entries, failure_backoff=600)
 
     @property
@@ -107,7 +109,7 @@ async def test_without_a_cache_thirty_dead_servers_hold_up_no_handshake_and_end_
         print(f"initialize through a new shim: {(time.monotonic() - began) * 1000:.1f} ms")
         busy = [row["name"] for row in gateway.snapshot()["servers"] if row["state"] in ("idle", "connecting")]
         assert busy != []  # it was answered before all had failed
-        with anyio.fail_after(MANY * LIMIT_S):  # ten at once need a tenth of it
+        with anyio.fail_after(stretched(MANY * LIMIT_S)):  # ten at once need a tenth of it
             await gateway.known()
         assert {row["state"] for row in gateway.snapshot()["servers"]} == {"failed"}
         assert await client.tools() == []

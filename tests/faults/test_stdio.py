@@ -20,6 +20,7 @@ from tests.e2e.gateway import Gateway
 from tests.faults.trial import ANSWER, EITHER, ERROR, LIMIT_S, Trial, trial
 from tests.faults.world import Counting
 from tests.fixtures.odd import until
+from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="signals")]
 OPEN = 3  # calls under way when the fault begins
@@ -146,7 +147,7 @@ FAULTS = [
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 async def test_a_fault_of_a_server_s_process(gateway: Gateway, tmp_path: Path, fault: Fault) -> None:
     program = Program(tmp_path)
-    limits = {"connect_timeout": LIMIT_S, "request_timeout": LIMIT_S}
+    limits = dict.fromkeys(("connect_timeout", "request_timeout"), stretched(LIMIT_S))
     entry = {"command": [str(program.script)], "cwd": str(program.home), **limits}
     async with trial(gateway, tmp_path, entry) as made:
         await made.client.call("bad_count", n="first")

@@ -25,6 +25,7 @@ from tests.e2e.client import RawClient
 from tests.e2e.gateway import Gateway
 from tests.faults.world import Counting, kill_gateway, recovers, stop_all, undisturbed
 from tests.fixtures.odd import Odd, until
+from tests.patience import stretched
 from tests.tools import missing
 from trayapp.catalog.cache import file_name
 from trayapp.model.errors import NoGatewayError
@@ -111,7 +112,7 @@ async def test_on_a_full_disk_calls_go_on_and_edits_fail_with_words_and_leave_th
 
 
 async def knows(client: RawClient, tool: str) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(stretched(10)):
         while tool not in await client.tools():  # noqa: ASYNC110 (it may be there already, then nothing is told)
             await anyio.sleep(0.05)
 

@@ -28,6 +28,7 @@ from tests.faults.world import (
     takes_long,
     wait_until,
 )
+from tests.patience import stretched
 from trayapp.model.errors import MultiMcpError
 
 KILLS = 200 if LONG else 30
@@ -94,7 +95,7 @@ class Storm:
         return request_id
 
     def recovers(self, client: ShimClient, number: int) -> None:
-        end = time.monotonic() + RECOVERY_S
+        end = time.monotonic() + stretched(RECOVERY_S)
         for attempt in range(1000):
             answer = client.answer(self.call(client, f"after.{number}.{attempt}.{self.clients.index(client)}"))
             if "result" in answer:

@@ -27,6 +27,7 @@ import psutil
 from tests.e2e.client import RawClient
 from tests.e2e.gateway import Gateway
 from tests.fixtures.odd import alive, until
+from tests.patience import stretched
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command import own_command
 
@@ -74,7 +75,7 @@ def takes_long() -> None:
 
 def wait_until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
     """Wait for something outside this process: the first true value of `condition()`. Fails when it stays false."""
-    end = time.monotonic() + patience_s
+    end = time.monotonic() + stretched(patience_s)
     while not (value := condition()):
         assert time.monotonic() < end, f"not within {patience_s:g} s"
         time.sleep(LOOK_S)
@@ -197,7 +198,7 @@ class ShimClient:
 
     def answer(self, request_id: Any, patience_s: float = PATIENCE_S) -> Message:
         """Wait for that answer."""
-        end = time.monotonic() + patience_s
+        end = time.monotonic() + stretched(patience_s)
         while request_id not in self.answers:
             assert self._read(end - time.monotonic()), "the shim ended"
         return self.answers[request_id]
@@ -214,7 +215,7 @@ class ShimClient:
 
     def heard(self, method: str) -> Message:
         """Wait for that notification."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + stretched(PATIENCE_S)
         while not (found := [message for message in self.told if message["method"] == method]):
             assert self._read(end - time.monotonic()), "the shim ended"
         return found[0]
@@ -290,7 +291,7 @@ async def undisturbed(gateway: Gateway, tool: str, slowest_s: float = 5.0) -> As
     async def call_on(client: RawClient) -> None:
         while True:
             began = time.monotonic()
-            with anyio.fail_after(slowest_s):
+            with anyio.fail_after(stretched(slowest_s)):
                 await client.call(tool, n=f"other-{len(took)}")
             took.append(time.monotonic() - began)
             await anyio.sleep(0.01)
@@ -308,13 +309,13 @@ async def undisturbed(gateway: Gateway, tool: str, slowest_s: float = 5.0) -> As
 
 async def outcome(answer: asyncio.Future[Message]) -> Message:
     """The answer of `RawClient.ask`, in time."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(stretched(20)):
         return await answer
 
 
 async def recovers(client: RawClient, tool: str, **arguments: Any) -> None:
     """A call succeeds, soon; one that was sent to a process in its last moment fails, with words."""
-    end = anyio.current_time() + RECOVERY_S
+    end = anyio.current_time() + stretched(RECOVERY_S)
     while "error" in (answer := await outcome(client.ask("tools/call", calls(tool, **arguments)))):
         assert anyio.current_time() < end, answer
         await anyio.sleep(0.02)

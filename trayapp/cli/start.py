@@ -6,7 +6,6 @@ Never here: what a gateway does. The only module outside the gateway that loads 
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from trayapp.cli.options import ask, examples
 from trayapp.cli.output import note, waiting
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import AlreadyRunningError, NoGatewayError, StorageError
-from trayapp.service.child import RUNS_ALREADY, await_ready, start_detached
+from trayapp.service.child import await_ready, start_detached
 from trayapp.service.command import sample_command
 from trayapp.service.pause import refuse_while_paused
 from trayapp.wire.control import SNAPSHOT, connect
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from trayapp.clients.layers import ClientLayers
 
 GATEWAY_LOG = "gateway.log"
-SECOND_ENDS_S = 5.0  # for a gateway that finds another one to end
 
 
 @click.command("start", epilog=examples("multi-mcp start --detach"))
@@ -85,16 +83,18 @@ def run_detached(linger: bool) -> int:
     with waiting("Starting the gateway"):
         await_ready(run, process=process, log_file=find_paths(os.environ).log_dir / GATEWAY_LOG)
     pid = int(ask(SNAPSHOT)["gateway"]["pid"])
-    if pid != process.pid and is_second(process):
-        raise AlreadyRunningError(pid)
+    if not is_below(process.pid, pid):
+        raise AlreadyRunningError(pid)  # another start was quicker; ours ends by itself
     return pid
 
 
-def is_second(process: subprocess.Popen[bytes]) -> bool:
-    """Whether another start was quicker. Not so where a launcher stands between us and the gateway (venv, Windows)."""
+def is_below(ours: int, pid: int) -> bool:
+    """Whether the process `pid` is `ours`, or a launcher stands between the two (venv, Windows)."""
+    import psutil
+
     try:
-        return process.wait(SECOND_ENDS_S) == RUNS_ALREADY
-    except subprocess.TimeoutExpired:
+        return pid == ours or any(parent.pid == ours for parent in psutil.Process(pid).parents())
+    except psutil.Error:  # it has ended meanwhile
         return False
 
 
