@@ -10,7 +10,7 @@ from typing import Any
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.lifecycle import State
-from trayapp.model.text import count
+from trayapp.model.text import clean, count
 from trayapp.tray import texts
 from trayapp.tray.news import Notice
 from trayapp.tray.state import Action, Offered, Verb
@@ -28,6 +28,7 @@ FAILURES: dict[Verb, str] = {
     Verb.ENABLE: "Not switched on",
     Verb.DISABLE: "Not switched off",
     Verb.SHOW_LOG: "The log cannot be shown",
+    Verb.SHOW_CHANGES: "What changed cannot be shown",
     Verb.APPROVE: "Not approved",
     Verb.OPEN_FILE: "The file cannot be opened",
     Verb.CONNECT_CLIENT: "Not connected",
@@ -175,6 +176,25 @@ def offer_text(servers: Sequence[Offered]) -> str:
         "None of them is started by multi-mcp before you take it over: in its menu, or with: multi-mcp import"
     )
     return "\n".join(["Servers that your AI tools have, and multi-mcp has not:", "", *rows, "", after, ""])
+
+
+def changes_text(server: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """What changed, or is suspicious, in the tools of a server; a text to be read."""
+    head = f"Tools of {texts.plain(server)} that changed, or look suspicious. Lines with - were approved, + is new."
+    lines = [head, "To approve them: the menu of multi-mcp, or on a terminal: multi-mcp approve", ""]
+    for row in rows:
+        lines += [f"{texts.plain(str(row['tool']))}: {texts.plain(str(row['reason']))}"]
+        lines += [f"    {clean(str(line))}" for line in row["difference"]]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def approved(server: str, done: Mapping[str, Any]) -> Notice:
+    """After Approve."""
+    good, missed = len(done["approved"]), len(done["missed"])
+    if missed:
+        return said(f"Not all approved: {texts.name(server)}", f"{count(missed, 'tool')} changed meanwhile. Look again.")
+    return said(f"{count(good, 'tool')} approved: {texts.name(server)}", "Clients see them from now on.")
 
 
 def signed_in(server: str, outcome: Outcome) -> Notice:

@@ -1,0 +1,110 @@
+"""A first start of the whole tray for somebody whose AI tools have servers: told, shown, taken over after a yes.
+
+Never here: which servers are offered (tests/clients/test_importing), the words (test_news, test_view).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("these are Linux's desktops", allow_module_level=True)
+
+from tests.tray.bus import until
+from tests.tray.running import Panel, TrayApp, tray_app
+from tests.tray.test_drawing import FakeEntry
+from trayapp.config.parse import parse
+from trayapp.service.autostart import Autostart, Start
+from trayapp.service.command import sample_command
+from trayapp.tray.desk import Desk
+from trayapp.tray.news import Kind, Notice
+from trayapp.tray.start import OverBus, SystemFace
+from trayapp.tray.state import Offered
+
+pytestmark = pytest.mark.requirement("tray-offer")
+ENTRY = "! Take over 2 servers of Cursor"
+
+
+@pytest.fixture
+def panel(address: str) -> Iterator[Panel]:
+    made = Panel(address)
+    yield made
+    made.close()
+
+
+def with_cursor(made: TrayApp) -> None:
+    """Two servers; one names itself on the disk whenever it is started."""
+    program, *args = sample_command()
+    marked = {"command": "/bin/sh", "args": ["-c", f"touch {made.user}/started; exec {program} {' '.join(args)}"]}
+    path = made.user / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(
+        json.dumps({"mcpServers": {"one": marked, "two": {"command": program, "args": args, "env": {"A": "b"}}}})
+    )
+
+
+def servers(app: TrayApp) -> set[str]:
+    return set(parse(app.file.read_text(encoding="utf-8"), "f").servers)
+
+
+def test_what_is_offered_is_started_after_a_click_and_never_before(home: Path, address: str, panel: Panel) -> None:
+    with tray_app(home, address, with_cursor) as app:
+        panel.told("Cursor has 2 servers", "one: /bin/sh", "None runs before you take it over")
+        assert servers(app) == {"sample"}
+        assert not (app.user / "started").exists()
+        panel.click(f"{ENTRY} > Take them over")
+        panel.told("2 servers taken over")
+        panel.until_header("3 of 3 servers ready")
+        assert servers(app) == {"sample", "one", "two"}
+        until((app.user / "started").exists, "its tools are read")
+        assert not any(line.startswith("! Take over") for line in panel.item.texts())
+
+
+def test_a_no_is_a_no_for_the_next_start_too_and_the_list_can_be_read(home: Path, address: str, panel: Panel) -> None:
+    with tray_app(home, address, with_cursor) as app:
+        shown = panel.told("Cursor has 2 servers")
+        number = next(n for n, s in panel.server.shown.items() if s["title"] == shown["title"])
+        panel.server.choose(number, shown["actions"][0])
+        until(lambda: app.opened() == [str(app.home / "cache" / "servers-found.txt")], "the list is opened")
+        panel.click(f"{ENTRY} > Leave them where they are")
+        panel.told("They stay where they are")
+        until(lambda: not any(line.startswith("! Take over") for line in panel.item.texts()), "the entry is gone")
+        assert servers(app) == {"sample"}
+        assert json.loads((app.home / "clients.json").read_text())["no_offer"] is True
+
+
+class Speaker:
+    """Shows notifications, or does not."""
+
+    def __init__(self, seen: bool) -> None:
+        self.seen = seen
+
+    def show(self, notice: Notice, click: object) -> bool:
+        return self.seen
+
+
+@pytest.mark.parametrize(("key", "seen", "noted"), [(Kind.OFFER, True, True), (Kind.OFFER, False, False),
+                                                    (Kind.TOOLS, True, False)])  # fmt: skip
+def test_that_it_was_told_is_noted_once_somebody_saw_it(tmp_path: Path, key: Kind, seen: bool, noted: bool) -> None:
+    face = SystemFace(lambda line: None)
+    face.offer_told = tmp_path / "cache" / "offer-told"
+    face._speaker = cast(OverBus, Speaker(seen))
+    face.show(Notice(key, "t", "x"), lambda action: None)
+    assert face.offer_told.exists() is noted
+
+
+def test_what_is_offered_is_looked_for_until_there_is_nothing() -> None:
+    answers = [(Offered("a", "Cursor", "x"),), (), (Offered("late", "Cursor", "x"),)]
+    desk = Desk(Autostart(FakeEntry(), Start(("/x",))), tuple, lambda: answers.pop(0), offer_told=True)
+    assert desk.state().offered == ()
+    for names in (["a"], [], []):
+        desk.look_around()
+        assert [one.name for one in desk.state().offered] == names
+    assert desk.state().offer_told
+    assert len(answers) == 1
