@@ -103,6 +103,10 @@ class Gateway:
         """One server's row of the snapshot."""
         return next(row for row in self.snapshot()["servers"] if row["name"] == name)
 
+    def server_names(self) -> list[str]:
+        """Of all servers in the snapshot."""
+        return [row["name"] for row in self.snapshot()["servers"]]
+
     async def state(self, name: str, state: str) -> None:
         """Wait until that server is in that state."""
         await until(lambda: self.server(name)["state"] == state)

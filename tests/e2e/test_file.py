@@ -15,6 +15,7 @@ from tests.e2e.test_calls import said
 from tests.fixtures.odd import Odd, until
 
 pytestmark = pytest.mark.anyio
+APPLIED_S = 1.0  # PRODUCT 4: from the save on
 
 
 @pytest.mark.requirement("file-broken-goes-on")
@@ -77,6 +78,17 @@ async def test_a_saved_change_is_applied_and_untouched_servers_keep_their_proces
             await client.call("leaves_whoami")
         await client.call("stays_release", key="k")
         assert (await held)["result"]
+
+
+@pytest.mark.requirement("file-applied-on-save")
+async def test_a_save_is_applied_within_a_second(gateway: Gateway, tmp_path: Path) -> None:
+    """In turn replaced, as editors do, and rewritten in place, as scripts do."""
+    gateway.write({})
+    gateway.start()
+    for n in range(6):
+        text = f"servers:\n  server{n}: {json.dumps(entry(Odd(tmp_path)))}\n"
+        gateway.save(text) if n % 2 else gateway.file.write_text(text)
+        await until(lambda name=f"server{n}": gateway.server_names() == [name], APPLIED_S)  # type: ignore[misc]
 
 
 @pytest.mark.requirement("call-disabled-refused", "call-list-changed")
