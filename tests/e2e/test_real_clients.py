@@ -1,6 +1,6 @@
 """Real AI tools in a home of their own: their own `mcp list` sees the entry that connect wrote.
 
-Claude Code and Gemini CLI start the shim for it and say that it answers; Codex only lists. None needs an account.
+Claude Code and Gemini CLI start the shim for it and say that it answers; others only list. None needs an account.
 Never here: what connect writes (tests/clients).
 """
 
@@ -45,10 +45,6 @@ def native(package: str, name: str) -> list[str]:
 
 def claude_code() -> list[str]:
     return native("@anthropic-ai/claude-code", "claude")
-
-
-def codex() -> list[str]:
-    return native("@openai/codex", "codex")
 
 
 def gemini_cli() -> list[str]:
@@ -113,19 +109,11 @@ def test_gemini_cli_is_connected(person: Person, tmp_path: Path) -> None:
     assert line.endswith("Connected")
 
 
-@pytest.mark.requirement("client-real")
-def test_codex_lists_the_entry_as_enabled(person: Person, tmp_path: Path) -> None:
-    argv = codex()
-    (tmp_path / ".codex").mkdir()
-    person.connect("codex")
-    (line,) = [line for line in person.lists(argv).splitlines() if line.startswith("multi-mcp")]
-    assert shim_command()[0] in line
-    assert " enabled " in line
-
-
-# Both were tried by hand and saw the entry (OpenCode: "connected"; Copilot CLI: "multi-mcp (local)"); they are 350 and
-# 190 MB, which is too much for every run of the tests.
-LARGE = {"opencode": (".config/opencode", "opencode"), "copilot-cli": (".copilot", "copilot")}
+# All were tried and saw the entry (Codex 0.169.0: its command and "enabled"; OpenCode: "connected"; Copilot CLI:
+# "multi-mcp (local)"); they are 404, 350 and 190 MB, which is too much for every run of the tests.
+LARGE = {
+    "codex": (".codex", "codex"), "opencode": (".config/opencode", "opencode"), "copilot-cli": (".copilot", "copilot"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("client", LARGE)
@@ -136,4 +124,5 @@ def test_a_tool_that_is_installed_sees_the_entry(person: Person, tmp_path: Path,
         pytest.skip(f"{program} is not on the PATH; it is too large to be installed for the tests")
     (tmp_path / folder).mkdir(parents=True)
     person.connect(client)
-    assert "multi-mcp" in person.lists([found])
+    (line,) = [line for line in person.lists([found]).splitlines() if "multi-mcp" in line]
+    assert client != "codex" or (shim_command()[0] in line and " enabled " in line)
