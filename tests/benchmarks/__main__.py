@@ -24,12 +24,13 @@ from tests.benchmarks.figures import OURS, Figure
 from tests.benchmarks.idle import measure_idle
 from tests.benchmarks.starts import measure_cold_starts, measure_shims
 from tests.benchmarks.table import table
+from tests.benchmarks.tray import measure_tray
 from tests.benchmarks.ways import direct, fresh_home, gateway, has_script, isolated_shim, through
 from trayapp import __version__
 from trayapp.model.errors import MultiMcpError
 
-SPAWN_PAIRS, IDLE_S, COLD_STARTS = 30, 10.0, 7
-QUICK_SPAWN_PAIRS, QUICK_IDLE_S, QUICK_COLD_STARTS = 10, 3.0, 3
+SPAWN_PAIRS, IDLE_S, COLD_STARTS, CHANGES = 30, 10.0, 7, 10
+QUICK_SPAWN_PAIRS, QUICK_IDLE_S, QUICK_COLD_STARTS, QUICK_CHANGES = 10, 3.0, 3, 3
 
 
 def main() -> int:
@@ -67,7 +68,9 @@ def measure(quick: bool) -> Iterator[Figure]:
             shims = (ours, through(home, f"{OURS}, -I -S", isolated_shim()))
             yield from measure_shims(shims, QUICK_SPAWN_PAIRS if quick else SPAWN_PAIRS)
             yield from measure_idle(home, ours, started.pid, QUICK_IDLE_S if quick else IDLE_S)
-    yield from measure_cold_starts(QUICK_COLD_STARTS if quick else COLD_STARTS)
+    starts, changes = (QUICK_COLD_STARTS, QUICK_CHANGES) if quick else (COLD_STARTS, CHANGES)
+    yield from measure_cold_starts(starts)
+    yield from measure_tray(starts, changes, QUICK_IDLE_S if quick else IDLE_S)
 
 
 def machine() -> str:

@@ -1,0 +1,119 @@
+"""The tray: how soon its icon is there, how soon it tells of a change, what it costs while nothing happens.
+
+On a session bus of its own, with a panel that only listens. Never here: real panels (tests/tray/desktop).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from tests.benchmarks.client import STOP_GRACE_S, BrokenError
+from tests.benchmarks.figures import OURS, Figure, Target
+from tests.benchmarks.idle import MIB, cpu_s, wake_ups
+from tests.benchmarks.starts import MS
+from tests.benchmarks.ways import Home, fresh_home
+from trayapp.service.command import own_command
+
+LIMIT_S = 20.0  # for anything that is waited for
+LOOK_S = 0.002  # of the error of a figure
+REST_S = 3.0  # what a start sets off is over by then
+READY, DISABLED = "1 of 1 server ready", "all servers are disabled"
+
+
+def measure_tray(starts: int, changes: int, seconds: float) -> Iterator[Figure]:
+    """Nothing where there is no session bus to be had. Raises BrokenError."""
+    if sys.platform != "linux" or not shutil.which("dbus-daemon"):
+        return
+    started = Figure("tray: spawn -> registered", "ms", target=Target("value", 500))
+    told = Figure("tray: server switched in servers.yaml -> tooltip", "ms", target=Target("value", 300))
+    with fresh_home() as home:
+        home.configure()
+        for _ in range(starts):
+            with tray(home) as running:
+                started.add(OURS, running.seconds * MS)
+        yield started
+        with tray(home) as running:
+            running.until(READY)
+            for number in range(2 * changes):
+                told.add(OURS, changed(home, running, off=number % 2 == 0) * MS)
+            yield told
+            yield from idle(running.pid, seconds)
+
+
+def changed(home: Home, running: Running, *, off: bool) -> float:
+    """Seconds from the save that switches the server to the tooltip that says so."""
+    text = (home.path / "servers.yaml").read_text(encoding="utf-8")
+    home.write(
+        "servers.yaml",
+        text.replace("{command", "{disabled: true, command") if off else text.replace("disabled: true, ", ""),
+    )
+    start = time.perf_counter()
+    running.until(DISABLED if off else READY)
+    return time.perf_counter() - start
+
+
+def idle(pid: int, seconds: float) -> Iterator[Figure]:
+    """What it costs beside a gateway to which nothing happens."""
+    time.sleep(REST_S)
+    start, used, woken = time.perf_counter(), cpu_s(pid), wake_ups(pid)
+    time.sleep(seconds)
+    used, woken, passed = cpu_s(pid) - used, wake_ups(pid) - woken, time.perf_counter() - start
+    for name, unit, value, target in (
+        ("tray idle", "% of a core", used / passed * 100, Target("value", 0.1)),
+        ("tray idle", "wake-ups/s", woken / passed, None),
+        ("tray resident, RSS", "MiB", psutil.Process(pid).memory_info().rss / MIB, Target("value", 45)),
+    ):
+        figure = Figure(name, unit, target=target)
+        figure.add(OURS, value)
+        yield figure
+
+
+class Running:
+    """A tray whose icon is registered. `seconds`: from its spawn until then."""
+
+    def __init__(self, pid: int, seconds: float, tooltip: Callable[[], str]) -> None:
+        self.pid, self.seconds, self._tooltip = pid, seconds, tooltip
+
+    def until(self, words: str) -> None:
+        """Wait for that tooltip. Raises BrokenError."""
+        end = time.monotonic() + LIMIT_S
+        while words not in self._tooltip():
+            if time.monotonic() > end:
+                raise BrokenError(f"the tooltip says {self._tooltip()}, not {words}, after {LIMIT_S:g} s")
+            time.sleep(LOOK_S)
+
+
+@contextmanager
+def tray(home: Home) -> Iterator[Running]:
+    """`multi-mcp tray`, and its end with that of its gateway. Raises BrokenError."""
+    from tests.tray.bus import Item, Watcher, session_bus  # where there is no D-Bus there is none of this
+
+    with session_bus() as (address, _):
+        watcher = Watcher(address)
+        env = {**home.env, "DBUS_SESSION_BUS_ADDRESS": address, "DISPLAY": "", "HOME": str(home.path)}
+        start, null = time.perf_counter(), subprocess.DEVNULL
+        process = subprocess.Popen([*own_command(), "tray"], env=env, stdin=null, stdout=null, stderr=null)
+        try:
+            while not watcher.items:
+                if process.poll() is not None or time.perf_counter() - start > LIMIT_S:
+                    raise BrokenError(f"the tray did not register its icon (exit code {process.returncode})")
+                time.sleep(LOOK_S)
+            seconds = time.perf_counter() - start
+            item = Item(address, *watcher.items[0])
+            yield Running(process.pid, seconds, lambda: str(item.property("Title")))
+            item.close()
+        finally:
+            process.terminate()
+            try:
+                process.wait(LIMIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(STOP_GRACE_S)
+            watcher.close()
