@@ -18,6 +18,7 @@ from tests.fixtures.odd import alive
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.child import RUNS_ALREADY
 from trayapp.service.command import own_command
+from trayapp.wire.control import WATCH, ControlClient
 
 AT_ONCE = 20
 LINGER_MIN = 0.01
@@ -90,6 +91,19 @@ def test_a_gateway_that_a_shim_started_ends_after_its_last_session_and_not_befor
     with shim_client(gateway) as again:
         assert "result" in again.ask("ping")
         assert gateway_pid(gateway) != pid
+
+
+@posix_only
+@pytest.mark.requirement("proc-linger")
+def test_a_gateway_that_a_shim_started_stays_while_somebody_watches_it_as_the_tray_does(gateway: Gateway) -> None:
+    gateway.write({}, linger=LINGER_MIN)
+    with shim_client(gateway):
+        pid = gateway_pid(gateway)
+        watcher = ControlClient(gateway.run)
+        watcher.call(WATCH)
+    with watcher, pytest.raises(psutil.TimeoutExpired):
+        psutil.Process(pid).wait(10 * LINGER_MIN * 60)
+    wait_until(lambda: not alive(pid))
 
 
 @pytest.mark.requirement("proc-linger")

@@ -247,11 +247,12 @@ class Process:
                 loop.add_signal_handler(number, gateway.stop_wanted.set)
 
     async def _linger(self) -> None:
-        """End `settings.linger` minutes after the last session."""
-        gateway, unused = self._gateway, 0.0
-        while unused < gateway.config.settings.linger * 60 or gateway.config.settings.linger <= 0:
-            await anyio.sleep(LINGER_CHECK_S)
-            unused = 0.0 if self._links or gateway.sessions else unused + LINGER_CHECK_S
+        """End `settings.linger` minutes after the last session, tray or watcher; with 0 never."""
+        gateway, unused_s = self._gateway, 0.0
+        while unused_s < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
+            pause_s = min(LINGER_CHECK_S, limit_s / 4) if limit_s > 0 else LINGER_CHECK_S
+            await anyio.sleep(pause_s)
+            unused_s = 0.0 if self._links or gateway.sessions else unused_s + pause_s
         log.info("Nobody has used the gateway for %g minutes", gateway.config.settings.linger)
         gateway.stop_wanted.set()
 
