@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from trayapp.model.child import ChildState
@@ -14,17 +15,19 @@ from trayapp.service.supervision import Seen, Timing, WishKind
 from trayapp.service.supervisor import Supervisor
 
 PATIENCE_S = 20.0
+LONG_S = 60.0  # on a machine that is busy a test may sleep for seconds between two of its lines
 QUICK = Timing(
     beat=0.02,
-    silent=0.3,
-    first_sign=0.5,
-    hung_grace=0.3,
-    ready=1.0,
+    silent=LONG_S,
+    first_sign=LONG_S,
+    hung_grace=LONG_S,
+    ready=LONG_S,
     launch_again=0.02,
     gone=0.3,
     last_gasp=0.2,
     look=0.05,
 )
+HANGING = replace(QUICK, silent=0.2, first_sign=0.2)  # the fakes give no signs of life by themselves: they hang
 KILLED = -9
 
 
@@ -108,6 +111,7 @@ class FakePlace:
         self.launch_exits: list[int] = []  # ... or ends with the first of these
         self.launch_error: MultiMcpError | None = None
         self.stop_refused = False
+        self.beats = True
         self.paused: list[bool] = []
 
     @property
@@ -135,6 +139,7 @@ class FakePlace:
         if not self.answering:
             raise NoGatewayError
         stream = FakeStream()
+        stream.beats = self.beats
         stream.say({"revision": len(self.streams)})
         self.streams.append(stream)
         return stream
@@ -184,6 +189,7 @@ class Watched:
         self.place = place
         self.seen: list[Seen] = []
         self._news = threading.Condition()
+        self._waited_for = 0
         self.supervisor = Supervisor(place, self._take, timing)
 
     def __enter__(self) -> Watched:
@@ -209,10 +215,18 @@ class Watched:
         return [state for at, state in enumerate(told) if at == 0 or told[at - 1] is not state]
 
     def until(self, condition: Callable[[Seen], bool]) -> Seen:
-        """The newest that is so."""
+        """The first that is so of what was told since the last one waited for; or the newest, if it is so still."""
+
+        def told() -> Seen | None:
+            fresh = range(self._waited_for, len(self.seen)) or range(len(self.seen))[-1:]
+            found = next((at for at in fresh if condition(self.seen[at])), None)
+            self._waited_for = self._waited_for if found is None else found + 1
+            return None if found is None else self.seen[found]
+
         with self._news:
-            assert self._news.wait_for(lambda: bool(self.seen) and condition(self.seen[-1]), PATIENCE_S), self.seen[-5:]
-            return self.seen[-1]
+            seen = self._news.wait_for(told, PATIENCE_S)
+            assert seen is not None, self.seen[-5:]
+            return seen
 
     def state(self, state: ChildState) -> Seen:
         """Wait for that state; for one with a gateway until its first snapshot has come."""

@@ -9,12 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.service.gateways import QUICK, FakePlace, FakeProcess, Watched
+from tests.service.gateways import HANGING, QUICK, FakePlace, FakeProcess, Watched
 from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError, StorageError
-from trayapp.service.supervision import WishKind
+from trayapp.service.supervision import Timing, WishKind
 
 S, W = ChildState, WishKind
+HUNG_SEEN_S, HUNG_SEEN_AT_START_S = 2.0, 5.0  # what users are promised
 
 
 @pytest.fixture
@@ -161,8 +162,15 @@ def test_one_that_hangs_up_and_does_not_end_is_ended(place: FakePlace) -> None:
 
 
 @pytest.mark.requirement("tray-hung")
+def test_a_gateway_that_hangs_is_seen_within_the_promised_seconds() -> None:
+    timing = Timing()
+    assert timing.beat < timing.silent <= HUNG_SEEN_S
+    assert timing.first_sign <= HUNG_SEEN_AT_START_S
+
+
+@pytest.mark.requirement("tray-hung")
 def test_silence_is_told_and_a_sign_of_life_ends_it(place: FakePlace) -> None:
-    with Watched(place, replace(QUICK, hung_grace=60.0)) as watched:
+    with Watched(place, HANGING) as watched:
         watched.state(S.RUNNING)
         seen = watched.until(lambda seen: seen.hangs)
         assert (seen.state, seen.snapshot) == (S.RUNNING, {"revision": 0})
@@ -173,7 +181,7 @@ def test_silence_is_told_and_a_sign_of_life_ends_it(place: FakePlace) -> None:
 
 @pytest.mark.requirement("tray-hung")
 def test_one_of_ours_that_goes_on_hanging_is_ended_and_replaced(place: FakePlace) -> None:
-    with Watched(place) as watched:
+    with Watched(place, replace(HANGING, hung_grace=0.2)) as watched:
         watched.state(S.RUNNING)
         watched.until(lambda seen: seen.hangs)
         place.answering = False
@@ -185,7 +193,7 @@ def test_one_of_ours_that_goes_on_hanging_is_ended_and_replaced(place: FakePlace
 @pytest.mark.requirement("tray-hung", "tray-attached")
 def test_one_that_is_not_ours_is_left_alone_however_long_it_hangs(place: FakePlace) -> None:
     place.answering, place.ours = True, False
-    with Watched(place, replace(QUICK, hung_grace=0.05)) as watched:
+    with Watched(place, replace(HANGING, hung_grace=0.05)) as watched:
         watched.state(S.ATTACHED)
         watched.until(lambda seen: seen.hangs)
         with pytest.raises(MultiMcpError, match="does not answer, and was not started here") as caught:
@@ -196,9 +204,9 @@ def test_one_that_is_not_ours_is_left_alone_however_long_it_hangs(place: FakePla
 
 
 def test_one_that_promised_no_signs_of_life_may_be_silent(place: FakePlace) -> None:
+    place.beats = False
     with Watched(place, replace(QUICK, silent=0.01, hung_grace=0.01)) as watched:
-        watched.until(lambda seen: seen.state is S.RUNNING)
-        place.stream.beats = False
+        watched.state(S.RUNNING)
         place.stream.say({"revision": 100})
         watched.until(lambda seen: seen.snapshot == {"revision": 100} and not seen.hangs)
         watched.supervisor.wish(W.PAUSE)  # a while later it was asked like any other
@@ -262,7 +270,7 @@ def test_a_pause_ends_when_the_user_starts_a_gateway_elsewhere(place: FakePlace)
 
 def test_pause_during_a_start_ends_what_was_started(place: FakePlace) -> None:
     place.launch_answers = False
-    with Watched(place, replace(QUICK, ready=60.0)) as watched:
+    with Watched(place) as watched:
         watched.until(lambda _: len(place.processes) == 1)
         watched.supervisor.wish(W.PAUSE)
         assert place.process.signals == ["terminate"]
@@ -279,7 +287,7 @@ def test_restart_ends_one_and_starts_the_next(place: FakePlace) -> None:
 
 
 def test_restart_of_one_that_hangs_does_not_wait_for_it(place: FakePlace) -> None:
-    with Watched(place, replace(QUICK, hung_grace=60.0)) as watched:
+    with Watched(place, HANGING) as watched:
         watched.state(S.RUNNING)
         watched.until(lambda seen: seen.hangs)
         first = place.process
@@ -324,7 +332,7 @@ def test_quit_during_a_pause_lets_shims_start_one_again(place: FakePlace) -> Non
 
 def test_two_wishes_at_once_both_come_true(place: FakePlace) -> None:
     place.launch_answers = False
-    with Watched(place, replace(QUICK, ready=60.0, gone=60.0)) as watched:
+    with Watched(place, replace(QUICK, gone=60.0)) as watched:
         watched.until(lambda _: len(place.processes) == 1)
         first: FakeProcess = place.process
         place.launch_answers = True
