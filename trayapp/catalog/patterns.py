@@ -15,6 +15,7 @@ LONGEST = 500  # characters of a pattern
 NODES_MOST = 4_000  # of an automaton: `(a{100}){100}` is refused
 STATES_MOST = 2_000  # kept; when there are more, they are found anew
 DEPTH_MOST = 50  # of groups in groups
+WORK_MOST = 3_000_000  # nodes looked at for one search, about a second; an ordinary pattern needs some thousand
 
 _CLASSES: dict[str, Callable[[str], bool]] = {
     "d": str.isdecimal, "w": lambda c: c.isalnum() or c == "_", "s": str.isspace
@@ -39,7 +40,9 @@ class Pattern:
     """A compiled pattern; case does not matter. Raises InvalidPatternError."""
 
     def __init__(self, pattern: str) -> None:
+        self._written = pattern
         self._nodes = _Parser(pattern).nodes
+        self._work = 0
         self._steps: dict[tuple[State, str], State | None] = {}
 
     def matches_any(self, texts: Iterable[str]) -> bool:
@@ -47,7 +50,8 @@ class Pattern:
         return any(map(self.matches, texts))
 
     def matches(self, text: str) -> bool:
-        """Whether the pattern is found anywhere in `text`; time grows with its length alone."""
+        """Whether the pattern is found anywhere in `text`; time grows with its length alone. Raises InvalidPatternError
+        when all texts so far have taken WORK_MOST."""
         state: State = (frozenset({0}), "")
         for character in text:
             following = self._step(state, character)
@@ -80,6 +84,9 @@ class Pattern:
             elif node.test is None and _passes(node.edge, before, character):
                 todo += [place for place in node.following if place not in seen]
                 seen.update(node.following)
+        self._work += len(seen)
+        if self._work > WORK_MOST:
+            raise InvalidPatternError(self._written, "it takes too long here")
         return frozenset(reached), character
 
 

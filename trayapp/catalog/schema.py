@@ -13,6 +13,7 @@ from trayapp.catalog.header_params import why_no_headers
 from trayapp.catalog.mending import Mender, Schema
 from trayapp.model.offer import Item
 
+RULES = 1  # raise it with each change of what `served_tool` makes of a tool: what was found sound is looked at again
 REASON_LONGEST = 120  # characters of what a server sent, in a reason
 _MERGED = ("oneOf", "anyOf", "allOf")
 _FORBIDDEN = (*_MERGED, "enum", "const", "not")  # readers that look for `properties` alone miss what these say
@@ -46,6 +47,14 @@ def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> 
         served = {**served, "outputSchema": output.schema} if isinstance(output, Repaired) else _without(served)
     schema = schema if schema is not None else repaired(item.get("inputSchema"))
     return {**served, "name": exposed_name, "inputSchema": schema}
+
+
+def is_sound(item: Item) -> bool:
+    """Whether clients get a tool's definition as it is, but for its name."""
+    found = repair(item.get("inputSchema"))
+    if not isinstance(found, Repaired) or found.schema is not item.get("inputSchema"):
+        return False
+    return served_tool(item, str(item.get("name")), found.schema) == item
 
 
 def repaired(schema: Any) -> Schema:

@@ -5,8 +5,9 @@ Never here: which tools a session may see (only those are handed in, or named as
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from trayapp.catalog.documents import document, keywords_of, raw_words, text
@@ -18,6 +19,7 @@ from trayapp.catalog.store import Store
 from trayapp.catalog.words import split
 from trayapp.model.errors import MultiMcpError
 
+STEP = 25  # tools that are indexed at a time: some 5 ms
 LIMIT = 8  # hits when nobody says how many
 SURE = 5  # hits that are given however weak they are
 RELEVANT = 0.04  # of the best one's score: what comes after those and is much weaker only costs tokens
@@ -78,26 +80,44 @@ class SearchIndex:
         self._entries: dict[int, Entry] = {}
         self._next = 1
 
+    @property
+    def servers(self) -> frozenset[str]:
+        """Those that are indexed, wholly or in part."""
+        return frozenset(self._numbers)
+
     def set_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> None:
         """Use other synonyms from now on; servers whose tools get other words by them are indexed anew."""
+        for server in self.take_synonyms(synonyms):
+            self.update(server, [self._entries[number] for number in self._numbers[server]])
+
+    def take_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> list[str]:
+        """The same but for indexing: the servers that are to be updated."""
         before, self._synonyms = self._synonyms, dict(synonyms)
         self._users = UserSynonyms(self._synonyms)
-        for server, numbers in list(self._numbers.items()):
-            entries = [self._entries[number] for number in numbers]
-            if any(keywords_of(*e.key, before) != keywords_of(*e.key, self._synonyms) for e in entries):
-                self.update(server, entries)
+
+        def differs(number: int) -> bool:
+            key = self._entries[number].key
+            return keywords_of(*key, before) != keywords_of(*key, self._synonyms)
+
+        return [server for server, numbers in self._numbers.items() if any(map(differs, numbers))]
 
     def update(self, server: str, entries: Sequence[Entry]) -> None:
         """Replace all that is known of `server` by `entries`; no other server is touched."""
+        for _ in self.updating(server, entries):
+            pass
+
+    def updating(self, server: str, entries: Sequence[Entry]) -> Iterator[None]:
+        """The same in steps of some milliseconds. Between them the index can be searched, and updated elsewhere."""
         self.remove(server)
-        if not entries:
-            return
-        numbers = range(self._next, self._next + len(entries))
-        self._next = numbers.stop
-        documents = [document(e.server, e.server_title, e.tool, keywords_of(*e.key, self._synonyms)) for e in entries]
-        self._store.add(numbers.start, documents, [raw_words(entry.server, entry.tool) for entry in entries])
-        self._entries.update(zip(numbers, entries, strict=True))
-        self._numbers[server] = numbers
+        first = self._next
+        self._next += len(entries)  # a server's numbers follow each other, whatever comes in between
+        for place in range(0, len(entries), STEP):
+            some = entries[place : place + STEP]
+            documents = [document(e.server, e.server_title, e.tool, keywords_of(*e.key, self._synonyms)) for e in some]
+            self._store.add(first + place, documents, [raw_words(entry.server, entry.tool) for entry in some])
+            self._numbers[server] = numbers = range(first, first + place + len(some))
+            self._entries.update(zip(numbers[place:], some, strict=True))
+            yield
 
     def remove(self, server: str) -> None:
         """Forget `server`; one that is not known is no error."""
@@ -122,20 +142,19 @@ class SearchIndex:
         """
         among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
         if not words.strip():
-            return self._all(server, among, allowed)[:limit]
+            return self._all(server, allowed)[:limit]
         if regex:
-            return self._matching(Pattern(words), among, allowed)[:limit]
+            return matching(Pattern(words), self.listed(server, allowed), limit)
         return self._ranked(words, among, allowed, limit)[:limit]
 
-    def _all(self, server: str | None, among: range, allowed: Container[Key] | None) -> list[Hit]:
+    def _all(self, server: str | None, allowed: Container[Key] | None) -> list[Hit]:
         if server is None:
             raise EmptyQueryError
-        return [_hit(entry, 1.0) for entry in self._listed(among, allowed)]
+        return [_hit(entry, 1.0) for entry in self.listed(server, allowed)]
 
-    def _matching(self, pattern: Pattern, among: range, allowed: Container[Key] | None) -> list[Hit]:
-        return [_hit(entry, 1.0) for entry in self._listed(among, allowed) if pattern.matches_any(_written(entry))]
-
-    def _listed(self, among: range, allowed: Container[Key] | None) -> list[Entry]:
+    def listed(self, server: str | None = None, allowed: Container[Key] | None = None) -> list[Entry]:
+        """All entries, or those of one server, as far as they are `allowed`, by exposed name."""
+        among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
         known = (entry for number in among if (entry := self._entries.get(number)) is not None)
         return sorted((e for e in known if allowed is None or e.key in allowed), key=lambda e: (e.exposed_name, e.key))
 
@@ -154,6 +173,13 @@ class SearchIndex:
         hits = [_hit(entry, worth, missed) for worth, missed, entry in [*best, *scored[REFINED:]] if worth]
         hits.sort(key=lambda hit: (-hit.score, hit.exposed_name, hit.server, hit.name))
         return hits[:SURE] + [hit for hit in hits[SURE:] if hit.score >= hits[0].score * RELEVANT]
+
+
+def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit]:
+    """The first `limit` of `entries` that fit a pattern. Touches no index: any thread may do it. Raises
+    InvalidPatternError for a pattern that takes too long."""
+    fitting = (_hit(entry, 1.0) for entry in entries if pattern.matches_any(_written(entry)))
+    return list(islice(fitting, limit))
 
 
 def _as_written(asked: frozenset[str], entry: Entry) -> float:

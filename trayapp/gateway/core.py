@@ -113,7 +113,7 @@ class Gateway:
         self.approvals = Approvals(place, lambda: self.config.settings.approve_changes, self._offered_elsewhere)
         self.approvals.unsaved = self.offers.wake
         self.offers.write_more = self.approvals.save
-        self.prepared = Prepared(self.approvals.judge)
+        self.prepared = Prepared(self.approvals.judge, self.offers.sound)
         self.cut_results = CutResults()  # of sessions that last for one request
         self.warm_up = WarmUp(self.spawn)
         self.view = View(self)  # of sessions that belong to no project

@@ -5,16 +5,22 @@ Never here: ranking (catalog/search), texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
 from trayapp.catalog.names import Key
-from trayapp.catalog.search import Entry, Hit, SearchIndex
+from trayapp.catalog.patterns import Pattern
+from trayapp.catalog.search import Entry, Hit, SearchIndex, matching
 from trayapp.gateway.expose import Exposure, read_tool
 from trayapp.gateway.known import Known
 from trayapp.gateway.prepared import PreparedOffer
 from trayapp.model.offer import Item
 
+ROUNDS_MOST = 3  # while servers are being met, each changes what is known: what the last one missed is little
 STEP = 50  # tools: so many are made ready before other work comes in between
 
 Signature = tuple[PreparedOffer, Mapping[Key, str], str]  # what a server's entries were made from: offer, names, title
@@ -28,6 +34,25 @@ class Finder:
         self._synonyms: Mapping[str, Any] = {}
         self._known: Known | None = None
         self._made: dict[str, Signature] = {}
+        self._updating = anyio.Lock()
+        self._updates = 0
+
+    def answers_at_once(self, exposure: Exposure, *, regex: bool = False) -> bool:
+        """Whether `search` holds up nobody: the index is up to date, and no pattern is tried on every tool."""
+        return exposure.known is self._known and not regex
+
+    async def find(
+        self, exposure: Callable[[], Exposure], words: str, *, server: str | None, limit: int, regex: bool = False
+    ) -> list[Hit]:
+        """As `search`, with other work in between; `exposure` is asked anew after each wait."""
+        async with self._updating:
+            for _ in range(ROUNDS_MOST):
+                for _ in self.update(exposure().known):
+                    await anyio.lowlevel.checkpoint()
+        if not regex or not words.strip():
+            return self.search(exposure(), words, server=server, limit=limit)
+        entries = self._index.listed(server, _allowed(exposure()))
+        return await anyio.to_thread.run_sync(matching, Pattern(words), entries, limit, abandon_on_cancel=True)
 
     def search(
         self, exposure: Exposure, words: str, *, server: str | None, limit: int, regex: bool = False
@@ -35,26 +60,34 @@ class Finder:
         """The best matches among what the exposure shows. Raises EmptyQueryError, InvalidPatternError."""
         for _ in self.update(exposure.known):
             pass
-        allowed = None if exposure.is_whole else exposure.callable_keys
-        return self._index.search(words, server=server, limit=limit, regex=regex, allowed=allowed)
+        return self._index.search(words, server=server, limit=limit, regex=regex, allowed=_allowed(exposure))
 
     def update(self, known: Known) -> Iterator[None]:
-        """Renew the entries of those servers whose tools, or names, are others now: a server a step."""
+        """Renew the entries of those servers whose tools, or names, are others now, in steps of some milliseconds;
+        ends early when another update begins between two of them."""
         if known is self._known:
             return
+        self._known = None
+        self._updates += 1
+        this = self._updates
         if known.config.settings.synonyms != self._synonyms:
             self._synonyms = known.config.settings.synonyms
-            self._index.set_synonyms(known.config.settings.synonyms)
+            for server in self._index.take_synonyms(self._synonyms):
+                self._made.pop(server, None)
         names = self._names(known)
-        for server in self._made.keys() - names.keys():
+        for server in self._index.servers - names.keys():
             self._index.remove(server)
-            del self._made[server]
+            self._made.pop(server, None)
         for server, named in names.items():
             offer, made, title = known.offers[server], self._made.get(server), title_of(known, server)
             if made is None or made[0] is not offer or made[1:] != (named, title):
-                self._index.update(server, [entry_of(known, key, name, title) for key, name in named.items()])
+                self._made.pop(server, None)  # whoever comes in between begins with it anew
+                entries = [entry_of(known, key, name, title) for key, name in named.items()]
+                for _ in self._index.updating(server, entries):
+                    yield
+                    if this != self._updates:
+                        return
                 self._made[server] = offer, named, title
-                yield
         self._known = known
 
     @staticmethod
@@ -67,6 +100,11 @@ class Finder:
         for key, name in known.read_tools.exposed.by_key.items():
             names[key[0]][key] = name
         return names
+
+
+def _allowed(exposure: Exposure) -> Container[Key] | None:
+    """What a search is narrowed to; None when it is not."""
+    return None if exposure.is_whole else exposure.callable_keys
 
 
 def title_of(known: Known, server: str) -> str:

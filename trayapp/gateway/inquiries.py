@@ -103,22 +103,23 @@ class Inquiries:
         async with self._window(asked) as window:
             results, text = [], ""
             for query in queries:
-                hits, text = self._found(window, query, asked)
+                hits, text = await self._found(window, query, asked)
                 results.append(hits)
                 await anyio.lowlevel.checkpoint()  # a long batch must not hold up the gateway's clients
             return {"results": results, "text": text if batch is None else ""}
 
-    def _found(self, window: Window, query: str, asked: Asked) -> tuple[list[dict[str, Any]], str]:
-        seen, limit = window.exposure, LIMIT if asked.get("limit") is None else asked["limit"]
+    async def _found(self, window: Window, query: str, asked: Asked) -> tuple[list[dict[str, Any]], str]:
+        limit = LIMIT if asked.get("limit") is None else asked["limit"]
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise RpcError(INVALID_PARAMS, "limit must be a number above 0")
-        hits = window.view.finder.search(
-            seen,
+        hits = await window.view.finder.find(
+            lambda: window.exposure,
             query,
             server=self._server(window, asked),
             limit=min(limit, HITS_MOST),
             regex=asked.get("regex") is True,
         )
+        seen = window.exposure
         rows = [
             {
                 "server": hit.server,

@@ -7,6 +7,7 @@ Never here: asking (backends do), what clients see (expose).
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save, sweep
+from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save, sweep, with_sound
 from trayapp.catalog.merge import ToolsChange, merge_tools, tools_change
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.offer import Offer
@@ -26,6 +27,10 @@ log = logging.getLogger(__name__)
 
 # A server that is started anyway is asked again when its lists are older: `npx -y` may have brought a newer one.
 RECHECK_S = 3600.0
+
+# Each write of servers.yaml takes as long as that file is: the next one waits for so many times its duration, so that
+# the first meeting of many servers is not spent on writing.
+WRITING_REST = 4
 
 WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into servers.yaml; blocks, raises MultiMcpError
 
@@ -58,7 +63,17 @@ class Offers:
 
     def load(self, names: list[str]) -> None:
         """Take the cached entries of these servers. Blocks."""
-        self._entries.update(load_all(self._folder, names))
+        loaded = load_all(self._folder, names)
+        self._entries.update(loaded)
+        unmarked = [entry for entry in loaded.values() if entry.sound is None]  # another version wrote them
+        if unmarked:
+            self._jobs += [Job(entry, None) for entry in unmarked]
+            self.wake()
+
+    def sound(self, name: str, offer: Offer) -> frozenset[int]:
+        """The places of those tools of an offer of that server that were found sound before."""
+        entry = self._entries.get(name)
+        return entry.sound or frozenset() if entry is not None and entry.offer is offer else frozenset()
 
     def get(self, name: str) -> Offer | None:
         """What the server offers; None when it is not known for its present launch settings."""
@@ -120,11 +135,13 @@ class Offers:
             await self._wake.wait()
             self._wake = anyio.Event()
             jobs, self._jobs = self._jobs, []
+            began = time.perf_counter()
             try:
                 await anyio.to_thread.run_sync(self._write_all, jobs)
             finally:
                 if not self._jobs:
                     self._idle.set()
+            await anyio.sleep((time.perf_counter() - began) * WRITING_REST)
 
     def _write_all(self, jobs: list[Job]) -> None:
         latest = {job.entry.server: job for job in jobs}
@@ -132,8 +149,11 @@ class Offers:
         if switches:
             _attempt("Could not note the tools in servers.yaml", lambda: self._write(switches))
         for job in latest.values():
-            _attempt(f"The lists of {job.entry.server} are not cached", partial(save, self._folder, job.entry))
+            _attempt(f"The lists of {job.entry.server} are not cached", partial(self._save, job.entry))
         _attempt("What is approved is not noted", self.write_more)
+
+    def _save(self, entry: CacheEntry) -> None:
+        save(self._folder, with_sound(entry))
 
     def _usable(self, name: str) -> CacheEntry | None:
         server = self._config().servers.get(name)

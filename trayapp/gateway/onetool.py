@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.names import Key
-from trayapp.catalog.search import LIMIT
+from trayapp.catalog.search import LIMIT, Hit
 from trayapp.gateway import texts
 from trayapp.gateway.callee import prepared_call
 from trayapp.gateway.errors import shown
@@ -28,6 +28,7 @@ from trayapp.wire.messages import RequestId
 
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
+    from trayapp.gateway.finder import Finder
     from trayapp.gateway.frontend import Session
     from trayapp.gateway.window import Window
 
@@ -88,6 +89,8 @@ class OneTool:
             self._later(request_id, partial(self._connect, request_id, request))
         elif self._must_be_met(request):
             self._later(request_id, partial(self._meet, request_id, request))
+        elif request.mode == "search":
+            self._find_tools(request_id, request)
         else:
             self._say(request_id, self._text(request))
 
@@ -95,8 +98,6 @@ class OneTool:
         match request.mode:
             case "server":
                 return self._list(request)
-            case "search":
-                return self._search(request)
             case "describe":
                 return self._describe(request)
             case "result":
@@ -111,13 +112,32 @@ class OneTool:
         server = self._server(request.text)
         return texts.list_text(self._seen, server, self._standing(server), request.offset, request.limit)
 
-    def _search(self, request: Request) -> str:
+    def _find_tools(self, request_id: RequestId, request: Request) -> None:
+        """Search at once where that takes a moment, in a task where it would hold up others."""
+        if self._finder.answers_at_once(self._seen, regex=request.regex):
+            self._say(request_id, self._found(request, self._finder.search(self._seen, **self._asked(request))))
+        else:
+            self._later(request_id, partial(self._search, request_id, request))
+
+    async def _search(self, request_id: RequestId, request: Request) -> None:
+        hits = await self._finder.find(lambda: self._seen, **self._asked(request))
+        self._say(request_id, self._found(request, hits))
+
+    @property
+    def _finder(self) -> Finder:
+        return self._window.view.finder
+
+    def _asked(self, request: Request) -> dict[str, Any]:
+        """What a search is asked. Raises ServerError."""
         server = self._server(request.server) if request.server is not None else None
         limit = min(max(1, request.limit or LIMIT), SEARCH_MOST)
-        finder = self._window.view.finder
-        hits = finder.search(self._seen, request.text, server=server, limit=limit, regex=request.regex)
+        return {"words": request.text, "server": server, "limit": limit, "regex": request.regex}
+
+    def _found(self, request: Request, hits: list[Hit]) -> str:
+        """The answer to a search. The servers of the best hits are warmed up."""
         for name in list(dict.fromkeys(hit.server for hit in hits))[:WARMED_HITS]:
             self._warm(name)
+        server = self._server(request.server) if request.server is not None else None
         asking = [name for name in self._window.missing() if server in (None, name)]
         return texts.search_text(self._seen, hits, request.text, self._standing, schemas=request.schemas, asking=asking)
 
@@ -167,7 +187,10 @@ class OneTool:
             await self._window.router.find_tool(request.text, request.server)
         else:
             await self._window.router.meet(self._server(request.server or request.text))
-        self._say(request_id, self._text(request))
+        if request.mode == "search":
+            await self._search(request_id, request)
+        else:
+            self._say(request_id, self._text(request))
 
     async def _connect(self, request_id: RequestId, request: Request) -> None:
         """Connect, or connect anew; calls of others that are under way there are not torn down for it."""

@@ -14,14 +14,17 @@ from trayapp.model.offer import Item, Offer
 from trayapp.wire.jsonio import dumps
 
 Judge = Callable[[str, Offer], Mapping[str, Verdict]]
+Sound = Callable[[str, Offer], frozenset[int]]  # the places of tools that clients can take as they are
+NONE_SOUND: frozenset[int] = frozenset()
 
 
 class PreparedTool:
-    """One tool, its schemas repaired when they are first needed."""
+    """One tool, its schemas repaired when they are first needed; of a `sound` one there is nothing to repair."""
 
-    def __init__(self, item: Item, held_back: str | None = None) -> None:
+    def __init__(self, item: Item, held_back: str | None = None, *, sound: bool = False) -> None:
         self.item = item
         self._held_back = held_back
+        self._sound = sound
         self._name: str | None = None
         self._json = b""
 
@@ -30,6 +33,8 @@ class PreparedTool:
         """Why no client gets it: the user has to approve it, or none could take it; None when clients do."""
         if self._held_back is not None:
             return self._held_back
+        if self._sound:
+            return None
         return self._repaired.reason if isinstance(self._repaired, Withheld) else None
 
     @cached_property
@@ -38,6 +43,8 @@ class PreparedTool:
 
     def served(self, exposed: str) -> Item:
         """As a client gets it."""
+        if self._sound:
+            return {**self.item, "name": exposed}
         return served_tool(self.item, exposed, None if isinstance(self._repaired, Withheld) else self._repaired.schema)
 
     def listed(self, exposed: str) -> bytes:
@@ -50,9 +57,15 @@ class PreparedTool:
 class PreparedOffer:
     """One server's tools by their own names; of a name listed twice the first counts."""
 
-    def __init__(self, offer: Offer, judge: Callable[[Offer], Mapping[str, Verdict]] | None = None) -> None:
+    def __init__(
+        self,
+        offer: Offer,
+        judge: Callable[[Offer], Mapping[str, Verdict]] | None = None,
+        sound: frozenset[int] = NONE_SOUND,
+    ) -> None:
         self.offer = offer
         self._judge = judge
+        self._sound = sound
 
     def prepare(self) -> None:
         """Do now what the first list would have to wait for."""
@@ -63,17 +76,21 @@ class PreparedOffer:
     def tools(self) -> dict[str, PreparedTool]:
         """In the server's order."""
         tools: dict[str, PreparedTool] = {}
-        for item in self.offer.tools:
+        for place, item in enumerate(self.offer.tools):
             name = item.get("name")
             if isinstance(name, str) and name not in tools:
-                tools[name] = self._prepared(name, item)
+                tools[name] = self._prepared(name, item, place in self._sound)
         return tools
 
-    def _prepared(self, name: str, item: Item) -> PreparedTool:
+    def _prepared(self, name: str, item: Item, sound: bool) -> PreparedTool:
         if name == INSTRUCTIONS:
             return PreparedTool(item, "its name stands for something else here")
         verdict = self._verdicts.get(name)
-        return PreparedTool(item) if verdict is None else PreparedTool(verdict.item, verdict.withheld)
+        if verdict is None:
+            return PreparedTool(item, sound=sound)
+        if verdict.item is item:
+            return PreparedTool(item, verdict.withheld, sound=sound)
+        return PreparedTool(verdict.item, verdict.withheld)  # its approved form, which nobody has looked at
 
     @cached_property
     def _verdicts(self) -> Mapping[str, Verdict]:
@@ -90,8 +107,9 @@ class PreparedOffer:
 class Prepared:
     """The prepared offers of running servers, by the keys under which they run. `judge`: what is held back of them."""
 
-    def __init__(self, judge: Judge | None = None) -> None:
+    def __init__(self, judge: Judge | None = None, sound: Sound = lambda _key, _offer: NONE_SOUND) -> None:
         self._judge = judge
+        self._sound = sound
         self._offers: dict[str, PreparedOffer] = {}
 
     def of(self, key: str, offer: Offer) -> PreparedOffer:
@@ -99,7 +117,7 @@ class Prepared:
         known = self._offers.get(key)
         if known is None or known.offer is not offer:
             judge = partial(self._judge, key) if self._judge is not None else None
-            known = self._offers[key] = PreparedOffer(offer, judge)
+            known = self._offers[key] = PreparedOffer(offer, judge, self._sound(key, offer))
         return known
 
     def forget(self) -> None:

@@ -1,0 +1,235 @@
+"""What the suite starts as its client: it gives the scenario's address to a running gateway and does, as a client of
+the gateway's, what the scenario is about.
+
+`python -m tests.conformance.driver ADDRESS`, with the suite's and the home's environment. Never here: the checks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from tests.e2e.client import Message, RawClient, RpcFailure, client_of
+from trayapp.service.command import own_command
+from trayapp.wire.control import LOGIN, LOGIN_WAIT, REFRESH, SNAPSHOT, ControlClient, ControlError
+from trayapp.wire.rundir import run_dir
+
+SIGN_INS = 3  # of one person who is asked again and again
+PATIENCE_S = 60.0  # dozens of scenarios share a small machine
+MODERN = "2026-07-28"
+META = "io.modelcontextprotocol/"
+CAPABILITIES: Message = {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
+
+
+@dataclass
+class Client:
+    """A client of the gateway's through a shim, in the era of the scenario."""
+
+    raw: RawClient
+    revision: str
+    server: str
+
+    @property
+    def modern(self) -> bool:
+        return self.revision == MODERN
+
+    async def introduce(self) -> None:
+        """The handshake, or what is in its place."""
+        if self.modern:
+            await self.request("server/discover", {})
+        else:
+            await self.raw.initialize(self.revision, **CAPABILITIES)
+
+    async def request(self, method: str, params: Message) -> Message:
+        """The result; questions meanwhile are answered as a person does who takes what is proposed."""
+        if self.modern:
+            info = {"name": "driver", "version": "1"}
+            about = {"protocolVersion": MODERN, "clientCapabilities": CAPABILITIES, "clientInfo": info}
+            params = {**params, "_meta": {META + key: value for key, value in about.items()}}
+        return await self.raw.request(method, params)
+
+    async def tools(self) -> dict[str, Message]:
+        """The scenario's tools by their own names."""
+        await self.listed()
+        listed = (await self.request("tools/list", {}))["tools"]
+        start = f"{self.server}_"
+        return {tool["name"].removeprefix(start): tool for tool in listed if tool["name"].startswith(start)}
+
+    async def listed(self) -> None:
+        """A client of the newer era asks for lists again when their time is over; ours is in no hurry."""
+        with suppress(ControlError):
+            await control(REFRESH, server=self.server)
+
+    async def call(self, tool: str, arguments: Message, **more: Any) -> Message:
+        """One call of a tool."""
+        name = f"mcp__{self.server}__{tool}"
+        return await self.request("tools/call", {"name": name, "arguments": arguments, **more})
+
+    async def answer(self) -> None:
+        """Answer what the server asks, as long as the client lives."""
+        while True:
+            await self.raw.something()
+            while self.raw.requests:
+                question = self.raw.requests.pop(0)
+                self.raw.send({"id": question["id"], "result": taken(question)})
+
+
+def taken(question: Message) -> Message:
+    """What a person says who agrees: the values that a form proposes."""
+    fields = question.get("params", {}).get("requestedSchema", {}).get("properties", {})
+    proposed = {name: field["default"] for name, field in fields.items() if "default" in field}
+    yes = {name: True for name, field in fields.items() if name not in proposed and field.get("type") == "boolean"}
+    return {"action": "accept", "content": {**proposed, **yes}}
+
+
+# -- what each scenario is about -------------------------------------------------------------------------------------
+
+
+async def use(client: Client) -> None:
+    """Call the first tool there is."""
+    tools = await client.tools()
+    if tools:
+        await client.call(next(iter(tools)), {})
+
+
+async def add(client: Client) -> None:
+    await client.call("add_numbers", {"a": 5, "b": 3})
+
+
+async def call_every_tool(client: Client) -> None:
+    for name in await client.tools():
+        await client.call(name, {"region": "eu", "value": "x"})
+
+
+async def look(client: Client) -> None:
+    await client.tools()
+
+
+async def everything_by_name(client: Client) -> None:
+    await call_every_tool(client)
+    for resource in (await client.request("resources/list", {}))["resources"]:
+        if not resource["uri"].startswith("multi-mcp:"):
+            await client.request("resources/read", {"uri": resource["uri"]})
+    await client.request("prompts/get", {"name": f"{client.server}_test_prompt"})
+
+
+async def calls_of_the_scenario(client: Client) -> None:
+    for wanted in CONTEXT["toolCalls"]:
+        await client.call(wanted["name"], wanted["arguments"])
+
+
+async def carry_on(client: Client) -> None:
+    """Answer what calls are answered with, another call in between."""
+    for tool in ("test_mrtr_echo_state", "test_mrtr_no_state"):
+        asked = await client.call(tool, {})
+        await client.call("test_mrtr_unrelated", {})
+        answers = {key: taken(question) for key, question in asked["inputRequests"].items()}
+        state = {"requestState": asked["requestState"]} if "requestState" in asked else {}
+        await client.call(tool, {}, inputResponses=answers, **state)
+    await client.call("test_mrtr_no_result_type", {})
+
+
+async def send_back_a_schema(client: Client) -> None:
+    tools = await client.tools()
+    await client.call("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"]["inputSchema"]})
+
+
+WORK: dict[str, Callable[[Client], Awaitable[None]]] = {
+    "tools_call": add,
+    "initialize": look,
+    "request-metadata": look,
+    "json-schema-ref-no-deref": look,
+    "http-standard-headers": everything_by_name,
+    "http-custom-headers": calls_of_the_scenario,
+    "http-invalid-tool-headers": call_every_tool,
+    "sep-2322-client-request-state": carry_on,
+    "json-schema-2020-12-preservation": send_back_a_schema,
+}
+CONTEXT: Message = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+
+
+# -- the gateway and its user ----------------------------------------------------------------------------------------
+
+
+async def control(method: str, **params: Any) -> Any:
+    """Ask the gateway as the command line does. Raises ControlError."""
+
+    def ask() -> Any:
+        with ControlClient(run_dir(os.environ), PATIENCE_S) as client:
+            return client.call(method, params)
+
+    return await anyio.to_thread.run_sync(ask)
+
+
+async def configure(server: str, address: str) -> None:
+    """Add the scenario's server, as anybody who may use the gateway can."""
+    entry: Message = {"name": server, "url": address, "type": "http"}
+    entry |= {key: CONTEXT[key] for key in ("client_id", "client_secret") if key in CONTEXT}
+    base = str((await control(SNAPSHOT))["gateway"]["http_url"]).removesuffix("/mcp")
+    request = urllib.request.Request(
+        f"{base}/mcp_servers", json.dumps(entry).encode(), {"Content-Type": "application/json"}, method="POST"
+    )
+    await anyio.to_thread.run_sync(lambda: urllib.request.urlopen(request, timeout=PATIENCE_S).close())
+
+
+async def wants_sign_in(server: str) -> bool:
+    """Whether the gateway says so."""
+    rows = (await control(SNAPSHOT))["servers"]
+    return any(row["name"] == server and row["state"] == "needs_auth" for row in rows)
+
+
+async def sign_in(server: str) -> None:
+    """As a person whose browser follows where it is sent. Raises ControlError when it ends badly."""
+    begun = await control(LOGIN, server=server)
+
+    def browse() -> None:
+        with suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(begun["url"], timeout=PATIENCE_S).close()
+
+    await anyio.to_thread.run_sync(browse)
+    await control(LOGIN_WAIT, server=server)
+
+
+async def until_it_works(client: Client, work: Callable[[Client], Awaitable[None]]) -> None:
+    """Do the work; sign in, and try again, as often as a person would. Raises what failed last."""
+    for left in range(SIGN_INS, -1, -1):
+        try:
+            if not await wants_sign_in(client.server):
+                await work(client)
+        except (RpcFailure, ControlError):
+            if not left or not await wants_sign_in(client.server):
+                raise
+        else:
+            if not await wants_sign_in(client.server):
+                return
+        if left:
+            await sign_in(client.server)
+
+
+async def main(address: str) -> None:
+    """One scenario."""
+    scenario, revision = os.environ["MCP_CONFORMANCE_SCENARIO"], os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
+    server = f"s{os.getpid()}"  # short: tools' names have their full length
+    async with client_of([*own_command(), "stdio"], os.environ, Path.cwd(), None) as raw:
+        client = Client(raw, revision, server)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.answer)
+            await client.introduce()
+            await configure(server, address)
+            await until_it_works(client, WORK.get(scenario, use))
+            tasks.cancel_scope.cancel()
+
+
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[1])
