@@ -24,15 +24,27 @@ from trayapp.config.layers import HTTP_FIELDS, merge_entry
 SCHEMES = st.sampled_from(["http", "https", "HTTPS"])
 HOSTS = st.sampled_from(
     [
-        *("a.example", "A.example", "b.example", "a.example.b.example", "a.example.", "127.0.0.1", "[::1]"),
+        *(
+            "a.example",
+            "A.example",
+            "b.example",
+            "a.example.b.example",
+            "a.example.",
+            "127.0.0.1",
+            "[::1]",
+            "b\u00fccher.example",
+        ),
         "a.example@b.example",
     ]
 )
 PORTS = st.sampled_from(["", ":80", ":443", ":8080"])
 PATHS = st.sampled_from(
-    ["", "/", "/mcp", "/mcp/", "/MCP", "/mcp/../other", "/mcp%2f", "/mcp;x", "//mcp", "/other", "/mcp\\x", "/m\u00e7p"]
+    [
+        *("", "/", "/mcp", "/mcp/", "/MCP", "/mcp/../other", "/mcp/./", "/../mcp", "/mcp%2f", "/mcp;x", "//mcp"),
+        *("/other", "/mcp\\x", "/m\u00e7p", "/m p", "/m|p", '/"p"', "/a/b/.."),
+    ]
 )
-QUERIES = st.sampled_from(["", "?", "?t=a", "?t=b", "#mcp", "?t=a#x"])
+QUERIES = st.sampled_from(["", "?", "?t=a", "?t=b", "#mcp", "?t=a#x", "?t=\u00fc", "?u=http://x/?y"])
 ADDRESSES = st.builds(lambda *parts: parts[0] + "://" + "".join(parts[1:]), SCHEMES, HOSTS, PORTS, PATHS, QUERIES)
 
 
@@ -64,6 +76,13 @@ def test_an_address_has_one_spelling_and_covers_itself(address: str) -> None:
     assert record_key(address) == record_key(canonical(address))
     if "@" not in urlsplit(address).netloc:
         assert covers(address, canonical(address))
+
+
+@settings(max_examples=500)
+@given(ADDRESSES)
+def test_a_request_as_it_goes_out_is_covered(address: str) -> None:
+    if "@" not in urlsplit(address).netloc and "\\" not in address and not address.startswith("HTTPS"):
+        assert covers(address, str(httpx2.URL(address)))
 
 
 @pytest.mark.requirement("auth-bound")

@@ -9,11 +9,12 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from trayapp.model.errors import ExitCode, MultiMcpError
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+LEFT_ALONE = "/?%:@!$&'()*+,;=~-._"  # letters of an address that are not escaped, or are already
 KEY_HEX = 32  # of a SHA-256 over the address: no two addresses share a record
 RENEW_AHEAD_S = 60.0  # before the end: the longest that a request and two wrong clocks should take
 RENEW_AHEAD_PART = 0.2  # of a short life, where a minute would be most of it
@@ -107,10 +108,32 @@ def canonical(url: str) -> str:
     A trailing slash and a query count: they may name another server. Raises ValueError for what is no address.
     """
     parts = urlsplit(url.strip())
-    scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
+    scheme, host = parts.scheme.lower(), _plain_host((parts.hostname or "").rstrip("."))
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, DEFAULT_PORTS.get(scheme)) else f":{parts.port}"
-    return urlunsplit((scheme, host + port, parts.path or "/", parts.query, ""))
+    path = quote(_without_dots(parts.path or "/"), LEFT_ALONE)
+    return urlunsplit((scheme, host + port, path, quote(parts.query, LEFT_ALONE), ""))
+
+
+def _without_dots(path: str) -> str:
+    """`/a/../b` is `/b` by the time that it is sent (RFC 3986 5.2.4)."""
+    if "/." not in path:
+        return path
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            del kept[max(1, len(kept) - 1) :]
+        elif segment != ".":
+            kept.append(segment)
+    return "/".join(kept) + ("/" if path.endswith(("/.", "/..")) else "")
+
+
+def _plain_host(host: str) -> str:
+    """As it goes over the wire; one that cannot is left as it is, and then fits no request."""
+    try:
+        return host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError:
+        return host
 
 
 def record_key(url: str) -> str:
