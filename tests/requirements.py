@@ -214,6 +214,17 @@ REQUIREMENTS: dict[str, str] = {
     "auth-rotation": "A renewed token is kept before it is used; no cancelled call and no crash loses it.",
     "auth-sign-out": "Signing out forgets the tokens and revokes them.",
     "secret-verbs": "`secret set|list|delete` keep the values of ${keyring:NAME}; a value is never in argv or output.",
+    # Safe by default
+    "pin-first-sight": "A tool is trusted at first sight; a new tool of a known server obeys `new_tools`.",
+    "pin-held": "A tool that changes, or turns up as another server's, is held back, served as approved where it fits.",
+    "pin-survives": "What was approved outlives a cleared cache and a restart; an unreadable file is first sight again.",
+    "pin-approve": "An approval is of the very definition that was shown; sessions and searches follow at once.",
+    "pin-modes": "`approve_changes`: notify serves and says so, off does neither; a change is followed live.",
+    "pin-verb": "`approve` shows each difference readably, asks on a terminal, and approves no more than was shown.",
+    "pin-tray": "The tray wants the user, shows what changed as a text, and approves what was shown.",
+    "inspect-found": "Of poisoned tools 90 % are found at least, of honest look-alikes 5 % are flagged at most.",
+    "inspect-withheld": "A tool, or instructions, with a high finding reach no client until the user approves them.",
+    "inspect-verb": "`inspect [SERVER]` names each finding with code, severity, place and evidence.",
     # Tray
     "tray-view": "Icon, tooltip and menu are a function of the state alone; times alone never cause a redraw.",
     "tray-texts": "Every text of the tray is one plain line of at most 60 characters, whatever names and errors hold.",

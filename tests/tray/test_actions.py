@@ -115,7 +115,7 @@ SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.ABOUT), None, "multi-mcp 1.0 (abc1234)"),
     (Action(V.QUIT), ("quit", None), None),
 ]
-FILES = {V.SHOW_OFFER, V.OPEN_FILE, V.SHOW_LOG, V.SHOW_LOGS}
+FILES = {V.SHOW_CHANGES, V.SHOW_OFFER, V.OPEN_FILE, V.SHOW_LOG, V.SHOW_LOGS}
 
 
 @pytest.mark.requirement("tray-actions")
@@ -160,6 +160,46 @@ def assert_fits(title: str, text: str) -> None:
     assert len(title) <= TITLE
     assert len(text) <= BODY
     assert all(len(line) <= LINE for line in title.split("\n"))
+
+
+# -- approvals ---------------------------------------------------------------------------------------------------------
+
+WAITING = {
+    "server": "evil",
+    "tool": "add",
+    "hash": "h1",
+    "reason": "its definition changed",
+    "difference": ["- a", "+ \x1bb"],
+}
+
+
+@pytest.mark.requirement("pin-tray")
+def test_what_changed_is_shown_as_a_text_and_then_approved_as_it_was_shown(world: World) -> None:
+    world.answers["approvals"] = {"rows": [WAITING]}
+    world.answers["approve"] = {"approved": [{"server": "evil", "tool": "add"}], "missed": []}
+    refused = world.actions.do(Action(V.APPROVE, "evil"))
+    assert refused is not None
+    assert refused.title.startswith("Not approved")
+    assert world.actions.do(Action(V.SHOW_CHANGES, "evil")) is None
+    what, file = world.did[-1]
+    assert (what, isinstance(file, Path)) == ("open", True)
+    text = Path(str(file)).read_text()
+    assert ("- a" in text, "+ " in text, "\x1b" in text) == (True, True, False)
+    notice = world.actions.do(Action(V.APPROVE, "evil"))
+    assert notice is not None
+    assert notice.title == "1 tool approved: evil"
+    assert world.did[-1] == ("ask", ("approve", {"tools": [{"server": "evil", "tool": "add", "hash": "h1"}]}))
+
+
+@pytest.mark.requirement("pin-tray")
+def test_a_tool_that_changed_after_it_was_shown_is_not_approved(world: World) -> None:
+    world.answers["approvals"] = {"rows": [WAITING]}
+    world.answers["approve"] = {"approved": [], "missed": [{"server": "evil", "tool": "add"}]}
+    world.actions.do(Action(V.SHOW_CHANGES, "../evil/\n"))
+    assert {path.parent for path in world.paths.cache_dir.rglob("*.txt")} == {world.paths.cache_dir / "changes"}
+    notice = world.actions.do(Action(V.APPROVE, "../evil/\n"))
+    assert notice is not None
+    assert notice.title.startswith("Not all approved")
 
 
 # -- files ---------------------------------------------------------------------------------------------------------

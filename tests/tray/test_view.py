@@ -255,6 +255,13 @@ def test_the_table_is_long_enough_and_has_every_icon() -> None:
     assert {icon for _, _, icon, _, _ in ROWS} == set(IconKind)
 
 
+@pytest.mark.requirement("pin-tray")
+def test_tools_that_wait_for_an_approval_want_the_user() -> None:
+    shown = view(running(replace(GITHUB, approvals=("add", "pay"))))
+    assert shown.icon is IconKind.ATTENTION
+    assert "! Approve changed tools of github ..." in lines(shown.menu)
+
+
 @pytest.mark.parametrize("child", ChildState)
 def test_every_state_of_the_process_has_a_view_with_and_without_words(child: ChildState) -> None:
     for state in (TrayState(child), TrayState(child, error="no\nline"), replace(SEVEN, child=child)):
@@ -299,7 +306,8 @@ CLICKS = [
     ("refresh-all", "Refresh tools", Action(Verb.REFRESH)),
     ("open", "Open servers.yaml", Action(Verb.OPEN_FILE)),
     ("problem", "! servers.yaml, line 7: db: Neither command nor url", Action(Verb.OPEN_FILE, FILE)),
-    ("approve", "! Approve changed tools of github ...", Action(Verb.APPROVE, "github")),
+    ("changes", "! Approve changed tools of github ... > Show what changed", Action(Verb.SHOW_CHANGES, "github")),
+    ("approve", "! Approve changed tools of github ... > Approve what was shown", Action(Verb.APPROVE, "github")),
     ("connect", "Connect a client > [ ] Codex", Action(Verb.CONNECT_CLIENT, "codex")),
     ("disconnect", "Connect a client > [x] Claude Code", Action(Verb.DISCONNECT_CLIENT, "claude-code")),
     ("renew", "Connect a client > [x] Cursor: renew its entry (it was changed by hand)",

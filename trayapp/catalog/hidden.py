@@ -31,7 +31,7 @@ _JOINED = re.compile("(?<=[^\x00-\u02ff])[\u200c\u200d]|[\u200d](?=[^\x00-\u02ff
 _SELECTORS = re.compile(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _ESCAPE = re.compile("\x1b|[\x90\x9b\x9d]")
-_FAR = re.compile(rf"(?:[^\S\n]{{{FAR_AWAY},}}|(?:[^\S\n]*\n){{{FAR_AWAY // 4},}})(?=\s*\S)")
+_FAR = re.compile(rf"[^\S\n]{{{FAR_AWAY},}}+|(?:\n[^\S\n]*+){{{FAR_AWAY // 4},}}+")
 _SUSPECTS = re.compile("[^\t\n\x20-\x7e\u00a1-\u00ac\u00ae-\u034e\u0400-\u0590\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 
 # Letters that look like one of ASCII (Unicode TR39, the ones that pass for it in a name): Cyrillic, Greek, others.
@@ -54,7 +54,7 @@ class Hidden(NamedTuple):
 
 def hidden_in(text: str) -> Iterator[Hidden]:
     """What of the text people do not see."""
-    if _FAR.search(text):
+    if len(text) > FAR_AWAY // 4 and _FAR.search(text.strip()):
         yield Hidden("hidden.far-away", False, "text behind a long stretch of nothing")
     if (text.isascii() and text.isprintable()) or _SUSPECTS.search(text) is None:
         return

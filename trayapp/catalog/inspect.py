@@ -87,8 +87,12 @@ def _name(name: str) -> Iterator[Finding]:
 
 def finding(code: str, serious: bool, where: str, evidence: str) -> Finding:
     """One finding, its foreign words cleaned and cut."""
-    words = shortened(one_line(evidence), EVIDENCE_LONGEST)
-    return Finding(code, "high" if serious else "medium", one_line(where)[:PLACE_LONGEST], words)
+    words = shortened(_plain(evidence), EVIDENCE_LONGEST)
+    return Finding(code, "high" if serious else "medium", _plain(where)[:PLACE_LONGEST], words)
+
+
+def _plain(text: str) -> str:
+    return "".join(filter(str.isprintable, one_line(text)))
 
 
 def _is_key(place: str) -> bool:

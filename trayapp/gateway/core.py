@@ -254,6 +254,11 @@ class Gateway:
             if other != server and (offer := self.offers.get(other)) is not None:
                 yield other, frozenset(str(item.get("name")) for item in offer.tools)
 
+    def _judge(self, server: str) -> None:
+        offer = self.offers.get(server)
+        if offer is not None:
+            _ = self.prepared.of(server, offer).tools
+
     def approved(self) -> None:
         """Something was approved: it is served from now on."""
         self.prepared.forget()
@@ -289,8 +294,10 @@ class Gateway:
         server = self.shared.servers.get(self.own.base(connection.name))
         if server is None or self.pool.get(connection.name) is not connection:
             return  # removed or launched anew meanwhile
+        self._judge(server.name)  # nobody may have seen what it offered until now: that is what was approved
         if self.offers.take(server, offer):
             self._forget_exposures()
+        self._judge(server.name)
         self.changed()
 
     def notified(self, connection: Connection, method: str, params: Params) -> None:

@@ -66,7 +66,7 @@ class Reviews:
         for name in list(self._gateway.shared.servers):
             offer = self._gateway.offers.get(name) if server in (None, name) else None
             for tool, findings in inspected(offer) if offer is not None else ():
-                tools += 1
+                tools += tool != INSTRUCTIONS
                 held = tool in self._gateway.approvals.names(name)
                 rows += [{"server": name, "tool": tool, **asdict(found), "held": held} for found in findings]
                 await anyio.lowlevel.checkpoint()  # the gateway's clients come first

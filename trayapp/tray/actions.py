@@ -20,10 +20,11 @@ from trayapp.service.supervision import WishKind
 from trayapp.tray import outcomes, texts
 from trayapp.tray.news import Notice
 from trayapp.tray.state import Action, Offered, Verb, View, offer_key
-from trayapp.wire.control import LOGIN, LOGIN_WAIT, LOGOUT, RECONNECT, REFRESH
+from trayapp.wire.control import APPROVALS, APPROVE, LOGIN, LOGIN_WAIT, LOGOUT, RECONNECT, REFRESH
 
 log = logging.getLogger(__name__)
 
+CHANGES_FOLDER = "changes"  # in the cache folder
 VERB_S = 30.0  # for an edit of one file
 TAKE_OVER_S = 180.0  # the user may have to unlock the keyring
 OFFER_NAME = "servers-found.txt"  # in the cache folder
@@ -63,6 +64,7 @@ class Actions:
 
     def __init__(self, means: Means) -> None:
         self._means = means
+        self._shown: dict[str, list[dict[str, str]]] = {}  # of each server, what the user has looked at
         self._table: dict[Verb, Callable[[str], Notice | None]] = {
             Verb.RECONNECT: self._reconnect,
             Verb.REFRESH: self._refresh,
@@ -71,6 +73,7 @@ class Actions:
             Verb.ENABLE: lambda server: self._switch(server, True),
             Verb.DISABLE: lambda server: self._switch(server, False),
             Verb.SHOW_LOG: self._show_log,
+            Verb.SHOW_CHANGES: self._show_changes,
             Verb.APPROVE: self._approve,
             Verb.OPEN_FILE: self._open_file,
             Verb.CONNECT_CLIENT: lambda client: self._client(client, True),
@@ -124,10 +127,25 @@ class Actions:
         self._means.ask(LOGOUT, {"server": server})
         return outcomes.signed_out(server)
 
+    def _show_changes(self, server: str) -> None:
+        """Tools that wait for the user, as a text; what was shown is what an approval is of."""
+        rows = self._means.ask(APPROVALS, {"server": server})["rows"]
+        file = self._means.paths.cache_dir / CHANGES_FOLDER / f"{log_name(server)}.txt"
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file.write_text(outcomes.changes_text(server, rows), encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise MultiMcpError(
+                f"{file} cannot be written: {error.strerror}", f"See them with: multi-mcp approve {server}"
+            ) from None
+        self._shown[server] = [{name: row[name] for name in ("server", "tool", "hash")} for row in rows]
+        self._means.open_file(file)
+
     def _approve(self, server: str) -> Notice:
-        raise MultiMcpError(
-            "What changed is to be looked at before it is approved", f"On a terminal: multi-mcp approve {server}"
-        )
+        """What was shown, and nothing that came after."""
+        if not self._shown.get(server):
+            raise MultiMcpError("Nobody has looked at it yet", f"Choose {texts.SHOW_CHANGES} first")
+        return outcomes.approved(server, self._means.ask(APPROVE, {"tools": self._shown.pop(server)}))
 
     def _switch(self, server: str, on: bool) -> Notice:
         self._means.run(["enable" if on else "disable", server], VERB_S)

@@ -60,7 +60,7 @@ def facts(state: TrayState) -> Facts:
         tools=sum(server.tools.enabled for server in wanted),
         failed=tuple(server for server in wanted if server.state is State.FAILED),
         sign_in=tuple(server for server in wanted if server.state is State.NEEDS_AUTH),
-        approvals=tuple(dict.fromkeys(state.approvals)),
+        approvals=tuple(dict.fromkeys((*state.approvals, *(one.name for one in servers if one.approvals)))),
         problems=tuple(dict.fromkeys(snapshot.problems)),
         fatal=tuple(problem for problem in snapshot.problems if problem.fatal),
         keyring=snapshot.gateway.keyring if snapshot.gateway.keyring != "available" else None,

@@ -122,7 +122,11 @@ def _sign_in_want(server: ServerStatus) -> Item:
 
 
 def _approval(server: str) -> Item:
-    return Item(f"want/approve/{keyed(server)}", texts.wanted(texts.approve(server)), Action(Verb.APPROVE, server))
+    """Looked at first: what is approved is what was shown."""
+    key = f"want/approve/{keyed(server)}"
+    show = Item(f"{key}/show", texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, server))
+    yes = Item(f"{key}/yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, server))
+    return Item(key, texts.wanted(texts.approve(server)), children=(show, yes))
 
 
 def _problem(problem: Problem) -> Item:

@@ -215,7 +215,11 @@ def _sign_in(known: Facts, names: set[str], told: Told) -> Notice:
 
 def _approval(known: Facts, names: set[str], told: Told) -> Notice:
     servers = [name for name in known.approvals if name in names]
-    actions = [(texts.approve(name), Action(Verb.APPROVE, name)) for name in servers[: texts.BUTTONS]]
+    several = len(servers) > 1
+    actions = [
+        (texts.name(name) if several else texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, name))
+        for name in servers[: texts.BUTTONS]
+    ]
     return _notice(Kind.APPROVAL, texts.approval_wanted(servers), [texts.APPROVE_TEXT], *actions)
 
 

@@ -34,7 +34,8 @@ class Verb(StrEnum):
     ENABLE = "enable"  # a server
     DISABLE = "disable"  # a server
     SHOW_LOG = "show_log"  # a server
-    APPROVE = "approve"  # a server whose tool definitions changed
+    SHOW_CHANGES = "show_changes"  # a server whose tool definitions changed
+    APPROVE = "approve"  # the same: what was shown last
     OPEN_FILE = "open_file"  # a path; "" = servers.yaml
     CONNECT_CLIENT = "connect_client"  # a client's name
     DISCONNECT_CLIENT = "disconnect_client"  # a client's name

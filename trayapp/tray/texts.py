@@ -322,6 +322,8 @@ INSTALL_KEYRING = "There is no keyring. Install one to keep them."
 SIGN_IN_NOW = "Sign in"
 SIGN_IN_TEXT = "Its tools answer once you have signed in."
 SIGN_IN_TEXT_MANY = "Their tools answer once you have signed in."
+SHOW_CHANGES = "Show what changed"
+APPROVE_SHOWN = "Approve what was shown"
 APPROVE_TEXT = "What changed is held back until you have looked at it."
 
 
