@@ -23,7 +23,11 @@ def machine_in(home: Path, platform: str = "linux", **environ: str) -> Machine:
 
 def world_in(home: Path, platform: str = "linux", **environ: str) -> World:
     """The same with a note of ours and a shim."""
-    return World(machine_in(home, platform, **environ), home / "multi-mcp" / "clients.json", COMMAND)
+    return World(machine_in(home, platform, **environ), home / "multi-mcp" / "clients.json", COMMAND, at_once)
+
+
+def at_once(path: Path) -> None:
+    """No file is waited for: these tests save it themselves."""
 
 
 def file_of(client: Client, world: World) -> Path:
@@ -112,7 +116,7 @@ def kind_of(client: Client) -> str:
 
 
 def samples(client: Client) -> dict[str, str]:
-    """Files of that client, by what is special about them; all but `nothing of ours` hold a server named other."""
+    """Files of that client, by what is special about them; those with content for servers hold one named other."""
     kind = kind_of(client)
     plain = {"JSON": _JSON, "TOML": _TOML, "YAML": _MAPPED, "LISTED": _LISTED}[kind]
     commented = {
@@ -129,11 +133,15 @@ def samples(client: Client) -> dict[str, str]:
         "an empty holder": _EMPTY_HOLDER[kind],
         "a comment alone": "// nothing yet\n" if kind == "JSON" else "# nothing yet\n",
         "blank lines": "\n\n",
+        "empty": "",
     }
     if kind == "JSON":
         texts["one line"] = '{"theme":"dark","HOLDER":{"other":{"command":"x"}},"z":[1,{"a":{}}]}'
         texts["one line with blanks"] = '{ "HOLDER": { "other": { "command": "x" } } }\n'
         texts["four columns"] = plain.replace("  ", "    ")
+    if kind == "TOML":
+        texts["in braces"] = 'HOLDER = { other = { command = "x" } } # mine\nmodel = "x"\n'
+        texts["dotted keys"] = 'HOLDER.other.command = "x"\n[profile]\na = 1\n'
     return {name: text.replace("HOLDER", client.holder[0]) for name, text in texts.items()}
 
 

@@ -98,6 +98,9 @@ def toml(draw: st.DrawFn, filled: bool = False) -> str:
     if draw(st.booleans()):
         lines += ['long_text = """', f"[{HOLDER}.multi-mcp]", 'command = "no"', '"""']
     gaps = st.lists(st.sampled_from(["", "# [a.comment]", "  "]), max_size=2)
+    if has and draw(st.booleans()):
+        lines.append(statement(HOLDER, below))
+        has = False
     for name, entry in below.items() if has else ():
         lines += draw(gaps)
         lines.append(f"[{HOLDER}.{json.dumps(name) if draw(st.booleans()) else name}]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from trayapp.clients.connect import (
 from trayapp.clients.entry import wanted_entry
 from trayapp.clients.family import lookup
 from trayapp.clients.table import BY_NAME, CLIENTS, NAME, Client
-from trayapp.clients.world import World, noted
+from trayapp.clients.world import noted
 from trayapp.config.problems import Unparsable
 from trayapp.config.splice import EditRefusedError
 from trayapp.model.errors import FileChangedError, StorageError, UsageError
@@ -113,9 +114,10 @@ def test_a_client_that_is_not_there_is_said_to_be_missing(tmp_path: Path, client
 
 
 @pytest.mark.requirement("client-left-alone")
+@EVERYWHERE
 @EACH
-def test_a_file_that_cannot_be_read_is_left_alone_with_the_line(tmp_path: Path, client: Client) -> None:
-    world = world_in(tmp_path)
+def test_a_file_that_cannot_be_read_is_left_alone_with_the_line(tmp_path: Path, client: Client, platform: str) -> None:
+    world = world_in(tmp_path, platform)
     path = file_of(client, world)
     original = written(path, broken(client))
     for work in (connect, disconnect):
@@ -139,9 +141,10 @@ def test_a_file_of_another_kind_is_left_alone(tmp_path: Path, data: bytes) -> No
 
 
 @pytest.mark.requirement("client-left-alone")
+@EVERYWHERE
 @EACH
-def test_a_read_only_file_is_refused(tmp_path: Path, client: Client) -> None:
-    world = world_in(tmp_path)
+def test_a_read_only_file_is_refused(tmp_path: Path, client: Client, platform: str) -> None:
+    world = world_in(tmp_path, platform)
     path = file_of(client, world)
     original = written(path, samples(client)["plain"])
     path.chmod(0o444)
@@ -152,9 +155,10 @@ def test_a_read_only_file_is_refused(tmp_path: Path, client: Client) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need rights on Windows")
+@EVERYWHERE
 @EACH
-def test_a_link_is_followed_and_stays_one(tmp_path: Path, client: Client) -> None:
-    world = world_in(tmp_path / "home")
+def test_a_link_is_followed_and_stays_one(tmp_path: Path, client: Client, platform: str) -> None:
+    world = world_in(tmp_path / "home", platform)
     path = file_of(client, world)
     target = tmp_path / "dotfiles" / "it"
     target.parent.mkdir()
@@ -171,9 +175,10 @@ def test_a_link_is_followed_and_stays_one(tmp_path: Path, client: Client) -> Non
 
 
 @pytest.mark.requirement("client-left-alone")
+@EVERYWHERE
 @EACH
-def test_a_file_that_was_saved_meanwhile_is_not_overwritten(tmp_path: Path, client: Client) -> None:
-    world = world_in(tmp_path)
+def test_a_file_that_was_saved_meanwhile_is_not_overwritten(tmp_path: Path, client: Client, platform: str) -> None:
+    world = world_in(tmp_path, platform)
     path = file_of(client, world)
     written(path, samples(client)["plain"])
     change = plan_connect(client.name, world)
@@ -182,6 +187,51 @@ def test_a_file_that_was_saved_meanwhile_is_not_overwritten(tmp_path: Path, clie
         apply(change, world)
     assert path.read_bytes() == saved
     assert beside(path) == [path]
+
+
+@pytest.mark.requirement("client-left-alone")
+@EVERYWHERE
+@EACH
+def test_a_file_that_is_half_written_is_waited_for(tmp_path: Path, client: Client, platform: str) -> None:
+    text = samples(client)["comments"]
+
+    def finish(path: Path) -> None:
+        written(path, text)
+
+    world = replace(world_in(tmp_path, platform), settle=finish)
+    path = file_of(client, world)
+    written(path, text[: len(text) // 2])
+    connect(client.name, world)
+    assert entry_in(client, path) == wanted(client)
+    assert files.backup_of(path).read_bytes() == text.encode()
+
+
+def test_a_file_is_waited_for_as_long_as_it_is_being_saved_and_no_longer(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_text("x")
+    times: list[float] = []
+
+    def waited(saves: int, age: float = 0.0) -> int:
+        now = [1000.0 + age]
+        times.clear()
+        os.utime(path, (1000.0, 1000.0))
+
+        def sleep(seconds: float) -> None:
+            times.append(seconds)
+            now[0] += seconds
+            if len(times) <= saves:
+                os.utime(path, (now[0], now[0]))
+
+        files.wait_until_quiet(path, sleep, lambda: now[0])
+        return len(times)
+
+    assert waited(0, age=1.0) == 0  # as nearly always
+    assert waited(0, age=-60.0) == 0  # a disk with another clock
+    assert waited(3) == 4
+    assert waited(1000) == files.QUIET_LOOKS
+    assert sum(times) <= 2.01
+    path.unlink()
+    files.wait_until_quiet(path, times.append)
 
 
 def test_a_client_that_saves_once_at_the_same_moment_loses_nothing(tmp_path: Path) -> None:
@@ -204,9 +254,10 @@ def test_a_client_that_saves_once_at_the_same_moment_loses_nothing(tmp_path: Pat
 
 
 @pytest.mark.requirement("client-round-trip")
+@EVERYWHERE
 @EACH
-def test_what_was_changed_since_stays_when_our_entry_goes(tmp_path: Path, client: Client) -> None:
-    world = world_in(tmp_path)
+def test_what_was_changed_since_stays_when_our_entry_goes(tmp_path: Path, client: Client, platform: str) -> None:
+    world = world_in(tmp_path, platform)
     path = file_of(client, world)
     written(path, samples(client)["comments"])
     connect(client.name, world)
@@ -220,12 +271,13 @@ def test_what_was_changed_since_stays_when_our_entry_goes(tmp_path: Path, client
 
 
 @pytest.mark.requirement("client-drift")
+@EVERYWHERE
 @EACH
-def test_an_entry_of_an_older_place_is_drift_and_is_set_right(tmp_path: Path, client: Client) -> None:
-    world = world_in(tmp_path)
+def test_an_entry_of_an_older_place_is_drift_and_is_set_right(tmp_path: Path, client: Client, platform: str) -> None:
+    world = world_in(tmp_path, platform)
     path = file_of(client, world)
     original = written(path, samples(client)["comments"])
-    old = World(world.machine, world.record, ["/gone/multi-mcp", "stdio"])
+    old = replace(world, command=["/gone/multi-mcp", "stdio"])
     connect(client.name, old)
     state = client_state(client.name, world)
     assert (state.state, state.reason) == ("drifted", "it points at /gone/multi-mcp, which is not there")
@@ -236,9 +288,10 @@ def test_an_entry_of_an_older_place_is_drift_and_is_set_right(tmp_path: Path, cl
 
 
 @pytest.mark.requirement("client-drift")
+@EVERYWHERE
 @EACH
-def test_an_entry_that_vanished_is_drift(tmp_path: Path, client: Client) -> None:
-    world = world_in(tmp_path)
+def test_an_entry_that_vanished_is_drift(tmp_path: Path, client: Client, platform: str) -> None:
+    world = world_in(tmp_path, platform)
     path = file_of(client, world)
     written(path, samples(client)["plain"])
     connect(client.name, world)
@@ -252,12 +305,15 @@ def test_an_entry_that_vanished_is_drift(tmp_path: Path, client: Client) -> None
 
 
 @pytest.mark.requirement("client-drift")
+@EVERYWHERE
 @EACH
-def test_what_the_user_wrote_into_our_entry_stays_when_it_is_set_right(tmp_path: Path, client: Client) -> None:
-    world = world_in(tmp_path)
+def test_what_the_user_wrote_into_our_entry_stays_when_it_is_set_right(
+    tmp_path: Path, client: Client, platform: str
+) -> None:
+    world = world_in(tmp_path, platform)
     path = file_of(client, world)
     written(path, samples(client)["plain"])
-    connect(client.name, World(world.machine, world.record, ["/gone/multi-mcp", "stdio"]))
+    connect(client.name, replace(world, command=["/gone/multi-mcp", "stdio"]))
     text = client.family.put(path.read_text(encoding="utf-8"), (*client.holder, NAME, "note"), "mine", "f")
     written(path, client.family.put(text, (*client.holder, NAME, "disabled"), True, "f"))
     assert client_state(client.name, world).reason == "multi-mcp is switched off there"
@@ -339,7 +395,7 @@ def test_a_backup_is_never_of_a_file_with_our_entry_in_it(tmp_path: Path) -> Non
     world = world_in(tmp_path)
     path = file_of(CURSOR, world)
     original = written(path, samples(CURSOR)["plain"])
-    connect("cursor", World(world.machine, world.record, ["/gone/multi-mcp", "stdio"]))
+    connect("cursor", replace(world, command=["/gone/multi-mcp", "stdio"]))
     connect("cursor", world)
     assert files.backup_of(path).read_bytes() == original
 

@@ -34,6 +34,15 @@ PUT: list[tuple[str, Family, str, str]] = [
     ("toml: windows", toml_file, "a = 1\r\n",
      'a = 1\r\n\r\n[servers.multi-mcp]\r\n'
       'command = "p"\r\nargs = ["stdio"]\r\n'),
+    ("toml: in braces", toml_file, 'servers = {a = {command = "x"}} # c\nz = 1\n',
+     'servers = {a = {command = "x"}, multi-mcp = {command = "p", args = ["stdio"]}} # c\nz = 1\n'),
+    ("toml: in empty braces", toml_file, "servers = {}\n",
+     'servers = { multi-mcp = {command = "p", args = ["stdio"]} }\n'),
+    ("toml: in braces with blanks, commas and braces in texts", toml_file,
+     "servers = { 'a,b' = { x = [\n 1, # }\n], y.z = '}' } }",
+     "servers = { 'a,b' = { x = [\n 1, # }\n], y.z = '}' }, multi-mcp = {command = \"p\", args = [\"stdio\"]} }"),
+    ("toml: below dotted keys", toml_file, 'servers.a.command = "x"\n',
+     'servers.a.command = "x"\n\n[servers.multi-mcp]\ncommand = "p"\nargs = ["stdio"]\n'),
     ("yaml: behind the others, before what is commented out below", MAPPED, "servers:\n   a: {}\n# b: {}\nz: 1\n",
      "servers:\n   a: {}\n   multi-mcp:\n      command: p\n      args: [stdio]\n# b: {}\nz: 1\n"),
     ("yaml: in braces", MAPPED, "servers: {a: {}}\n", "servers: {a: {}, multi-mcp: {command: p, args: [stdio]}}\n"),
@@ -65,6 +74,11 @@ DROP: list[tuple[str, Family, str, str]] = [
     ("toml: a key of a table", toml_file, '[servers]\na = {x = 1}\nmulti-mcp = {command = "p"} # ours\n',
      "[servers]\na = {x = 1}\n"),
     ("toml: dotted", toml_file, 'servers.multi-mcp.command = "p"\nservers.a.x = 1\n', "servers.a.x = 1\n"),
+    ("toml: in braces, the last", toml_file, 'servers = { a = {x = ","}, multi-mcp = {command = "p"} } # c\n',
+     'servers = { a = {x = ","} } # c\n'),
+    ("toml: in braces, the first", toml_file, 'servers = {multi-mcp = {command = "p"}, a.b = 1, c = {}}\n',
+     "servers = {a.b = 1, c = {}}\n"),
+    ("toml: in braces, the only one", toml_file, 'servers = { "multi-mcp" = {command = "p"} }\n', "servers = {  }\n"),
     ("yaml: the only one", MAPPED, "servers:\n  # why\n  multi-mcp:\n    command: p # x\nz: 1\n",
      "servers: {}\n  # why\nz: 1\n"),
     ("yaml: the last", MAPPED,
@@ -88,7 +102,6 @@ def test_an_entry_is_taken_out_alone(family: Family, text: str, expected: str) -
     [
         (jsonc, '{"servers": []}'),
         (jsonc, '{"servers": "x"}'),
-        (toml_file, 'servers = {a = {command = "x"}}\n'),
         (toml_file, "servers = 5\n"),
         (toml_file, "[[servers]]\na = 1\n"),
         (MAPPED, "base: &b {a: {}}\nservers: *b\n"),
@@ -122,6 +135,26 @@ def test_what_cannot_be_read_is_told_with_its_line(family: Family, text: str, li
     with pytest.raises(Unparsable) as caught:
         family.read(text, "f")
     assert caught.value.problem.line == line
+
+
+def test_one_key_of_an_entry_in_braces_is_changed_alone_and_lines_are_told() -> None:
+    text = "top = 1\nservers = {a = {x = [\n1]}, multi-mcp = {command = 'old', env = {A = '1'}}}\n"
+    assert toml_file.lines(text, ("servers",)) == {"a": 2, "multi-mcp": 3}
+    assert toml_file.lines(text, PATH) == {"command": 3, "env": 3}
+    new = toml_file.put(text, (*PATH, "command"), "new", "f")
+    assert new == text.replace("'old'", '"new"')
+    assert toml_file.put(text, (*PATH, "more"), True, "f") == text.replace("}}}", "}, more = true}}")
+    assert toml_file.drop(text, (*PATH, "env", "A"), "f") == text.replace("A = '1'", "")
+    assert toml_file.put(text, PATH, {"command": "z"}, "f") == (
+        'top = 1\nservers = {a = {x = [\n1]}, multi-mcp = {command = "z"}}\n'
+    )
+
+
+@pytest.mark.requirement("client-left-alone")
+def test_dotted_keys_in_braces_that_part_an_entry_are_refused() -> None:
+    text = "servers = {multi-mcp.command = 'x', multi-mcp.args = []}\n"
+    with pytest.raises(EditRefusedError):
+        toml_file.drop(text, PATH, "f")
 
 
 @pytest.mark.parametrize("family", [jsonc, toml_file, MAPPED, LISTED])

@@ -22,9 +22,10 @@ from tests.tray.test_drawing import FakeEntry
 from trayapp.config.parse import parse
 from trayapp.service.autostart import Autostart, Start
 from trayapp.service.command import sample_command
+from trayapp.tray.app import OverBus
 from trayapp.tray.desk import Desk
 from trayapp.tray.news import Kind, Notice
-from trayapp.tray.start import OverBus, SystemFace
+from trayapp.tray.start import SystemFace
 from trayapp.tray.state import Offered
 
 pytestmark = pytest.mark.requirement("tray-offer")

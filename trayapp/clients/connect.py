@@ -164,6 +164,7 @@ def _placed(client: Client, world: World) -> Located:
     if not place.found:
         hint = f"Its configuration would be {place.path}. Start {client.title} once, then try again"
         raise ClientNotFoundError(f"{client.title} was not found here", hint)
+    world.settle(place.path)
     return place
 
 

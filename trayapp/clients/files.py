@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import stat
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from trayapp.model.status import Problem
 LARGEST = 64_000_000  # bytes; Claude Code keeps its history of prompts beside its servers
 BACKUP = ".multi-mcp.bak"  # what a file's name ends in before we were first in it
 BACKUP_MOVED = ".before-import.bak"  # and before servers were moved out of it
+QUIET_S = 0.2  # a file that was saved within it may be half written
+QUIET_LOOKS = 10  # 2 s in all: a program that writes for longer is not waited for
 _GLOBAL_STORAGE = "globalStorage"
 
 
@@ -76,6 +80,23 @@ def decoded(data: bytes, path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise Unparsable(Problem(str(path), line, "The file is not UTF-8 text", "Save it as UTF-8")) from None
+
+
+def wait_until_quiet(
+    path: Path, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
+) -> None:
+    """Wait, a moment at most, while a file was saved so lately that its program may still be writing it.
+
+    Half of a file may be readable, and a program that writes on after it was replaced writes into nothing. Blocks.
+    """
+    for _ in range(QUIET_LOOKS):
+        try:
+            age = now() - path.stat().st_mtime
+        except OSError:
+            return
+        if not 0 <= age < QUIET_S:  # the clock of a network's disk may be another
+            return
+        sleep(QUIET_S - age)
 
 
 def backup_of(path: Path, ending: str = BACKUP) -> Path:

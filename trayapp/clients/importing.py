@@ -125,6 +125,7 @@ def take_away(moved: Iterable[Found]) -> list[Path]:
 
 def _drop_all(client: Client, path: Path, keys: list[Keys]) -> bool:
     for left in range(ATTEMPTS - 1, -1, -1):
+        files.wait_until_quiet(path)
         text = files.read_text(path)
         if text is None:
             return False

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trayapp.clients import toml_inline
 from trayapp.clients.family import (
     Document,
     Keys,
@@ -23,6 +24,7 @@ from trayapp.clients.family import (
     with_value,
     without,
 )
+from trayapp.clients.toml_inline import key_path
 from trayapp.config.problems import Unparsable
 from trayapp.config.text import BOM
 from trayapp.model.status import Problem
@@ -75,7 +77,11 @@ def put(text: str, path: Keys, value: Any, file: str) -> str:
     document = read(text, file)
     statements = _statements(text)
     present = lookup(document, path)
-    if present is not None and not isinstance(present, Mapping):
+    inline = _in_braces(text, statements, path)
+    if inline is not None and (present is None or not isinstance(present, Mapping)):
+        at = toml_inline.put(text, inline.value, inline.end, path[len(inline.path) :], _key(path[-1]), _literal(value))
+        new = spliced(text, [at])
+    elif present is not None and not isinstance(present, Mapping):
         new = _with_value(text, statements, path, value, file)
     elif present is not None:
         new = put(drop(text, path, file), path, value, file)
@@ -92,10 +98,14 @@ def drop(text: str, path: Keys, file: str) -> str:
     document = read(text, file)
     if lookup(document, path) is None:
         return text
-    statements = [s for s in _statements(text) if s.path[: len(path)] == path]
-    if not statements:
-        refuse(file, 0, f"{path[-1]} stands inside a value in braces")
-    new = spliced(text, _joined([_lines(text, statement) for statement in statements], text))
+    everything = _statements(text)
+    statements = [s for s in everything if s.path[: len(path)] == path]
+    inline = _in_braces(text, everything, path)
+    if inline is not None:
+        cut = toml_inline.drop(text, inline.value, inline.end, path[len(inline.path) :])
+        new = spliced(text, [cut]) if cut is not None else text
+    else:
+        new = spliced(text, _joined([_lines(text, statement) for statement in statements], text))
     if new != text and not new.strip():
         new = BOM if text.startswith(BOM) else ""
     expected = without(document, path)
@@ -112,7 +122,20 @@ def lines(text: str, path: Keys) -> dict[str, int]:
     for statement in _statements(text):
         if statement.path[: len(path)] == path and len(statement.path) > len(path):
             found.setdefault(statement.path[len(path)], text.count("\n", 0, statement.start) + 1)
+        if _is_table_in_braces(text, statement) and path[: len(statement.path)] == statement.path:
+            inside = toml_inline.keys_below(text, statement.value, statement.end, path[len(statement.path) :])
+            found |= {key: text.count("\n", 0, at) + 1 for key, at in inside}
     return found
+
+
+def _is_table_in_braces(text: str, statement: _Statement) -> bool:
+    return not statement.is_head and text[statement.value] == "{"
+
+
+def _in_braces(text: str, statements: Sequence[_Statement], path: Keys) -> _Statement | None:
+    """The statement whose value in braces holds, or would hold, what is at `path`."""
+    above = (s for s in statements if len(s.path) < len(path) and path[: len(s.path)] == s.path)
+    return next((s for s in above if _is_table_in_braces(text, s)), None)
 
 
 def _line(text: str, path: Keys) -> int:
@@ -159,20 +182,9 @@ def _statements(text: str) -> list[_Statement]:
 
 def _statement(text: str, head: Keys, start: int, equals: int, end: int) -> _Statement:
     if equals < 0:
-        return _Statement(_key_path(text[start:end]), start, end, is_list=text.startswith("[[", start))
+        return _Statement(key_path(text[start:end]), start, end, is_list=text.startswith("[[", start))
     value = equals + 1 + len(text[equals + 1 : end]) - len(text[equals + 1 : end].lstrip())
-    return _Statement((*head, *_key_path(f"{text[start:equals]}=0")), start, end, value)
-
-
-def _key_path(words: str) -> Keys:
-    """The keys of a head or of a pair's left side, as tomllib reads them."""
-    inside: Any = tomllib.loads(words)
-    path: list[str] = []
-    while isinstance(inside, dict) and inside:
-        ((key, inside),) = inside.items()
-        inside = inside[0] if isinstance(inside, list) else inside
-        path.append(key)
-    return tuple(path)
+    return _Statement((*head, *key_path(f"{text[start:equals]}=0")), start, end, value)
 
 
 # --- changes

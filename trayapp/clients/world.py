@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trayapp.clients.files import wait_until_quiet
 from trayapp.clients.places import Machine
 from trayapp.config.files import read_bytes, write_atomic
 from trayapp.config.paths import find_paths
@@ -26,11 +27,15 @@ RECORD_LARGEST = 1_000_000  # bytes; an entry has some 100
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """`machine`: where clients keep their files. `record`: our note. `command`: the shim, program first."""
+    """`machine`: where clients keep their files. `record`: our note. `command`: the shim, program first.
+
+    `settle`: waits for a client that writes its file in this moment.
+    """
 
     machine: Machine
     record: Path
     command: list[str] = field(default_factory=shim_command)
+    settle: Callable[[Path], None] = wait_until_quiet
 
 
 def this_world(environ: Mapping[str, str] | None = None) -> World:
