@@ -9,7 +9,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class CommitHook(BuildHookInterface):  # type: ignore[type-arg]
+class CommitHook(BuildHookInterface):  # type: ignore[misc]
     """Writes trayapp/commit into the wheel; service/about reads it. Of an editable install git itself is asked."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The commands of packaging/dev.py: run, test, lock, icons. Never here: how a step is done."""
+"""The commands of packaging/dev.py: run, test, build, lock, icons. Never here: how a step is done."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
+from pathlib import Path
 
 from devtools.environment import ensure_app, ensure_test_requirements
-from devtools.places import PACKAGING, ROOT, VENV, script
+from devtools.places import DIST, PACKAGING, ROOT, VENV, script
 from devtools.steps import StepFailed, run, say
 
 USAGE = """\
@@ -16,6 +17,7 @@ usage: python3 packaging/dev.py COMMAND
 
   run [ARG ...]           install into .venv (once) and start multi-mcp with these arguments
   test [PYTEST_ARG ...]   install what the tests need (once), then ruff, mypy and pytest; with arguments pytest alone
+  build [FOLDER]          make the packages of this system (into dist): .deb and .tar.gz, installer, or .app and .dmg
   icons [FOLDER]          write the app's icon as .ico, .icns and PNG files (into build/icons)
   lock [UV_ARG ...]       write the lock files anew (--upgrade: with the newest versions)
 """
@@ -55,13 +57,27 @@ def _test(args: list[str]) -> int:
     # Imported here: `run` starts quicker without them.
     from devtools.checks import run_checks
     from devtools.debian import ensure_debian_packages
+    from devtools.packaged import ensure_packaged
     from devtools.servers import ensure_servers
 
     ensure_debian_packages()
     ensure_app()
     ensure_test_requirements()
     ensure_servers()
+    if not args or any("packaged" in arg for arg in args):
+        ensure_packaged()
     return run_checks(args[1:] if args[:1] == ["--"] else args)
+
+
+def _build(args: list[str]) -> int:
+    """In .venv, with what the tests need: PyInstaller is among that."""
+    from devtools.package import build_packages
+
+    ensure_app()
+    ensure_test_requirements()
+    for path in build_packages(script(VENV, "python"), ROOT / "build" / "package", Path(args[0] if args else DIST)):
+        print(path)
+    return 0
 
 
 def _lock(args: list[str]) -> int:
@@ -90,4 +106,10 @@ def _speak_utf8() -> None:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {"run": _run, "test": _test, "lock": _lock, "icons": _icons}
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "run": _run,
+    "test": _test,
+    "build": _build,
+    "lock": _lock,
+    "icons": _icons,
+}

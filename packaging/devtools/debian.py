@@ -36,6 +36,10 @@ PACKAGES = {
     "xfconf-query": "xfconf",  # its settings
     "tint2": "tint2",  # a panel that knows only XEmbed
     "dunst": "dunst",  # shows notifications
+    "objdump": "binutils",  # PyInstaller asks with it which libraries a library needs, and strips them
+    "lintian": "lintian",  # reads the .deb as Debian's archive does
+    "man": "man-db",
+    "dex": "dex",  # starts what is to start at login, as i3's sessions do
     "desktop-file-validate": "desktop-file-utils",  # reads the entry for start at login as desktops do
     "xdg-open": "xdg-utils",  # opens servers.yaml from the menu
     "/usr/share/icons/Adwaita": "adwaita-icon-theme",  # the menu's check marks

@@ -19,6 +19,7 @@ SUITE_MANIFEST = PACKAGING / "test-conformance" / "package.json"
 SUITE_LOCK = PACKAGING / "test-conformance" / "package-lock.json"
 
 VENV = ROOT / ".venv"
+DIST = ROOT / "dist"
 CACHE = ROOT / ".cache"
 NPM_SERVERS = CACHE / "npm-servers"
 NPM_CLIENTS = CACHE / "npm-clients"

@@ -26,6 +26,7 @@ from trayapp.tray.view import view
 
 log = logging.getLogger(__name__)
 
+RENEWS = "SIGUSR1"  # of an installer that replaced the program (packaging/linux/postinst)
 ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # the last one: its terminal was closed
 LOOK_AGAIN_S = 2.0  # panels tell more than once that a menu opens; a look starts a process, 0.2 s of work
 QUIT_S = 30.0  # the gateway's own end is bounded by half of that
@@ -66,6 +67,7 @@ class App:
         self._busy: set[Action] = set()
         self._busy_lock = threading.Lock()
         self._looked_at = -LOOK_AGAIN_S
+        self.is_replaced = False  # whether another tray is to follow this one
         self._icon = face.make_icon()
         self._icon.on_signal = self.quit_soon  # where the system's own loop keeps Python's handlers from running
         self._icon.on_open = self.opened  # where the panel tells of it
@@ -85,6 +87,8 @@ class App:
         for name in ENDS:
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), self._on_signal)
+        if hasattr(signal, RENEWS):
+            signal.signal(getattr(signal, RENEWS), self._on_renewal)
         self._icon.run(self._begin)
         self._redraws.close()
         self._end_gateway()
@@ -99,6 +103,11 @@ class App:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         log.info("Signal %d: the tray ends", number)
+        self.quit_soon()
+
+    def _on_renewal(self, number: int, frame: FrameType | None) -> None:
+        log.info("The program was replaced: the tray ends, and the new one starts")
+        self.is_replaced = True
         self.quit_soon()
 
     def quit_soon(self) -> None:

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from trayapp.config.environment import own_environment
 from trayapp.config.own_log import start_logging
 from trayapp.config.paths import Paths, find_paths
 from trayapp.model.errors import MultiMcpError, StorageError
@@ -69,10 +70,18 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
             say(second_words(holder, single.send(SHOW)))
         return 0
     try:
-        _be_the_tray(dict(environ), run, single, autostart, say)
+        is_replaced = _be_the_tray(dict(environ), run, single, autostart, say)
     finally:
         single.close()
+    if is_replaced:
+        _become_the_new_one(environ)
     return 0
+
+
+def _become_the_new_one(environ: Mapping[str, str]) -> None:
+    """This process goes on as the program that now has our name: the session that started it sees no end."""
+    argv = tray_command()
+    os.execve(argv[0], argv, own_environment(environ))
 
 
 def second_words(holder: int, answer: str | None) -> str:
@@ -81,7 +90,8 @@ def second_words(holder: int, answer: str | None) -> str:
     return f"{who}\n{answer}" if answer else f"{who}, but it does not answer"
 
 
-def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostart: bool, say: Say) -> None:
+def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostart: bool, say: Say) -> bool:
+    """Whether the program was replaced meanwhile."""
     paths = find_paths(environ)
     start_logging(paths.log_dir, name=TRAY_LOG)
     log.info("Tray %s starts (process %d)", version_text(), os.getpid())
@@ -94,6 +104,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
         say("multi-mcp is running: Quit in its tray menu, or Ctrl-C here, ends it")
     app.run()
     log.info("Tray ended")
+    return app.is_replaced
 
 
 def _serve(single: SingleTray, app: App) -> None:

@@ -1,0 +1,183 @@
+"""The Debian package and the archive, made of the packaged programs. Never here: the programs (bundle)."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+from devtools.bundle import NAME, build_environment, source_date
+from devtools.places import PACKAGING, ROOT
+from devtools.steps import StepFailed, run
+
+LINUX = PACKAGING / "linux"
+PROGRAMS = ("multi-mcp", "multi-mcp-tray")  # those on PATH; the shim is named by its full path
+SCRIPTS = ("postinst", "prerm")
+AUTHOR = "multi-mcp authors <multi-mcp@example.invalid>"
+
+
+def write_texts(python: Path, work: Path) -> Path:
+    """The folder with man page, completions and licences."""
+    folder = work / "texts"
+    run([python, PACKAGING / "devtools" / "texts.py", folder], env=build_environment(work))
+    return folder
+
+
+def build_deb(bundle: Path, work: Path, version: str, out: Path) -> Path:
+    """Write multi-mcp_VERSION_ARCHITECTURE.deb into `out`. Raises StepFailed."""
+    root = work / "deb"
+    shutil.rmtree(root, ignore_errors=True)
+    lay_out(bundle, work, version, root)
+    architecture = asked("dpkg", "--print-architecture")
+    (root / "DEBIAN").mkdir()
+    values = {
+        "VERSION": version,
+        "ARCHITECTURE": architecture,
+        "SIZE": str(-(-size_of(root) // 1024)),
+        "GLIBC": newest_glibc(bundle),
+    }
+    (root / "DEBIAN" / "control").write_text(filled("control", values), encoding="utf-8")
+    (root / "DEBIAN" / "md5sums").write_text(md5sums(root), encoding="utf-8")
+    for name in SCRIPTS:
+        shutil.copyfile(LINUX / name, root / "DEBIAN" / name)
+    set_modes(root)
+    out.mkdir(parents=True, exist_ok=True)
+    target = out / f"{NAME}_{version}_{architecture}.deb"
+    run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, target], env=build_environment(work))
+    return target
+
+
+def lay_out(bundle: Path, work: Path, version: str, root: Path) -> None:
+    """All files of the package below `root`, as they lie on a system."""
+    share = root / "usr" / "share"
+    doc = share / "doc" / NAME
+    texts = work / "texts"
+    shutil.copytree(bundle, root / "usr" / "lib" / NAME, symlinks=True)
+    (root / "usr" / "bin").mkdir(parents=True)
+    for program in PROGRAMS:
+        (root / "usr" / "bin" / program).symlink_to(f"../lib/{NAME}/{program}")
+    shutil.copytree(work / "icons" / "hicolor", share / "icons" / "hicolor")
+    copy(LINUX / "multi-mcp.desktop", share / "applications" / "multi-mcp.desktop")
+    copy(LINUX / "lintian-overrides", share / "lintian" / "overrides" / NAME)
+    copy(texts / "completion.bash", share / "bash-completion" / "completions" / NAME)
+    copy(texts / "completion.zsh", share / "zsh" / "vendor-completions" / f"_{NAME}")
+    copy(texts / "completion.fish", share / "fish" / "vendor_completions.d" / f"{NAME}.fish")
+    zipped((texts / f"{NAME}.1").read_bytes(), share / "man" / "man1" / f"{NAME}.1.gz")
+    (share / "man" / "man1" / f"{NAME}-tray.1.gz").symlink_to(f"{NAME}.1.gz")
+    doc.mkdir(parents=True)
+    licence = "".join(f" {line}\n" if line.strip() else " .\n" for line in licence_lines())
+    (doc / "copyright").write_text(filled("copyright", {"LICENSE": licence.rstrip("\n")}), encoding="utf-8")
+    zipped((texts / "third-party.txt").read_bytes(), doc / "third-party.txt.gz")
+    zipped((PACKAGING / "CHANGELOG.md").read_bytes(), doc / "CHANGELOG.md.gz")
+    zipped(changelog(version).encode(), doc / "changelog.gz")
+
+
+def licence_lines() -> list[str]:
+    """The licence's text without its title and the line of its owner."""
+    return (ROOT / "LICENSE").read_text(encoding="utf-8").strip().splitlines()
+
+
+def changelog(version: str) -> str:
+    """An entry in the form that Debian's tools read."""
+    date = asked("date", "-u", "-R", "-d", f"@{source_date()}")
+    return f"{NAME} ({version}) unstable; urgency=low\n\n  * See CHANGELOG.md.gz.\n\n -- {AUTHOR}  {date}\n"
+
+
+def filled(name: str, values: dict[str, str]) -> str:
+    """One of the files in packaging/linux with its @NAMES@ replaced."""
+    text = (LINUX / name).read_text(encoding="utf-8")
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", value)
+    return text
+
+
+def copy(source: Path, target: Path) -> None:
+    """The file, with the folders above it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def zipped(data: bytes, target: Path) -> None:
+    """Without name and time, so that it is the same tomorrow."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(gzip.compress(data, 9, mtime=0))
+
+
+def size_of(root: Path) -> int:
+    """Bytes of all files."""
+    return sum(path.lstat().st_size for path in root.rglob("*") if not path.is_dir())
+
+
+def md5sums(root: Path) -> str:
+    """Of every file, as dpkg --verify reads them."""
+    files = sorted(path for path in (root / "usr").rglob("*") if path.is_file() and not path.is_symlink())
+    rows = [(hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest(), path) for path in files]
+    return "".join(f"{digest}  {path.relative_to(root).as_posix()}\n" for digest, path in rows)
+
+
+def set_modes(root: Path) -> None:
+    """Folders and programs 755, other files 644, the time of the source; shared libraries are not programs."""
+    moment = source_date()
+    for path in [root, *sorted(root.rglob("*"))]:
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or is_program(path) else 0o644)
+        os.utime(path, (moment, moment), follow_symlinks=False)
+
+
+def is_program(path: Path) -> bool:
+    """Whether people or dpkg run it."""
+    if path.parent.name == "DEBIAN":
+        return path.name in SCRIPTS
+    return path.parent.parts[-2:] == ("lib", NAME) and path.name.startswith(NAME)
+
+
+def newest_glibc(bundle: Path) -> str:
+    """The newest version of glibc that any library asks for: the oldest system on which the package runs."""
+    files = [path for path in bundle.rglob("*") if path.is_file() and (".so" in path.name or path.parent == bundle)]
+    done = subprocess.run(["objdump", "-T", *map(str, files)], capture_output=True, text=True, check=False)
+    versions = {word.strip("()")[6:] for word in done.stdout.split() if word.strip("()").startswith("GLIBC_2")}
+    numbers = [tuple(map(int, version.split("."))) for version in versions if version.replace(".", "").isdecimal()]
+    if not numbers:
+        raise StepFailed("objdump tells no version of glibc", "Install binutils.")
+    return ".".join(map(str, max(numbers)))
+
+
+def asked(*command: str) -> str:
+    """What a program says. Raises StepFailed."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise StepFailed(f"{command[0]} failed: {error}") from error
+    return done.stdout.strip()
+
+
+def build_archive(bundle: Path, work: Path, version: str, out: Path) -> Path:
+    """multi-mcp-VERSION-linux-ARCHITECTURE.tar.gz: one folder that runs from anywhere, without the version in its name:
+    what clients and autostart hold stays right when the next one is unpacked over it."""
+    out.mkdir(parents=True, exist_ok=True)
+    target = out / f"{NAME}-{version}-linux-{os.uname().machine}.tar.gz"
+    moment = source_date()
+
+    def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.uid = entry.gid = 0
+        entry.uname = entry.gname = ""
+        entry.mtime = moment
+        return entry
+
+    sources = [(path, f"{NAME}/{path.relative_to(bundle)}") for path in sorted(bundle.rglob("*"))]
+    texts = work / "texts"
+    sources += [(path, f"{NAME}/share/{path.name}") for path in sorted(texts.iterdir())]
+    picture = work / "icons" / "hicolor" / "scalable" / "apps" / f"{NAME}.svg"
+    sources += [(ROOT / "LICENSE", f"{NAME}/LICENSE"), (picture, f"{NAME}/share/{NAME}.svg")]
+    with (
+        target.open("wb") as file,
+        gzip.GzipFile("", "wb", 6, file, mtime=0) as pressed,
+        tarfile.open(fileobj=pressed, mode="w") as archive,
+    ):
+        for path, name in sources:
+            archive.add(path, name, recursive=False, filter=plain)
+    return target

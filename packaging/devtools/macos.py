@@ -1,0 +1,69 @@
+"""The macOS app: its property list, signing, notarisation and disk image. Never here: the programs (bundle)."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+
+from devtools.bundle import NAME
+from devtools.places import PACKAGING
+from devtools.steps import StepFailed, run
+
+BUNDLE_ID = "dev.multimcp.tray"  # also of the LaunchAgent (service/autostart_macos)
+ENTITLEMENTS = PACKAGING / "macos" / "entitlements.plist"
+IDENTITY = "MULTI_MCP_CODESIGN"  # "Developer ID Application: ..."
+PROFILE = "MULTI_MCP_NOTARY_PROFILE"  # of `xcrun notarytool store-credentials`
+UNSIGNED = "MULTI_MCP_UNSIGNED"  # "1": a build for oneself
+
+INFO: dict[str, object] = {
+    "CFBundleName": NAME,
+    "CFBundleDisplayName": NAME,
+    "CFBundleExecutable": "multi-mcp-tray",
+    "LSUIElement": True,  # no icon in the Dock
+    "LSMinimumSystemVersion": "12.0",
+    "NSHighResolutionCapable": True,
+    "NSHumanReadableCopyright": "MIT licence",
+}
+
+
+def build_image(work: Path, version: str, out: Path) -> Path:
+    """Write multi-mcp-VERSION-macos-ARCHITECTURE.dmg into `out`. Raises StepFailed."""
+    app = work / "out" / f"{NAME}.app"
+    target = out / f"{NAME}-{version}-macos-{platform.machine()}.dmg"
+    out.mkdir(parents=True, exist_ok=True)
+    for command in steps(app, target, dict(os.environ)):
+        run(command)
+    return target
+
+
+def steps(app: Path, image: Path, environ: Mapping[str, str]) -> list[list[str]]:
+    """The commands that make the image of the app. Raises StepFailed without identity, unless unsigned is asked for."""
+    folder = app.parent / "image"
+    laid = [
+        ["rm", "-rf", str(folder)],
+        ["mkdir", "-p", str(folder)],
+        ["ditto", str(app), str(folder / app.name)],
+        ["ln", "-s", "/Applications", str(folder / "Applications")],
+        ["hdiutil", "create", "-volname", NAME, "-srcfolder", str(folder), "-ov", "-format", "UDZO", str(image)],
+    ]
+    if environ.get(UNSIGNED) == "1":
+        return laid
+    identity, profile = environ.get(IDENTITY, ""), environ.get(PROFILE, "")
+    missing = [name for name, value in ((IDENTITY, identity), (PROFILE, profile)) if not value]
+    if missing:
+        raise StepFailed(
+            f"nothing is there to sign with: {' and '.join(missing)}",
+            f"Set them, or {UNSIGNED}=1 for a build that macOS refuses to open without being told to.",
+        )
+    sign = ["codesign", "--force", "--timestamp", "--sign", identity]
+    return [
+        [*sign, "--deep", "--options", "runtime", "--entitlements", str(ENTITLEMENTS), str(app)],
+        ["codesign", "--verify", "--deep", "--strict", "--verbose=2", str(app)],
+        *laid,
+        [*sign, str(image)],
+        ["xcrun", "notarytool", "submit", str(image), "--keychain-profile", profile, "--wait"],
+        ["xcrun", "stapler", "staple", str(image)],
+        ["spctl", "--assess", "--type", "open", "--context", "context:primary-signature", "--verbose", str(image)],
+    ]

@@ -1,0 +1,49 @@
+"""The Windows installer: Inno Setup over packaging/windows/multi-mcp.iss. Never here: the programs (bundle)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from devtools.bundle import NAME
+from devtools.places import PACKAGING
+from devtools.steps import StepFailed, run
+
+SCRIPT = PACKAGING / "windows" / "multi-mcp.iss"
+USUAL_PLACES = ("ProgramFiles(x86)", "ProgramFiles", "LOCALAPPDATA")
+SIGN = "MULTI_MCP_SIGNTOOL"  # the command line that signs $f, as Inno Setup wants it
+UNSIGNED = "MULTI_MCP_UNSIGNED"  # "1": a build for oneself
+
+
+def build_installer(bundle: Path, version: str, out: Path) -> Path:
+    """Write multi-mcp-VERSION-setup.exe into `out`. Raises StepFailed, also when it would be unsigned by oversight."""
+    out.mkdir(parents=True, exist_ok=True)
+    run([compiler(), *options(bundle, version, out, dict(os.environ)), SCRIPT])
+    return out / f"{NAME}-{version}-setup.exe"
+
+
+def options(bundle: Path, version: str, out: Path, environ: dict[str, str]) -> list[str]:
+    """Of Inno Setup's compiler. Raises StepFailed without a signing command, unless unsigned is asked for."""
+    told = [f"/DVersion={version}", f"/DBundle={bundle}", f"/DOut={out}"]
+    sign = environ.get(SIGN, "")
+    if sign:
+        return [*told, "/DSigned", f"/Ssigner={sign}"]
+    if environ.get(UNSIGNED) == "1":
+        return told
+    raise StepFailed(
+        "nothing is there to sign the installer with",
+        f"Set {SIGN} to the command that signs $f, or {UNSIGNED}=1 for a build that Windows will warn of.",
+    )
+
+
+def compiler() -> str:
+    """Path of ISCC. Raises StepFailed."""
+    found = shutil.which("iscc")
+    if found:
+        return found
+    for place in USUAL_PLACES:
+        path = Path(os.environ.get(place, "")) / "Inno Setup 6" / "ISCC.exe"
+        if path.exists():
+            return str(path)
+    raise StepFailed("Inno Setup 6 is not installed", "Install it: winget install JRSoftware.InnoSetup")
