@@ -65,7 +65,7 @@ def _test(args: list[str]) -> int:
     ensure_test_requirements()
     ensure_servers()
     if not args or any("packaged" in arg for arg in args):
-        ensure_packaged()
+        ensure_packaged(script(VENV, "python"))
     return run_checks(args[1:] if args[:1] == ["--"] else args)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from devtools import deb
 from devtools.bundle import build_bundle
 from devtools.package import version
-from devtools.places import CACHE, PACKAGING, PYPROJECT, ROOT, VENV, script
+from devtools.places import CACHE, PACKAGING, PYPROJECT, ROOT
 from devtools.steps import StepFailed, fingerprint, in_ci, installing, is_stamped, say, stamping
 
 PACKAGED = CACHE / "packaged"
@@ -28,7 +28,7 @@ def is_current() -> bool:
     return is_stamped(PACKAGED, "packaged", state())
 
 
-def ensure_packaged(python: Path = script(VENV, "python")) -> None:
+def ensure_packaged(python: Path) -> None:
     """Build it where it is not current. On a failure its tests skip on a person's machine, CI fails."""
     if sys.platform != "linux" or is_current():
         return
