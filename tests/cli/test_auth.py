@@ -95,7 +95,7 @@ def test_a_sign_in_that_is_not_kept_is_said_to(home: Path) -> None:
     lost = {**DONE, "auth": {**SIGNED_IN, "kept": False}}
     with FakeGateway(home, {LOGIN: BEGUN, LOGIN_WAIT: lost}):
         ran = run_cli(home, "auth", "web")
-    assert "no keyring" in ran.stderr
+    assert "locked or missing" in ran.stderr
 
 
 def test_a_server_without_sign_in_is_a_usage_error(home: Path) -> None:

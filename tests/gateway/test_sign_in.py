@@ -509,6 +509,7 @@ async def test_once_the_keyring_is_unlocked_the_servers_that_need_it_are_served(
         await made.known(web(server), named)
         assert (made.state(), made.state("named")) == (State.NEEDS_AUTH, State.FAILED)
         assert "locked" in made.row("named")["error"]["hint"]
+        assert "locked" in (await made.control().error("secret_list"))["message"]
         records.open = True
         assert await made.accounts.vault.read("anything", asked=True) is None
         await made.gateway.sign_ins.keyring_is_back()

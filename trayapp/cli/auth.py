@@ -81,7 +81,7 @@ def _told(server: str, outcome: dict[str, Any], as_json: bool) -> int:
     else:
         say(f"{one_line(server)}: {signed_in_words(outcome['auth']) or 'signed in'}")
         if outcome["auth"] and not outcome["auth"]["kept"]:
-            note("There is no keyring: the sign-in is gone when the gateway ends. See: multi-mcp doctor")
+            note("The keyring is locked or missing: the sign-in is gone when the gateway ends. See: multi-mcp doctor")
     if error is not None:
         raise as_error(error)
     return ExitCode.OK

@@ -41,7 +41,8 @@ def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
     else:
         say(f"Kept: ${{keyring:{one_line(name)}}}")
     if not kept:
-        note("There is no keyring: it lives in memory, and is gone when the gateway ends. See: multi-mcp doctor")
+        note("The keyring is locked or missing: the value lives in memory, and is gone when the gateway ends.")
+        note("See: multi-mcp doctor")
 
 
 @secret_verb.command("list")

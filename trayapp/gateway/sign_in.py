@@ -205,7 +205,11 @@ class SignIns:
         return {"kept": kept, "keyring": self.keyring_state}
 
     async def _secret_list(self, params: dict[str, Any]) -> Any:
-        return {"names": await self._known().vault.secret_names(), "keyring": self.keyring_state}
+        vault = self._known().vault
+        names = await vault.secret_names()
+        if vault.refused is not None and not names:
+            raise vault.refused.with_traceback(None)
+        return {"names": names, "keyring": self.keyring_state}
 
     async def _secret_delete(self, params: dict[str, Any]) -> Any:
         return {"deleted": await self._known().vault.delete_secret(text_of(params, "name", "the request"))}
