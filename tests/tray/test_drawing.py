@@ -206,12 +206,20 @@ def a_desk(clients: Callable[[], tuple[ClientState, ...]] = tuple) -> tuple[Desk
     return Desk(Autostart(entry, Start(("/x",))), clients), entry
 
 
+def texts_of(shown: View, key: str) -> list[str]:
+    """Of the entries with that key, in submenus."""
+    items = [item for item in shown.menu if isinstance(item, Item)]
+    return [below.text for item in items for below in item.children if isinstance(below, Item) and below.key == key]
+
+
 def test_the_state_is_gathered_from_all_who_know_a_part() -> None:
     client = ClientState("codex", "Codex")
     desk, entry = a_desk(lambda: (client,))
-    assert desk.state() == TrayState(ChildState.STARTING)
+    assert desk.state() == TrayState(ChildState.STARTING, clients=None, autostart=False)
     entry.on = True
+    assert texts_of(view(desk.state()), "clients/none") == ["Looking for AI tools ..."]
     desk.look_around()
+    assert texts_of(view(desk.state()), "clients/none") == []
     assert desk.see(Seen(ChildState.RUNNING, snapshot(server("a")).to_json()))
     state = desk.state()
     assert (state.child, state.clients, state.autostart) == (ChildState.RUNNING, (client,), True)

@@ -41,18 +41,19 @@ class Desk:
         self._look = clients
         self._lock = threading.Lock()
         self._seen = Seen(ChildState.STARTING)
-        self._clients: tuple[ClientState, ...] = ()
+        self._clients: tuple[ClientState, ...] | None = None
         self._look_for_offer, self._offer_told = offer, offer_told
         self._offered: tuple[Offered, ...] | None = None
-        self._is_on: bool | None = None
+        self._is_on = self._start_at_login()
         self._read: tuple[Seen, TrayState] | None = None
 
     def look_around(self) -> None:
         """Read again what no snapshot tells: the clients' files, the entry for start at login."""
-        clients, is_on = self._look(), self._start_at_login()
+        self._is_on = self._start_at_login()
+        clients = self._look()
         offered = () if self._offered == () else self._look_for_offer()  # of a first start: once gone, gone for good
         with self._lock:
-            self._clients, self._is_on, self._offered = clients, is_on, offered
+            self._clients, self._offered = clients, offered
 
     def _start_at_login(self) -> bool | None:
         try:

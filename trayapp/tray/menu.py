@@ -197,11 +197,12 @@ def _enabled(server: ServerStatus, key: str) -> Item:
 # -- clients and the app itself --------------------------------------------------------------------------------------
 
 
-def _clients(clients: tuple[ClientState, ...]) -> tuple[Entry, ...]:
+def _clients(clients: tuple[ClientState, ...] | None) -> tuple[Entry, ...]:
     """Those that are installed or connected, by title."""
-    unique = {client.name: client for client in clients if client.found or client.connected}
+    unique = {client.name: client for client in clients or () if client.found or client.connected}
     shown = sorted(unique.values(), key=lambda client: (client.title.casefold(), client.name))
-    entries = tuple(map(_client, shown)) or (Item("clients/none", texts.NO_CLIENTS, enabled=False),)
+    none = texts.LOOKING_FOR_CLIENTS if clients is None else texts.NO_CLIENTS
+    entries = tuple(map(_client, shown)) or (Item("clients/none", none, enabled=False),)
     return (*entries, SEPARATOR, Item("clients/copy", texts.COPY_COMMAND, Action(Verb.COPY_COMMAND)))
 
 

@@ -139,6 +139,7 @@ class TrayState:
 
     `snapshot`: the gateway's newest; it counts in the states running and attached only. `error`: why the gateway is
     not up, one line. `hangs`: its process is there and does not answer. `autostart`: None = not possible here.
+    `clients`: None = not looked for yet.
     `approvals`: servers whose changed tool definitions wait for the user. `offered`: servers to be taken over, on a
     first start; `offer_told`: of which an earlier tray told already.
     """
@@ -146,7 +147,7 @@ class TrayState:
     child: ChildState
     snapshot: Snapshot | None = None
     error: str | None = None
-    clients: tuple[ClientState, ...] = ()
+    clients: tuple[ClientState, ...] | None = ()
     autostart: bool | None = None
     approvals: tuple[str, ...] = ()
     hangs: bool = False
