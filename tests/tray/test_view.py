@@ -87,7 +87,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("closing-is-ready", running(server("a", STOPPING)), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 3 tools",
      ["Servers > a: closing, 3 tools"]),
     ("connecting-is-not", running(GITHUB, server("a", CONNECTING, 0)), K.HEALTHY,
-     "multi-mcp: 1 of 2 servers ready, 26 tools", ["Servers > a: connecting, 0 tools"]),
+     "multi-mcp: 1 of 2 servers ready, 26 tools\n1 server is connecting", ["Servers > a: connecting, 0 tools"]),
     ("disabled-do-not-count", running(GITHUB, OFF), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
      ["Servers > off: disabled", "Servers > off: disabled > (Reconnect)", "Servers > off: disabled > (Refresh tools)",
       "Servers > off: disabled > [ ] Enabled", "Servers > off: disabled > Show log"]),

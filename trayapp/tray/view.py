@@ -31,7 +31,7 @@ def view(state: TrayState) -> View:
     troubles = _troubles(state, known)
     return View(
         icon=icon_kind(state, known),
-        tooltip=texts.within([texts.header(headline), *troubles], texts.TOOLTIP),
+        tooltip=texts.within([texts.header(headline), *(troubles or _under_way(known))], texts.TOOLTIP),
         menu=menu(state, known, texts.header(headline)),
         summary="\n".join([headline, *_summary(known, troubles)]),
     )
@@ -93,10 +93,15 @@ def _why_down(state: TrayState) -> list[str]:
     return [*texts.wrapped(state.error or "", 1), *([hint] if hint else [])]
 
 
+def _under_way(known: Facts) -> list[str]:
+    """Why not all are ready, where nothing is wrong."""
+    return [texts.connecting(known.connecting)] if known.connecting else []
+
+
 def _summary(known: Facts, troubles: list[str]) -> list[str]:
     """The lines below the headline, never none for a gateway that serves."""
     if known.live is None:
         return troubles
-    calm = texts.connecting(known.connecting) if known.connecting else texts.ALL_WELL
-    shown = texts.bounded(troubles, SUMMARY_LINES).split("\n") if troubles else [calm]
+    lines = troubles or _under_way(known) or [texts.ALL_WELL]
+    shown = texts.bounded(lines, SUMMARY_LINES).split("\n")
     return [*shown, texts.clients([session.client for session in known.live.gateway.sessions])]
