@@ -18,7 +18,7 @@ class Person:
         self.mine = mine
         self.folder = mine / "src" / "shop"
         self.folder.mkdir(parents=True)
-        moved = ("XDG_", "CLAUDE_", "CODEX_", "COPILOT_", "OPENCODE_", "DBUS_")
+        moved = ("XDG_", "CLAUDE_", "CLINE_", "CODEX_", "COPILOT_", "OPENCODE_", "DBUS_")
         kept = {name: value for name, value in environment(home).items() if not name.startswith(moved)}
         self.env = kept | {"HOME": str(mine), "USERPROFILE": str(mine), "APPDATA": str(mine / "AppData" / "Roaming")}
 

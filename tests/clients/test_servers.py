@@ -401,6 +401,7 @@ def test_a_connected_client_has_no_server_of_ours_to_import(tmp_path: Path, clie
     [
         ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"), ("codex", "CODEX_HOME", "config.toml"),
         ("copilot-cli", "COPILOT_HOME", "mcp-config.json"),
+        ("cline", "CLINE_DATA_DIR", "settings/cline_mcp_settings.json"),
     ],
 )  # fmt: skip
 def test_a_variable_moves_a_clients_file(tmp_path: Path, client: str, variable: str, name: str) -> None:
@@ -410,6 +411,23 @@ def test_a_variable_moves_a_clients_file(tmp_path: Path, client: str, variable: 
     saved(moved, name, text)
     assert list(read(machine, client)) == ["s"]
     assert list(read(machine_in(tmp_path), client)) == []
+
+
+def test_a_variable_names_clines_file(tmp_path: Path) -> None:
+    path = saved(tmp_path, "mine.json", '{"mcpServers": {"s": {"command": "x"}}}')
+    saved(tmp_path, ".cline/data/settings/cline_mcp_settings.json", '{"mcpServers": {"no": {"command": "x"}}}')
+    environ = {"CLINE_MCP_SETTINGS_PATH": str(path), "CLINE_DATA_DIR": str(tmp_path / "elsewhere")}
+    assert list(read(machine_in(tmp_path, **environ), "cline")) == ["s"]
+
+
+def test_each_edition_of_vs_code_is_a_client_and_a_folders_file_is_read_once(tmp_path: Path) -> None:
+    folder = tmp_path / "src"
+    for edition in ("Code", "Code - Insiders", "VSCodium"):
+        saved(tmp_path, f".config/{edition}/User/mcp.json", f'{{"servers": {{"{edition}": {{"command": "x"}}}}}}')
+    saved(folder, ".vscode/mcp.json", '{"servers": {"v": {"command": "x"}}}')
+    machine = machine_in(tmp_path)
+    found = {name: list(read(machine, name, folder)) for name in ("vscode", "vscode-insiders", "vscodium")}
+    assert found == {"vscode": ["Code", "v"], "vscode-insiders": ["Code - Insiders"], "vscodium": ["VSCodium"]}
 
 
 def test_a_home_for_configuration_moves_what_lies_below_it(tmp_path: Path) -> None:

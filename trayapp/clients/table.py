@@ -87,9 +87,11 @@ def _all(*templates: str) -> Platforms:
     return {"": templates}
 
 
-def _code(below: str) -> Platforms:
-    """Inside the user folder of Visual Studio Code, of the stable one first."""
-    editions = ("Code", "Code - Insiders", "VSCodium")
+EDITIONS = ("Code", "Code - Insiders", "VSCodium")  # of Visual Studio Code: each has a user folder of its own
+
+
+def _code(below: str, *editions: str) -> Platforms:
+    """Inside the user folder of these editions, best first."""
     return {
         "": tuple(f"{{config}}/{edition}/User/{below}" for edition in editions),
         "darwin": tuple(f"{{library}}/{edition}/User/{below}" for edition in editions),
@@ -97,8 +99,16 @@ def _code(below: str) -> Platforms:
     }
 
 
-def _code_and(shared: str, below: str) -> Platforms:
-    return {platform: (shared, *paths) for platform, paths in _code(below).items()}
+def _code_and(shared: tuple[str, ...], below: str) -> Platforms:
+    return {platform: (*shared, *paths) for platform, paths in _code(below, *EDITIONS).items()}
+
+
+def _vscode(name: str, title: str, edition: str, command: str, *project: tuple[str, Keys]) -> Client:
+    """One edition: who has two of them works in both, so each is a client. A folder's file is read for one of them."""
+    return Client(
+        name, title, _code("mcp.json", edition), _stdio, ("servers",), jsonc, "JSONC",
+        project=project, max_tools=128, own_command=f"{command} --add-mcp",
+    )  # fmt: skip
 
 
 CLIENTS: tuple[Client, ...] = (
@@ -136,10 +146,11 @@ CLIENTS: tuple[Client, ...] = (
         project=((".cursor/mcp.json", ("mcpServers",)),), max_tools=40, max_name=60,
     ),
     # https://code.visualstudio.com/docs/copilot/reference/mcp-configuration (servers, inputs; 128 tools a request)
-    Client(
-        "vscode", "VS Code (Copilot)", _code("mcp.json"), _stdio, ("servers",), jsonc, "JSONC",
-        project=((".vscode/mcp.json", ("servers",)),), max_tools=128, own_command="code --add-mcp",
-    ),
+    _vscode("vscode", "VS Code (Copilot)", EDITIONS[0], "code", (".vscode/mcp.json", ("servers",))),
+    # https://code.visualstudio.com/docs/configure/settings and the page above (the user folder: `Code - Insiders`)
+    _vscode("vscode-insiders", "VS Code Insiders", EDITIONS[1], "code-insiders"),
+    # https://github.com/VSCodium/vscodium/blob/master/docs/migration.md (the user folder: VSCodium)
+    _vscode("vscodium", "VSCodium", EDITIONS[2], "codium"),
     # https://docs.github.com/copilot/how-tos/copilot-cli (mcp-config.json; COPILOT_HOME moves ~/.copilot)
     Client(
         "copilot-cli", "Copilot CLI",
@@ -156,11 +167,12 @@ CLIENTS: tuple[Client, ...] = (
         project=(("opencode.jsonc", ("mcp",)), ("opencode.json", ("mcp",))),
         restart="restart", own_command="opencode mcp add",
     ),
-    # https://antigravity.google/docs/mcp (`serverUrl`; 2.0, the CLI and the IDE share ~/.gemini/config)
+    # https://antigravity.google/docs/mcp (`serverUrl`; 2.0, the CLI and the IDE share ~/.gemini/config;
+    # .agents/mcp_config.json in a workspace)
     Client(
         "antigravity", "Antigravity",
         _all("{home}/.gemini/config/mcp_config.json", "{home}/.gemini/antigravity/mcp_config.json"), _plain,
-        restart="reload",
+        project=((".agents/mcp_config.json", ("mcpServers",)),), restart="reload", own_command="agy mcp add",
     ),
     # https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms)
     Client(
@@ -183,18 +195,23 @@ CLIENTS: tuple[Client, ...] = (
         }, _zed, ("context_servers",), jsonc, "JSONC",
         project=((".zed/settings.json", ("context_servers",)),),
     ),
-    # https://docs.cline.bot/getting-started/config (~/.cline/data/settings for all of it; before that in VS Code)
+    # https://docs.cline.bot/getting-started/config (~/.cline/data/settings for the IDEs, the CLI and the SDK; before
+    # that in VS Code) and https://docs.cline.bot/cli/configuration (CLINE_DATA_DIR, CLINE_MCP_SETTINGS_PATH)
     # The CLI writes {transport: {type, command, args}}; the flat form is read too. `timeout` is in seconds.
     Client(
         "cline", "Cline",
         _code_and(
-            "{home}/.cline/data/settings/cline_mcp_settings.json",
+            (
+                "{CLINE_MCP_SETTINGS_PATH}", "{CLINE_DATA_DIR}/settings/cline_mcp_settings.json",
+                "{home}/.cline/data/settings/cline_mcp_settings.json",
+            ),
             "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
         ), _plain, installed=("{home}/.cline",), timeout_unit="s",
     ),
     # https://docs.roocode.com/features/mcp/using-mcp-in-roo (mcp_settings.json, .roo/mcp.json; `timeout` in s)
     Client(
-        "roo", "Roo Code", _code("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"), _plain,
+        "roo", "Roo Code",
+        _code("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json", *EDITIONS), _plain,
         project=((".roo/mcp.json", ("mcpServers",)),), timeout_unit="s",
     ),
     # https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name)
@@ -203,7 +220,9 @@ CLIENTS: tuple[Client, ...] = (
         ("mcpServers",), yaml_file.LISTED, "YAML",
         fresh="name: Local Assistant\nversion: 1.0.0\nschema: v1\n", restart="reload",
     ),
-    # https://www.jetbrains.com/help/junie/model-context-protocol-mcp.html (Junie, in the IDEs and alone; stdio)
+    # https://www.jetbrains.com/help/junie/model-context-protocol-mcp.html (Junie, in the IDEs and alone; stdio).
+    # JetBrains' other one, AI Assistant, names no file: its servers are entered in its settings, or by a plugin of its
+    # own API (https://www.jetbrains.com/help/ai-assistant/mcp.html); what it keeps is not for others to write.
     Client(
         "jetbrains", "JetBrains (Junie)", _all("{home}/.junie/mcp/mcp.json"), _plain,
         installed=("{home}/.junie",), project=((".junie/mcp/mcp.json", ("mcpServers",)),), http=False,
