@@ -16,10 +16,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.catalog.strategies import json_objects, servers
-from trayapp.catalog.cache import CacheEntry, file_name, freshness, load, load_all, save, sweep
+from trayapp.catalog.cache import (
+    SOUND_RULES,
+    CacheEntry,
+    file_name,
+    freshness,
+    load,
+    load_all,
+    save,
+    sweep,
+    with_sound,
+)
+from trayapp.catalog.schema import served_tool
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig, launch_hash
+from trayapp.wire.jsonio import dumps, loads
 
 DAY_S = 86_400.0
 NOW = 1_800_000_000.0
@@ -276,3 +288,36 @@ def test_clearing_away_in_no_folder_or_against_the_systems_will_harms_nothing(tm
     sweep(tmp_path / "none", [], NOW)
     (tmp_path / "file").write_text("x")
     sweep(tmp_path / "file", [], NOW)
+
+
+@pytest.mark.requirement("expose-sound")
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ({"rules": SOUND_RULES, "tools": [0]}, {0}),
+        ({"rules": SOUND_RULES, "tools": []}, set()),
+        ({"rules": SOUND_RULES + "0", "tools": [0]}, None),
+        ({"rules": SOUND_RULES}, None),
+        ({"rules": SOUND_RULES, "tools": [0, "a", None]}, {0}),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_marks_of_other_rules_are_not_believed(tmp_path: Path, written: Any, read: set[int] | None) -> None:
+    save(tmp_path, entry())
+    path = tmp_path / file_name("github")
+    path.write_bytes(dumps({**loads(path.read_bytes()), "sound": written}))
+    found = load(tmp_path, "github")
+    assert found is not None
+    assert found == replace(entry(), sound=None if read is None else frozenset(read))
+
+
+@given(json_objects, json_objects)
+def test_a_tool_that_is_said_to_be_sound_is_served_as_it_is(schema: dict[str, Any], more: dict[str, Any]) -> None:
+    for item in (
+        {"name": "x", "inputSchema": schema},
+        {**more, "name": "x", "inputSchema": {**schema, "type": "object"}},
+    ):
+        marked = with_sound(entry(offer=Offer(tools=(item,))))
+        if marked.sound:
+            assert served_tool(item, "y") == {**item, "name": "y"}

@@ -83,6 +83,13 @@ def test_hostile_patterns_end(pattern: str) -> None:
 
 
 @pytest.mark.requirement("search-bounded")
+def test_a_pattern_that_takes_too_long_is_given_up() -> None:
+    compiled, text = Pattern("(.?){1900}q9"), "".join(map(chr, range(0x4E00, 0x5A00)))
+    with pytest.raises(InvalidPatternError, match="it takes too long here"):
+        compiled.matches(text)
+
+
+@pytest.mark.requirement("search-bounded")
 def test_no_more_states_are_kept_than_a_limit() -> None:
     text = "".join("ab"[bit == "1"] for number in range(600) for bit in f"{number:012b}")
     assert Pattern("(a|b)*a(a|b){11}c|never").matches(text) is False

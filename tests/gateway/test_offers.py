@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.fixtures.clock import settle
 from tests.gateway.world import Switches, house, offer, server
 from trayapp.catalog.cache import CacheEntry, load, save
 from trayapp.gateway.offers import RECHECK_S, Offers
+from trayapp.gateway.prepared import PreparedOffer
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
@@ -332,3 +334,44 @@ async def test_neither_log_nor_cache_holds_the_value_of_a_variable(
         assert "result" in await (await made.ready()).call("a_echo")
     assert "very-secret-value" not in caplog.text
     assert all("very-secret-value" not in file.read_text() for file in made.folder.iterdir())
+
+
+# -- sound definitions -----------------------------------------------------------------------------------------------
+
+SOUND = tool("sound")
+ODD = {"name": "odd", "inputSchema": {"properties": {"a": {"type": "str"}}}}
+
+
+@pytest.mark.requirement("expose-sound")
+async def test_tools_that_need_no_repair_are_marked_in_the_cache_and_served_without_a_look(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path, server("a"))
+    offered = Offer((SOUND, ODD), capabilities={})
+    shelf.offers.take(server("a"), offered)
+    assert shelf.offers.sound("a", offered) == frozenset()  # nobody has looked yet
+    await shelf.write_all()
+    next_start = Shelf(tmp_path, server("a"))
+    next_start.offers.load(["a"])
+    known = next_start.offers.get("a")
+    assert known == offered
+    assert next_start.offers.sound("a", known) == {0}
+    assert next_start.offers.sound("a", offered) == frozenset()  # another offer than the one that was marked
+    served = [
+        one.served("x")
+        for sound in (frozenset[int](), next_start.offers.sound("a", known))
+        for one in PreparedOffer(known, sound=sound).tools.values()
+    ]
+    assert served[:2] == served[2:]
+    assert served[1]["inputSchema"]["properties"] == {"a": {"type": "string"}}
+
+
+@pytest.mark.requirement("expose-sound")
+async def test_an_entry_that_nobody_has_looked_over_by_todays_rules_is_marked_after_the_start(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path, server("a"))
+    shelf.cached(server("a"), Offer((SOUND,), capabilities={}), age_s=60)
+    before = load(tmp_path, "a")
+    assert before is not None
+    assert before.sound is None
+    await shelf.write_all()
+    after = load(tmp_path, "a")
+    assert after is not None
+    assert after == replace(before, sound=frozenset({0}))
