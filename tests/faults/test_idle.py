@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.timeout(3000 if LONG else 90),
 ]
 SERVERS = 10
-LASTS_S = 2400.0 if LONG else 12.0
+LASTS_S = 2400.0 if LONG else 8.0
 WAKE_UPS_MOST = 2.0  # a second
 NETWORK = "trace=connect,sendto,sendmsg,sendmmsg,bind"
 LOCAL = ("AF_UNIX", "AF_NETLINK")

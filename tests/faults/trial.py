@@ -24,7 +24,7 @@ from tests.faults.world import Counting, Message, calls, outcome, recovers, undi
 from tests.fixtures.odd import until
 
 BACKOFF_S = 0.5  # within RECOVERY_S: a failed server has to be let in again by then
-LIMIT_S = 2.0  # of a victim's handshake and calls, where nothing else would end them
+LIMIT_S = 1.0  # of a victim's handshake and calls, where nothing else would end them
 ERROR, ANSWER = "error", "answer"
 EITHER = (ERROR, ANSWER)
 
