@@ -115,8 +115,9 @@ def test_a_first_start_offers_until_there_are_servers_or_a_no(person: Person, cu
 def test_json_shows_names_and_no_values(person: Person, cursor: Path) -> None:
     (gh, fs) = person.gets("import")["servers"]
     assert gh == {
-        "name": "gh", "client": "cursor", "title": "Cursor", "file": str(cursor), "folder": None, "command": ["gh"], "url": None,
-        "env": ["TOKEN"], "headers": [], "known": False, "secrets": ["gh.TOKEN"], "left_out": [],
+        "name": "gh", "client": "cursor", "title": "Cursor", "file": str(cursor), "folder": None,
+        "command": ["gh"], "url": None, "env": ["TOKEN"], "headers": [], "known": False,
+        "secrets": ["gh.TOKEN"], "left_out": [],
     }  # fmt: skip
     assert fs["secrets"] == []
     assert not person.servers.exists()
