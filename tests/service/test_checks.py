@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from tests.tools import require
 from trayapp.auth.os_keyring import KeyringEntries
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import StorageError
+from trayapp.service import checks
 from trayapp.service.checks import CHECKS, desktop, disk, gateway, servers, system
 from trayapp.service.checks.finding import Check, Finding, World, run_checks
 from trayapp.wire.rundir import run_dir, socket_path
@@ -60,6 +62,40 @@ def test_every_code_is_stable_and_stands_once() -> None:
     codes = [check.code for check in CHECKS]
     assert len(set(codes)) == len(codes)
     assert all(code == code.lower() and code.count(".") == 1 for code in codes)
+
+
+CODES = [
+    "bus.session",
+    "config.parses",
+    "config.servers",
+    "disk.space",
+    "disk.writable",
+    "gateway.servers",
+    "home.short",
+    "keyring.available",
+    "log.size",
+    "path.programs",
+    "port.http",
+    "processes.stale",
+    "server.command",
+    "server.cwd",
+    "server.launch",
+    "server.variables",
+    "socket.answers",
+    "socket.mode",
+    "tray.host",
+    "version.gateway",
+    "version.python",
+]
+
+
+@pytest.mark.requirement("doctor-findings")
+def test_the_codes_are_those_that_scripts_know() -> None:
+    """A code that is renamed or taken away breaks somebody's script. A program's own is `path.` and its name."""
+    sources = [path.read_text(encoding="utf-8") for path in Path(checks.__file__).parent.glob("*.py")]
+    groups = "|".join(sorted({code.partition(".")[0] for code in CODES}))
+    said = {code for source in sources for code in re.findall(rf'"((?:{groups})\.[a-z]+)"', source)}
+    assert said >= set(CODES)
 
 
 @pytest.mark.requirement("doctor-findings")
