@@ -41,7 +41,7 @@ def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
 def _marked_problem(file: str, error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-    words = ", ".join(filter(None, (error.context, error.problem)))
+    words = " ".join(filter(None, (error.problem, error.context)))  # what is wrong first: lines get cut
     return Problem(file, line, f"The file is not YAML: {words}", "Look at this line and the one above", column)
 
 
