@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import anyio
 import anyio.to_thread
@@ -26,7 +27,8 @@ from trayapp.wire.control import LOGIN, LOGIN_WAIT, REFRESH, SNAPSHOT, ControlCl
 from trayapp.wire.rundir import run_dir
 
 SIGN_INS = 3  # of one person who is asked again and again
-PATIENCE_S = 60.0  # dozens of scenarios share a small machine
+ALL_S = 50.0  # the suite waits for ever for a client that it gave up itself
+PATIENCE_S = 40.0  # dozens of scenarios share a small machine
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
 CAPABILITIES: Message = {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
@@ -68,8 +70,9 @@ class Client:
 
     async def listed(self) -> None:
         """A client of the newer era asks for lists again when their time is over; ours is in no hurry."""
-        with suppress(ControlError):
-            await control(REFRESH, server=self.server)
+        outcome = (await control(REFRESH, server=self.server))["servers"][self.server]
+        if outcome.get("error"):
+            raise RpcFailure(outcome["error"])
 
     async def call(self, tool: str, arguments: Message, **more: Any) -> Message:
         """One call of a tool."""
@@ -169,22 +172,31 @@ async def control(method: str, **params: Any) -> Any:
         with ControlClient(run_dir(os.environ), PATIENCE_S) as client:
             return client.call(method, params)
 
-    return await anyio.to_thread.run_sync(ask)
+    return await anyio.to_thread.run_sync(ask, abandon_on_cancel=True)
 
 
 async def configure(server: str, address: str) -> None:
     """Add the scenario's server, as anybody who may use the gateway can."""
     entry: Message = {"name": server, "url": address, "type": "http"}
     entry |= {key: CONTEXT[key] for key in ("client_id", "client_secret") if key in CONTEXT}
+    await manage("POST", "", entry)
+
+
+async def manage(verb: str, path: str, body: Message | None = None) -> None:
+    """A management request over HTTP."""
     base = str((await control(SNAPSHOT))["gateway"]["http_url"]).removesuffix("/mcp")
-    request = urllib.request.Request(
-        f"{base}/mcp_servers", json.dumps(entry).encode(), {"Content-Type": "application/json"}, method="POST"
-    )
+    request = urllib.request.Request(f"{base}/mcp_servers{path}", method=verb)
+    if body is not None:
+        request.data = json.dumps(body).encode()
+        request.add_header("Content-Type", "application/json")
     await anyio.to_thread.run_sync(lambda: urllib.request.urlopen(request, timeout=PATIENCE_S).close())
 
 
-async def wants_sign_in(server: str) -> bool:
-    """Whether the gateway says so."""
+async def wants_sign_in(failure: RpcFailure | ControlError, server: str) -> bool:
+    """Whether the words of an error, or the status, send a person to the sign-in."""
+    words = str(failure.error) if isinstance(failure, RpcFailure) else failure.hint
+    if f"multi-mcp auth {server}" in words:
+        return True
     rows = (await control(SNAPSHOT))["servers"]
     return any(row["name"] == server and row["state"] == "needs_auth" for row in rows)
 
@@ -202,34 +214,52 @@ async def sign_in(server: str) -> None:
 
 
 async def until_it_works(client: Client, work: Callable[[Client], Awaitable[None]]) -> None:
-    """Do the work; sign in, and try again, as often as a person would. Raises what failed last."""
+    """Do the work; sign in where an error says so, and try again. Raises what failed last."""
     for left in range(SIGN_INS, -1, -1):
         try:
-            if not await wants_sign_in(client.server):
-                await work(client)
-        except (RpcFailure, ControlError):
-            if not left or not await wants_sign_in(client.server):
+            return await work(client)
+        except (RpcFailure, ControlError) as failure:
+            if not left or not await wants_sign_in(failure, client.server):
                 raise
-        else:
-            if not await wants_sign_in(client.server):
-                return
-        if left:
-            await sign_in(client.server)
+        await sign_in(client.server)
 
 
 async def main(address: str) -> None:
     """One scenario."""
     scenario, revision = os.environ["MCP_CONFORMANCE_SCENARIO"], os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     server = f"s{os.getpid()}"  # short: tools' names have their full length
+    with anyio.fail_after(ALL_S):
+        await carry_out(scenario, revision, server, address)
+
+
+async def carry_out(scenario: str, revision: str, server: str, address: str) -> None:
+    """A client of its own for it."""
     async with client_of([*own_command(), "stdio"], os.environ, Path.cwd(), None) as raw:
         client = Client(raw, revision, server)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.answer)
             await client.introduce()
             await configure(server, address)
-            await until_it_works(client, WORK.get(scenario, use))
+            try:
+                await until_it_works(client, WORK.get(scenario, use))
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await manage("DELETE", f"/{server}")  # the suite waits for the end of every connection
             tasks.cancel_scope.cancel()
 
 
+def run() -> NoReturn:
+    """End at once, whatever is still going on."""
+    code = 1
+    try:
+        anyio.run(main, sys.argv[1])
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1])
+    run()
