@@ -11,6 +11,7 @@ import pytest
 from tests.clients.machines import PLATFORMS, file_of, machine_in, world_in
 from trayapp.clients.connect import connect
 from trayapp.clients.entry import is_ours
+from trayapp.clients.importing import take_away
 from trayapp.clients.places import Machine
 from trayapp.clients.servers import Reading, found_servers, read_servers
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
@@ -279,6 +280,15 @@ def test_every_client_is_read_on_every_platform(tmp_path: Path, client: Client, 
     assert (found.name, found.entry, found.file, found.keys) == ("s", entry, path, (*client.holder, "s"))
     assert found.line > 0
     assert found_servers(world.machine).servers == (found,)
+
+
+@pytest.mark.parametrize("key", ["mcp-servers", "mcp_servers", "mcpServers"])  # config-16, config-17
+def test_other_spellings_of_the_key_that_holds_the_servers_are_read(tmp_path: Path, key: str) -> None:
+    path = saved(tmp_path, ".cursor/mcp.json", f'// c\n{{"{key}":{{"a":{{"command":"x"}},}},}}')  # config-15
+    (found,) = read_servers(BY_NAME["cursor"], machine_in(tmp_path)).servers
+    assert (found.name, found.entry, found.keys, found.line) == ("a", {"command": "x"}, (key, "a"), 2)
+    assert take_away([found]) == [path]
+    assert path.read_text() == f'// c\n{{"{key}":{{}},}}'
 
 
 def test_claude_code_keeps_servers_of_one_folder_in_the_users_file(tmp_path: Path) -> None:  # config-25

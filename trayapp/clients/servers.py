@@ -19,9 +19,11 @@ from trayapp.clients.places import Machine
 from trayapp.clients.table import CLIENTS, Client
 from trayapp.clients.variables import Context, inputs_of
 from trayapp.config.problems import Unparsable
+from trayapp.config.spelling import is_servers_key
 from trayapp.model.errors import StorageError
 from trayapp.model.status import Problem
 
+USUAL_HOLDER = "mcpServers"
 LINES_TOLD_TO = 1_000_000  # characters; to find lines in more than that would cost a gateway that follows it too much
 _ALL_COUNT = frozenset(("opencode",))  # clients that lay all of their files over each other, later templates on top
 
@@ -145,6 +147,7 @@ class _Reader:
         self._raw += [raw for each in sources for raw in self._below(text or "", document, each)]
 
     def _below(self, text: str, document: Document, source: _Source) -> Iterator[_Raw]:
+        source = replace(source, holder=_holder(document, source.holder))
         servers = lookup(document, source.holder)
         lines = self._client.family.lines(text, source.holder) if servers and len(text) <= LINES_TOLD_TO else {}
         for name, value in servers.items() if isinstance(servers, Mapping) else ():
@@ -177,6 +180,13 @@ class _Reader:
             return None
         place = (self._client, raw.source.path, raw.keys, raw.name)
         return Found(*place, made.entry, raw.line, folder, made.left_out, raw.also)
+
+
+def _holder(document: Document, holder: Keys) -> Keys:
+    """Where the servers stand; `mcp-servers` and the like count where `mcpServers` is not there (config-16, -17)."""
+    if holder != (USUAL_HOLDER,) or holder[0] in document:
+        return holder
+    return next(((key,) for key in document if is_servers_key(key)), holder)
 
 
 def _projects(document: Document, source: _Source) -> Iterator[_Source]:
