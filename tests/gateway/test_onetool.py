@@ -557,6 +557,26 @@ async def test_a_long_result_comes_in_pages_through_the_one_tool_and_whole_when_
         assert (await refused(await made.ready(), result="r1"))[0] == "result_not_found"  # another session's
 
 
+@pytest.mark.requirement("one-tool-result-file")
+async def test_a_long_result_lies_in_a_file_until_its_session_ends(tmp_path: Path) -> None:
+    """content-18."""
+
+    async def long(params: dict[str, Any]) -> dict[str, Any]:
+        return text("x" * 60_000)
+
+    async with house(tmp_path) as made:
+        stocked(made)
+        made.net["github"].replies["tools/call"] = long
+        client = await made.ready()
+        shown, note = (part["text"] for part in (await mcp(client, tool="github_list_issues"))["content"])
+        assert len(f"{shown}{note}".encode()) <= 51_200
+        file = Path(note.partition("All of it: ")[2].removesuffix("]"))
+        assert file.read_text() == "x" * 60_000
+        client.end()
+        await made.told()
+        assert not file.exists()
+
+
 @pytest.mark.requirement("one-tool-result-paging")
 async def test_a_limit_of_0_passes_everything(tmp_path: Path) -> None:
     async def long(params: dict[str, Any]) -> dict[str, Any]:

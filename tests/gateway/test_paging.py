@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trayapp.gateway.copies import Copies
 from trayapp.gateway.paging import (
     KEPT_CHARACTERS,
     KEPT_RESULTS,
@@ -86,6 +89,54 @@ def test_a_long_text_is_cut_with_a_note_and_the_rest_can_be_had() -> None:
     assert found == whole
 
 
+@pytest.mark.requirement("one-tool-result-file")
+@pytest.mark.parametrize("limit", [400, 2_000, LIMIT])
+def test_the_whole_text_lies_in_a_file_that_the_note_names(tmp_path: Path, limit: int) -> None:
+    """content-18."""
+    whole, folder = "".join(f"{n:05d} é\n" for n in range(10_000)), tmp_path / "cache" / "results"
+    first = paged(text(whole), limit, CutResults(Copies(folder)))
+    assert len("".join(shown(first)).encode()) <= limit
+    (file,) = folder.iterdir()
+    assert f"All of it: {file}]" in shown(first)[1]
+    assert file.read_text(encoding="utf-8") == whole
+    if os.name == "posix":
+        assert (file.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+@pytest.mark.requirement("one-tool-result-file")
+def test_a_file_goes_with_the_result_that_it_belongs_to(tmp_path: Path) -> None:
+    store = CutResults(Copies(tmp_path))
+    files = [store.keep(f"text {n}").file for n in range(KEPT_RESULTS + 2)]
+    assert [file is not None and file.exists() for file in files] == [False] * 2 + [True] * KEPT_RESULTS
+    store.drop()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ResultNotFoundError):
+        store.get("r3", 0, 0)
+
+
+def test_what_an_earlier_gateway_left_goes_and_what_is_ours_stays(tmp_path: Path) -> None:
+    earlier, own = Copies(tmp_path), Copies(tmp_path)
+    left, kept = earlier.write("left"), own.write("kept")
+    own.clear(own=False)
+    assert left is not None
+    assert not left.exists()
+    assert kept is not None
+    assert kept.read_text() == "kept"
+    own.clear(own=True)
+    assert list(tmp_path.iterdir()) == []
+    Copies(tmp_path / "none").clear(own=False)
+
+
+@pytest.mark.requirement("fault-disk-full")
+def test_without_a_file_the_pages_are_all_there_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "results").write_text("a file is in the folder's place")
+    store = CutResults(Copies(tmp_path / "results"))
+    note = shown(paged(text("x" * 1_000), 300, store))[1]
+    assert "All of it" not in note
+    assert "No copy of a long result" in caplog.text
+    assert store.get("r1", 0, 0).startswith("x" * 1_000)
+
+
 def test_many_short_lines_are_cut_too() -> None:
     """content-19."""
     result = paged(text("ab\n" * 2_500), LIMIT, CutResults())
@@ -151,11 +202,11 @@ def test_a_long_structure_that_no_text_says_becomes_one() -> None:
 
 def test_the_store_of_a_session_is_bounded_by_number_and_by_size() -> None:
     store = CutResults()
-    names = [store.keep(f"text {n}") for n in range(KEPT_RESULTS + 2)]
+    names = [store.keep(f"text {n}").name for n in range(KEPT_RESULTS + 2)]
     with pytest.raises(ResultNotFoundError, match=names[2]):
         store.get(names[1], 0, 0)
     assert store.get(names[2], 0, 0).startswith("text 2")
-    big = store.keep("x" * KEPT_CHARACTERS)
+    big = store.keep("x" * KEPT_CHARACTERS).name
     assert store.get(big, 0, 300).startswith("x")  # the last one is kept, however large
     with pytest.raises(ResultNotFoundError):
         store.get(names[-1], 0, 0)
@@ -164,6 +215,6 @@ def test_the_store_of_a_session_is_bounded_by_number_and_by_size() -> None:
 @pytest.mark.parametrize("offset", [-5, 0])
 def test_an_offset_before_the_text_is_its_beginning_and_one_behind_it_the_end(offset: int) -> None:
     store = CutResults()
-    name = store.keep("abc")
+    name = store.keep("abc").name
     assert store.get(name, offset, LIMIT).startswith("abc\n\n[Characters 0-3 of 3: the end]")
     assert store.get(name, 99, LIMIT) == "\n\n[Characters 3-3 of 3: the end]"

@@ -15,6 +15,7 @@ from typing import Any, cast
 import anyio
 import anyio.abc
 import anyio.lowlevel
+import anyio.to_thread
 
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.clock import Clock
@@ -30,6 +31,8 @@ from trayapp.gateway.approvals import Approvals
 from trayapp.gateway.boundary import FencedTasks, fenced, kept_up
 from trayapp.gateway.bridge import Bridge
 from trayapp.gateway.capabilities import lacks, united
+from trayapp.gateway.copies import FOLDER as RESULTS
+from trayapp.gateway.copies import Copies
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.finder import prepare
 from trayapp.gateway.frontend import LIST_KINDS, Session
@@ -114,7 +117,8 @@ class Gateway:
         self.approvals.unsaved = self.offers.wake
         self.offers.write_more = self.approvals.save
         self.prepared = Prepared(self.approvals.judge, self.offers.sound)
-        self.cut_results = CutResults()  # of sessions that last for one request
+        self.copies = Copies(parts.cache_dir / RESULTS)
+        self.cut_results = CutResults(self.copies)  # of sessions that last for one request
         self.warm_up = WarmUp(self.spawn)
         self.view = View(self)  # of sessions that belong to no project
         self._views: dict[Path, View] = {}  # of those that do
@@ -278,6 +282,7 @@ class Gateway:
             self._tasks.start_soon(kept_up, work, self.clock.sleep)
         self.view.list_at_latest = self.clock.now() + FIRST_LIST_GRACE_S
         self.pool.discover(self.offers.missing())
+        self._tasks.start_soon(fenced, anyio.to_thread.run_sync, partial(self.copies.clear, own=False))
         self.changed()
 
     # -- backends.world.Observer ---------------------------------------------------------------------------------

@@ -101,6 +101,7 @@ class Session:
             for call in list(self.open_calls.values()):
                 call.cancel("the client is gone")
             self._gateway.subscriptions.drop(self)
+            self._one_tool.close()
             if self.lasting:
                 self.bridge.drop(self)
 

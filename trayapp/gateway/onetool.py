@@ -62,7 +62,7 @@ class OneTool:
         self._session = session
         self._gateway = gateway
         self._start = start
-        self._results = CutResults() if session.lasting else gateway.cut_results
+        self._results = CutResults(gateway.copies) if session.lasting else gateway.cut_results
 
     @property
     def _window(self) -> Window:
@@ -105,6 +105,11 @@ class OneTool:
                 return self._results.get(request.text, request.offset, limit)
             case _:
                 return texts.status_text(self._seen, self._standing)
+
+    def close(self) -> None:
+        """The session has ended: nobody can ask for the rest of its results."""
+        if self._session.lasting:
+            self._results.drop()
 
     # -- reading about tools -------------------------------------------------------------------------------------
 

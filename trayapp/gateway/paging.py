@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
+from trayapp.gateway.copies import Copies
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
@@ -69,45 +71,68 @@ def cut_at(text: str, start: int, limit: int) -> int:
     return start + (end if end >= len(piece) * WHOLE_LINES else len(piece))
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A text that can be had in pages under `name`, and whole from `file`; None: it could not be written."""
+
+    name: str
+    text: str
+    file: Path | None
+
+
 class CutResults:
     """What was left out of the long results of one session; the oldest go when there are too many."""
 
-    def __init__(self) -> None:
-        self._texts: OrderedDict[str, str] = OrderedDict()
+    def __init__(self, copies: Copies | None = None) -> None:
+        self._copies = copies
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._last = 0
 
-    def keep(self, text: str) -> str:
-        """The id under which `text` can be had from now on."""
+    def keep(self, text: str) -> Kept:
+        """Where `text` can be had from now on."""
         self._last += 1
-        name = f"r{self._last}"
-        self._texts[name] = text
-        while len(self._texts) > 1 and (len(self._texts) > KEPT_RESULTS or self._size() > KEPT_CHARACTERS):
-            self._texts.popitem(last=False)
-        return name
+        kept = Kept(f"r{self._last}", text, self._copies.write(text) if self._copies else None)
+        self._kept[kept.name] = kept
+        while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or self._size() > KEPT_CHARACTERS):
+            self._forget_oldest()
+        return kept
+
+    def drop(self) -> None:
+        """Forget all of it, files too."""
+        while self._kept:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        _, oldest = self._kept.popitem(last=False)
+        if self._copies is not None:
+            self._copies.remove(oldest.file)
 
     def _size(self) -> int:
-        return sum(map(len, self._texts.values()))
+        return sum(len(kept.text) for kept in self._kept.values())
 
     def get(self, name: str, offset: int, limit: int) -> str:
         """One page with a note behind it. Raises ResultNotFoundError."""
-        text = self._texts.get(name)
-        if text is None:
-            raise ResultNotFoundError(name, list(self._texts))
+        kept = self._kept.get(name)
+        if kept is None:
+            raise ResultNotFoundError(name, list(self._kept))
+        text = kept.text
         start = min(max(0, offset), len(text))
         end = cut_at(text, start, page_bytes(limit)) if limit else len(text)
         return f"{text[start:end]}{note(name, start, end, len(text))}"
 
 
-def page_bytes(limit: int) -> int:
-    """How much text a page of at most `limit` bytes may hold."""
-    return max(limit - NOTE_BYTES, limit // 2, 1)
+def page_bytes(limit: int, file: Path | None = None) -> int:
+    """How much text a page of at most `limit` bytes may hold, whose note names `file`."""
+    named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
+    return max(limit - NOTE_BYTES - named, limit // 2, 1)
 
 
-def note(name: str, start: int, end: int, total: int) -> str:
+def note(name: str, start: int, end: int, total: int, file: Path | None = None) -> str:
     """What stands behind a page."""
     if end >= total:
         return f"\n\n[Characters {start}-{end} of {total}: the end]"
-    return f'\n\n[Characters {start}-{end} of {total}. More: {{"result":"{name}","offset":{end}}}]'
+    whole = f". All of it: {file}" if file is not None else ""
+    return f'\n\n[Characters {start}-{end} of {total}. More: {{"result":"{name}","offset":{end}}}{whole}]'
 
 
 def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, Any]:
@@ -125,11 +150,12 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
     if not limit or (structured is None and cut_at(text, 0, limit) >= len(text)):
         return result
     short = {key: value for key, value in result.items() if key != "structuredContent" or structured is None}
-    end = cut_at(text, 0, page_bytes(limit))
-    if end >= len(text):  # the structure alone was too long, and the text says it
+    if cut_at(text, 0, page_bytes(limit)) >= len(text):  # the structure alone was too long, and the text says it
         return short
-    name = store.keep(text)
-    return {**short, "content": [*_first_page(parts, end), _note_part(note(name, 0, end, len(text)))]}
+    kept = store.keep(text)
+    end = cut_at(text, 0, page_bytes(limit, kept.file))
+    shown_note = note(kept.name, 0, end, len(text), kept.file)
+    return {**short, "content": [*_first_page(parts, end), _note_part(shown_note)]}
 
 
 def _long_structure(result: dict[str, Any], limit: int) -> str | None:

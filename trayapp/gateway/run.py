@@ -146,6 +146,7 @@ class Process:
             listener.close()
             await gateway.pool.stop()
             self._keeper.close()
+            gateway.copies.clear(own=True)
             for link in list(self._links):
                 link.write(STOPPING)
                 link.close()

@@ -26,6 +26,11 @@ def first_text(result: Any) -> str:
     return text
 
 
+def texts_of(result: Any) -> list[str]:
+    """All of them."""
+    return [part.text for part in result.content]
+
+
 async def known(at: Place, **more: Any) -> None:
     """One server whose tools are listed."""
     serve(at.made.net["a"])
@@ -168,3 +173,22 @@ async def test_a_large_answer_arrives_whole(tmp_path: Path) -> None:
         async with at.client("legacy") as client:
             result = await client.call_tool("a_echo", {"x": "ü" * 100_000})
             assert json.loads(first_text(result))["arguments"]["x"] == "ü" * 100_000
+
+
+@pytest.mark.requirement("one-tool-result-paging")
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_pages_of_a_long_result_come_whichever_request_asks_for_them(tmp_path: Path, mode: str) -> None:
+    """In 2026-07-28 each request stands alone: the next page is asked for by what is no session of the first."""
+    sent = "".join(f"{number:06d} é " for number in range(12_000))
+    async with place(tmp_path) as at:
+        await known(at)
+        async with at.client(mode, "?expose=search") as client:
+            first = await client.call_tool("mcp", {"tool": "a_echo", "args": {"x": sent}})
+            found, note = texts_of(first)
+            pages = 1
+            while "More: " in note:
+                more = json.loads(note[note.index("{") : note.index("}") + 1])
+                page, _, note = first_text(await client.call_tool("mcp", more)).rpartition("\n\n[")
+                found, pages = found + page, pages + 1
+            assert json.JSONDecoder().raw_decode(found)[0]["arguments"]["x"] == sent
+            assert pages > 3
