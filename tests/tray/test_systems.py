@@ -232,6 +232,15 @@ def test_an_open_menu_is_not_renewed_under_the_user_s_hand(win: Any) -> None:
     assert win.menus[-1] == "fourth"
 
 
+def test_the_opening_of_the_menu_is_told(win: Any) -> None:
+    told: list[str] = []
+    for _ in range(2):
+        win._on_notify(0, windows.RIGHT_BUTTON_UP - 1)
+        win._on_notify(0, windows.RIGHT_BUTTON_UP)
+        win.on_open = lambda: told.append("opened")
+    assert told == ["opened"]
+
+
 def test_an_ampersand_is_no_mark() -> None:
     assert windows.menu_text("R&D && more") == "R&&D &&&& more"
 

@@ -6,6 +6,7 @@ Never here: what is shown.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 # Of NOTIFYICONDATAW, in UTF-16 units without the end: ctypes raises ValueError beyond.
@@ -13,6 +14,7 @@ TIP, INFO, INFO_TITLE = 127, 255, 63
 LIGHT_THEME = r"Software\Microsoft\Windows\CurrentVersion\Themes\Personalize"
 SM_CXSMICON = 49  # the width of icons in the notification area
 DEFAULT_PX = 16
+RIGHT_BUTTON_UP = 0x0205  # WM_RBUTTONUP: what opens the menu
 
 
 def cut(text: str | None, units: int) -> str:
@@ -32,6 +34,7 @@ def mended(base: Any) -> type[Any]:
         """See the module."""
 
         attention = False  # other systems' icons tell their panel by it
+        on_open: Callable[[], None] | None = None  # the menu is opened; what it brings is there the next time
 
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
@@ -46,6 +49,8 @@ def mended(base: Any) -> type[Any]:
 
         def _on_notify(self, wparam: int, lparam: int) -> None:
             self._is_open = True
+            if lparam == RIGHT_BUTTON_UP and self.on_open is not None:
+                self.on_open()
             try:
                 super()._on_notify(wparam, lparam)
             finally:
