@@ -82,6 +82,7 @@ DECIDES_WITH = {
     "collections",
     "dataclasses",
     "enum",
+    "hashlib",
     "re",
     "textwrap",
     "types",
