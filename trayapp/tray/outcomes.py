@@ -193,7 +193,8 @@ def approved(server: str, done: Mapping[str, Any]) -> Notice:
     """After Approve."""
     good, missed = len(done["approved"]), len(done["missed"])
     if missed:
-        return said(f"Not all approved: {texts.name(server)}", f"{count(missed, 'tool')} changed meanwhile. Look again.")
+        again = f"{count(missed, 'tool')} changed meanwhile. Look again."
+        return said(f"Not all approved: {texts.name(server)}", again)
     return said(f"{count(good, 'tool')} approved: {texts.name(server)}", "Clients see them from now on.")
 
 
