@@ -121,9 +121,9 @@ async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer |
             )
         except RpcError as error:
             offered = _offered_modern(error)
-            if offered is None or offered == protocol:
+            if offered is None:
                 raise
-            protocol = offered
+            protocol = offered  # the same again from a server that is being updated: once more is worth it
             continue
         return _discovered(result)
     return None

@@ -1,0 +1,70 @@
+"""Which revision is agreed on with a server that refuses the first choice, over a scripted channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trayapp.backends.handshake import shake_hands
+from trayapp.wire.messages import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Call, Params, RpcError
+
+pytestmark = pytest.mark.anyio
+
+MODERN = "2026-07-28"
+DISCOVERED = {"supportedVersions": [MODERN], "capabilities": {}}
+
+
+def unsupported(*versions: str) -> RpcError:
+    """The refusal of a server that speaks these."""
+    data = {"supported": list(versions), "requested": MODERN}
+    return RpcError(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
+
+
+class Script:
+    """Implements wire.messages.Channel: answers each method with the next line of its script."""
+
+    def __init__(self, **lines: list[Any]) -> None:
+        self.lines = lines
+        self.heard: list[str] = []
+
+    async def send_raw_request(self, method: str, params: Params, opts: Any = None) -> dict[str, Any]:
+        self.heard.append(method)
+        line = self.lines[method.rpartition("/")[2]].pop(0)
+        if isinstance(line, RpcError):
+            raise line
+        result: dict[str, Any] = line
+        return result
+
+    async def notify(self, method: str, params: Params, opts: Any = None) -> None:
+        self.heard.append(method)
+
+    def relay(self, method: str, params: Params, call: Call) -> int:
+        raise AssertionError("a handshake relays nothing")
+
+    def cancel(self, request_id: int, reason: str) -> None:
+        raise AssertionError("a handshake relays nothing")
+
+    def adopt(self, protocol: str) -> None:
+        """Said by HTTP alone."""
+
+
+async def test_a_server_that_refuses_once_what_it_names_itself_is_asked_once_more() -> None:
+    channel = Script(discover=[unsupported(MODERN), DISCOVERED])
+    assert (await shake_hands(channel, {})).protocol == MODERN
+    assert channel.heard == ["server/discover"] * 2
+
+
+async def test_one_that_refuses_for_good_is_asked_the_older_way() -> None:
+    initialized = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    channel = Script(discover=[unsupported(MODERN), unsupported(MODERN)], initialize=[initialized])
+    assert (await shake_hands(channel, {})).protocol == "2025-06-18"
+    assert channel.heard == ["server/discover"] * 2 + ["initialize", "notifications/initialized"]
+
+
+@pytest.mark.parametrize("refusal", [unsupported("2199-01-01"), RpcError(METHOD_NOT_FOUND, "Method not found")])
+async def test_one_that_names_nothing_that_we_speak_is_not_asked_twice(refusal: RpcError) -> None:
+    initialized = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    channel = Script(discover=[refusal], initialize=[initialized])
+    assert (await shake_hands(channel, {})).protocol == "2025-11-25"
+    assert channel.heard[:2] == ["server/discover", "initialize"]
