@@ -34,6 +34,7 @@ from jeepney.wrappers import DBusErrorResponse
 log = logging.getLogger(__name__)
 BUS = "org.freedesktop.DBus"
 ERROR = f"{BUS}.Error"
+WELCOME_S = 5.0  # for the bus to let us in, at a login that keeps the machine busy
 JOIN_S = 2.0  # for the reading thread to end; it only ever waits for the bus
 
 Body = tuple[Any, ...]
@@ -92,7 +93,7 @@ class SessionBus:
     def open(cls, address: str | None = None) -> SessionBus:
         """Connect to that address, without one to the session's own. Raises NoBusError."""
         try:
-            return cls(open_dbus_connection(address or session_address(os.environ)))
+            return cls(open_dbus_connection(address or session_address(os.environ), auth_timeout=WELCOME_S))
         except (OSError, EOFError, ValueError, LookupError, RuntimeError, StopIteration) as error:
             raise NoBusError(str(error) or type(error).__name__) from error
         except (RouterClosed, DBusErrorResponse) as error:
