@@ -50,6 +50,12 @@ def with_cursor(made: TrayApp) -> None:
     )
 
 
+def at_first(made: TrayApp) -> None:
+    """The same, and no servers.yaml yet."""
+    with_cursor(made)
+    made.file.unlink()
+
+
 def servers(app: TrayApp) -> set[str]:
     return set(parse(app.file.read_text(encoding="utf-8"), "f").servers)
 
@@ -68,7 +74,7 @@ def test_what_is_offered_is_started_after_a_click_and_never_before(home: Path, a
 
 
 def test_a_no_is_a_no_for_the_next_start_too_and_the_list_can_be_read(home: Path, address: str, panel: Panel) -> None:
-    with tray_app(home, address, with_cursor) as app:
+    with tray_app(home, address, at_first) as app:
         shown = panel.told("Cursor has 2 servers")
         number = next(n for n, s in panel.server.shown.items() if s["title"] == shown["title"])
         panel.server.choose(number, shown["actions"][0])
@@ -101,10 +107,11 @@ def test_that_it_was_told_is_noted_once_somebody_saw_it(tmp_path: Path, key: Kin
 
 
 def test_what_is_offered_is_looked_for_until_there_is_nothing() -> None:
-    answers = [(Offered("a", "Cursor", "x"),), (), (Offered("late", "Cursor", "x"),)]
+    one, late = (Offered("a", "Cursor", "x"),), (Offered("late", "Cursor", "x"),)
+    answers: list[tuple[Offered, ...] | None] = [None, one, (), late]
     desk = Desk(Autostart(FakeEntry(), Start(("/x",))), tuple, lambda: answers.pop(0), offer_told=True)
     assert desk.state().offered == ()
-    for names in (["a"], [], []):
+    for names in ([], ["a"], [], []):
         desk.look_around()
         assert [one.name for one in desk.state().offered] == names
     assert desk.state().offer_told

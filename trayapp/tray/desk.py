@@ -20,7 +20,7 @@ from trayapp.tray.state import ClientState, Offered, TrayState
 log = logging.getLogger(__name__)
 
 Clients = Callable[[], tuple[ClientState, ...]]
-Offer = Callable[[], tuple[Offered, ...]]
+Offer = Callable[[], tuple[Offered, ...] | None]  # None: it could not be told
 
 
 def no_offer() -> tuple[Offered, ...]:

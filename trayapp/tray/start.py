@@ -174,13 +174,13 @@ def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
     return tuple(map(client_of, rows))
 
 
-def _offer(environ: Mapping[str, str]) -> tuple[Offered, ...]:
-    """On a first start: the servers that the AI tools have."""
+def _offer(environ: Mapping[str, str]) -> tuple[Offered, ...] | None:
+    """On a first start: the servers that the AI tools have; None when they cannot be looked at now."""
     try:
         return offered_of(run_verb(["import", "--first", "--dry-run"], environ, CLIENTS_S))
     except MultiMcpError as error:
         log.warning("The servers of the AI tools cannot be looked at: %s", error)
-        return ()
+        return None
 
 
 def client_of(row: Mapping[str, Any]) -> ClientState:
