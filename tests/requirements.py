@@ -77,6 +77,9 @@ REQUIREMENTS: dict[str, str] = {
     "transport-sse-fallback": "SSE is tried only after 404, 405, 406 or 415 to the HTTP initialize, without a probe.",
     "transport-both-eras": "A backend of either protocol era is negotiated with: server/discover, or initialize.",
     "transport-header-params": "A 2026-07-28 HTTP server gets the arguments that a tool wants repeated in headers.",
+    "conformance-direct": "The tests' reference server passes all that the official suite requires, but extensions.",
+    "conformance-through": "Whatever passes the official suite direct passes through gateway and shim, check by check.",
+    "conformance-client": "As a client the gateway passes all that the official suite requires of each revision.",
     "transport-real-servers": "The six real reference servers are listed together and each answers a call.",
     # Catalog
     "cat-cache-first": "Later starts serve the list from the cache with no backend process running.",
@@ -182,6 +185,7 @@ REQUIREMENTS: dict[str, str] = {
     "expose-modes": "`auto` lists every tool up to `defer_above`, above it the one tool; a session may override that.",
     "expose-direct": "`direct_tools` are listed beside the one tool.",
     "expose-changes-told": "A live session hears of changes to what it sees, thresholds too, and of nothing else.",
+    "expose-called": "With `auto`, a tool that was held back joins the list of the session that calls it.",
     "expose-sound": "Tools that clients can take as they are are marked in the cache; the next start need not look.",
     "expose-shared": "Sessions with the same options share one exposure, and all of a configuration one catalog.",
     "session-options": "`--expose --servers --profile` narrow a session; what cannot be followed shows nothing.",
@@ -228,6 +232,9 @@ REQUIREMENTS: dict[str, str] = {
     "inspect-found": "Of poisoned tools 90 % are found at least, of honest look-alikes 5 % are flagged at most.",
     "inspect-withheld": "A tool, or instructions, with a high finding reach no client until the user approves them.",
     "inspect-verb": "`inspect [SERVER]` names each finding with code, severity, place and evidence.",
+    "inspect-results": "Results pass whole; one that hides something is a problem of its server once, at small cost.",
+    "safe-output": "Whatever a server is called or says, no verb, log or notification lets a control sequence through.",
+    "safe-names": "No name or text of a server becomes a path outside of our folders, a shell word or a format.",
     # Tray
     "tray-view": "Icon, tooltip and menu are a function of the state alone; times alone never cause a redraw.",
     "tray-texts": "Every text of the tray is one plain line of at most 60 characters, whatever names and errors hold.",

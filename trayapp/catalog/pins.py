@@ -120,7 +120,9 @@ def _pin(value: Any) -> Pin:
 
 
 def _finding(value: Any) -> Finding:
-    if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in ("code", "where", "evidence")):
+    if not isinstance(value, dict) or not all(
+        isinstance(value.get(name), str) for name in ("code", "where", "evidence")
+    ):
         raise ValueError("a finding is not as it was written")
     severity: Severity = "medium" if value.get("severity") == "medium" else "high"
     return Finding(value["code"], severity, value["where"], value["evidence"])

@@ -41,7 +41,7 @@ def report(error: MultiMcpError, *, as_json: bool) -> int:
     if as_json:
         print_json({"error": {"title": title, "hint": hint, "code": error.code}})
     head = click.style("Error:", fg="red", bold=True) if is_terminal(sys.stderr) else "Error:"
-    note(f"{head} {title}", *([hint] if hint else []))
+    note(f"{head} {title}", *([hint] if hint else []), styled=True)
     return int(error.exit_code)
 
 

@@ -42,7 +42,7 @@ def doctor_verb(as_json: bool) -> int:
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
-        say(*lines(findings, coloured=is_terminal(sys.stdout)))
+        say(*lines(findings, coloured=is_terminal(sys.stdout)), styled=True)
     return ExitCode.FAILED if any(finding.state == "problem" for finding in findings) else ExitCode.OK
 
 

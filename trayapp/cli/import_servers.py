@@ -162,7 +162,7 @@ def _starts(found: Found) -> str:
 def _agreed(question: str) -> bool:
     if not is_terminal(sys.stdin):
         raise UsageError("Nobody is there to say yes", "Say it with --yes, or look with --dry-run")
-    return click.confirm(question)
+    return click.confirm(one_line(question))
 
 
 # --- what is done

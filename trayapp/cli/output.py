@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from trayapp.cli.text import json_text, width
+from trayapp.cli.text import clean, json_text, width
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -72,16 +72,16 @@ def print_json(value: Any, *, compact: bool = False) -> None:
     say(json_text(value, indent=None if compact else 2))
 
 
-def say(*lines: str) -> None:
-    """Lines on stdout, seen at once."""
+def say(*lines: str, styled: bool = False) -> None:
+    """Lines on stdout, seen at once; without control sequences, whatever they hold, unless they are `styled` by us."""
     for line in lines:
-        print(line, flush=True)
+        print(line if styled else clean(line), flush=True)
 
 
-def note(*lines: str) -> None:
-    """Lines on stderr: for people, never for programs that read stdout."""
+def note(*lines: str, styled: bool = False) -> None:
+    """Lines on stderr: for people, never for programs that read stdout. `styled`: see `say`."""
     for line in lines:
-        print(line, file=sys.stderr, flush=True)
+        print(line if styled else clean(line), file=sys.stderr, flush=True)
 
 
 def print_table(table: Table) -> None:

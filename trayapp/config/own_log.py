@@ -12,6 +12,7 @@ from pathlib import Path
 
 from trayapp.model.logs import GATEWAY_LOG
 from trayapp.model.redact import redacted
+from trayapp.model.text import clean
 
 LOG_BYTES = 2 * 1024 * 1024  # of one file; one older file is kept beside it
 LEVEL_VARIABLE = "MULTI_MCP_LOG"  # debug, info, warning or error
@@ -26,10 +27,11 @@ def level_of(environ: Mapping[str, str]) -> int:
 
 
 class RedactingFormatter(logging.Formatter):
-    """A line of the log."""
+    """A line of the log, without secrets and control sequences. What a server said of several lines is indented: it
+    must not look like a line of ours."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record))
+        return clean(redacted(super().format(record))).replace("\n", "\n    ")
 
 
 class _Rotating(logging.handlers.RotatingFileHandler):

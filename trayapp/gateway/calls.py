@@ -150,6 +150,7 @@ class RoutedCall:
             own = Reply.of_error(RpcError(INTERNAL_ERROR, f"The answer of {self.connection.name} is not valid JSON"))
         if own is not None:
             self.session.peer.respond(self.request_id, own)
+            self.session.results.look(self.connection.name, reply)
 
     def _translated(self, reply: Reply) -> Reply | None:
         """None for an answer that is a question, which an older client is asked before the call goes on."""

@@ -43,6 +43,7 @@ from trayapp.gateway.paging import CutResults
 from trayapp.gateway.prepared import Prepared
 from trayapp.gateway.projects import Look, Projects, Visiting, no_projects
 from trayapp.gateway.report import snapshot_of
+from trayapp.gateway.results import Results
 from trayapp.gateway.router import Router
 from trayapp.gateway.sign_in import SignIns
 from trayapp.gateway.subscriptions import Subscriptions
@@ -126,6 +127,7 @@ class Gateway:
         self.bridge = Bridge(self)
         self.subscriptions = Subscriptions(self)
         self.news = News(self)
+        self.results = Results(self.changed)
         self.stop_wanted = anyio.Event()
         self.sign_ins = SignIns(self, parts.accounts, parts.environ, parts.keyring)
         if parts.accounts is not None:
@@ -238,7 +240,13 @@ class Gateway:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """All that is wrong in the user's files now."""
-        return (*self._file_problems, *self.projects.problems, *self.view.known.problems, *self.sign_ins.problems)
+        return (
+            *self._file_problems,
+            *self.projects.problems,
+            *self.view.known.problems,
+            *self.sign_ins.problems,
+            *self.results.problems,
+        )
 
     # -- the catalog ---------------------------------------------------------------------------------------------
 

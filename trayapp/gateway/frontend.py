@@ -21,9 +21,11 @@ from trayapp.gateway.calls import Finishing, RoutedCall
 from trayapp.gateway.eras import as_modern, error_as_modern, hinted, mixed, read_envelope, unsupported
 from trayapp.gateway.errors import to_rpc
 from trayapp.gateway.index import index_result, is_index
+from trayapp.gateway.joined import Joined
 from trayapp.gateway.onetool import OneTool, takes
 from trayapp.gateway.options import session_options
 from trayapp.gateway.peer import ClientPeer
+from trayapp.gateway.results import Results
 from trayapp.gateway.router import ROUTED, is_up, text_of
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.model.status import SessionStatus
@@ -88,6 +90,7 @@ class Session:
         self._waiting: dict[RequestId, anyio.CancelScope] = {}  # requests with a task: their server is being started
         self._awaited: dict[RequestId, str] = {}  # which server those wait for
         self._known: dict[str, bytes] = {}  # the lists as the client had them, or was told that they changed
+        self._joined = Joined()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._one_tool = OneTool(self, gateway, self._start)
 
@@ -111,6 +114,11 @@ class Session:
         return self._gateway.bridge
 
     @property
+    def results(self) -> Results:
+        """Looks over what went out."""
+        return self._gateway.results
+
+    @property
     def window(self) -> Window:
         """What this session sees; the same one for all sessions of its view with its options."""
         if self._window is None or self._window.view is not self.view:
@@ -131,6 +139,8 @@ class Session:
         """Say `list_changed` of the lists (by LIST_KINDS) that are others now; to a client that is not ready, later."""
         if not self.ready:
             return
+        own = self._joined.listing(self.window.exposure)
+        listings = listings if own is None else {**listings, "tools": own}
         changed = [TOLD_AS[kind] for kind, listing in listings.items() if self._known.get(kind, listing) != listing]
         self._known.update(listings)
         for kind in dict.fromkeys(changed):
@@ -205,7 +215,8 @@ class Session:
             self._send_list(request_id, kind)
 
     def _send_list(self, request_id: RequestId, kind: str) -> None:
-        self._known[kind] = listing = self.window.listing(kind)
+        own = self._joined.listing(self.window.exposure) if kind == "tools" else None
+        self._known[kind] = listing = own or self.window.listing(kind)
         self._send_result(request_id, hinted(listing, SERVER_INFO) if self.modern else listing)
         self._gateway.list_served()
 
@@ -258,12 +269,19 @@ class Session:
         finish: Finishing | None = None,
     ) -> None:
         """Pass a request on to a connected server; `finish` makes of its answer what the client gets."""
+        if method == "tools/call" and self.lasting:
+            self._join(connection, params.get("name"))
         if self.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
             params = {**params, "_meta": {**(meta if isinstance(meta, dict) else {}), LOG_LEVEL: self.log_level}}
         elif self.modern and LOG_LEVEL in params.get("_meta", ()):
             self._gateway.news.set_level(connection, params["_meta"][LOG_LEVEL])
         RoutedCall(self, request_id, connection, finish).send(method, params, self.window.router.timeout_s(connection))
+
+    def _join(self, connection: Connection, tool: Any) -> None:
+        server = self.view.name_of(self._gateway.own.base(connection.name))
+        if server is not None and self._joined.note(self.window.exposure, (server, tool)):
+            self._gateway.changed()  # the session is told that its list is another one
 
     def send_again(self, call: RoutedCall, method: str, params: Params, timeout_s: float) -> None:
         """Send a request that was not executed once more, on a new connection."""

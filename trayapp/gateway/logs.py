@@ -15,6 +15,7 @@ from trayapp.config.own_log import RedactingFormatter as RedactingFormatter
 from trayapp.config.own_log import start_logging as start_logging
 from trayapp.model.logs import log_name
 from trayapp.model.redact import LineRedactor
+from trayapp.model.text import clean
 
 
 class StderrFiles:
@@ -47,7 +48,9 @@ class StderrFile:
         text = self._lines.feed(self._decoder.decode(data)) if data else self._rest()
         with suppress(OSError):
             if text:
-                self._write(text.encode())
+                self._write(
+                    "\n".join(map(clean, text.split("\n"))).encode()
+                )  # a sequence without end ends with its line
             if not data:
                 self._close()
 

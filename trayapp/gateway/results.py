@@ -1,0 +1,89 @@
+"""Results looked over for hidden text and orders, after they have gone out: a finding is a problem of that server, once.
+
+What a client gets is never changed, held up or kept. Never here: definitions (approvals), what counts as a finding.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from trayapp.catalog.inspect import inspect_text
+from trayapp.model.status import Problem
+from trayapp.wire.jsonio import JsonError
+from trayapp.wire.messages import Reply
+
+log = logging.getLogger(__name__)
+
+READ_MOST = 16 * 1024  # bytes of a result that are looked at
+SHARE = 0.03  # of the time that passes may go into looking: what comes faster than that is passed on unseen
+AHEAD_S = 0.02  # that may be spent before any time has passed: the first results are the telling ones
+# Parts of what is looked for, as they stand in JSON; a result without any of them is not even decoded.
+MARKS = (
+    b"\xf3\xa0", b"\\udb40", b"\xe2\x80\x8b", b"\xe2\x80\x8c", b"\xe2\x80\xae", b"\xe2\x80\xad", b"\\u200", b"\\u202",
+    b"\\u001b", b"\\u001B", b"gnore ", b"GNORE ", b"isregard ", b"IMPORTANT", b"SYSTEM", b"system>", b"the user",
+    b"id_rsa", b".ssh", b"nstruction", b"<!--", b"<|im_",
+)  # fmt: skip
+
+
+class Results:
+    """Of one gateway. `clock`: seconds, for what looking costs."""
+
+    def __init__(self, changed: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> None:
+        self._changed = changed
+        self._clock = clock
+        self._began = clock()
+        self._spent_s = 0.0
+        self._found: dict[str, Problem] = {}
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """One for each server whose results were found to hide something."""
+        return tuple(self._found.values())
+
+    def look(self, server: str, reply: Reply) -> None:
+        """Look at an answer that went to a client."""
+        if server in self._found:
+            return
+        now = self._clock()
+        if self._spent_s > AHEAD_S + SHARE * (now - self._began):
+            return
+        code = _suspicious(reply)
+        self._spent_s += self._clock() - now
+        if code is not None:
+            self._note(server, code)
+
+    def _note(self, server: str, code: str) -> None:
+        """The result itself is nowhere repeated: it may hold what is nobody's business."""
+        what = f"A result of {server} hides text or gives orders to a model ({code})"
+        hint = "It was passed on as it came: do not trust what that server, or what it reads, says"
+        self._found[server] = Problem("", 0, what, hint, server=server, fatal=False)
+        log.warning("%s", what)
+        self._changed()
+
+
+def _suspicious(reply: Reply) -> str | None:
+    """The code of a serious finding in the answer's first part."""
+    if reply.frame:
+        head = reply.frame[:READ_MOST]
+        if not any(mark in head for mark in MARKS):
+            return None
+    text = _text(reply)
+    return (
+        next((found.code for found in inspect_text(text, "result") if found.severity == "high"), None) if text else None
+    )
+
+
+def _text(reply: Reply) -> str:
+    """The texts of a small answer; of one that was never parsed, which is large, its raw head."""
+    if reply.is_large:
+        return reply.frame[:READ_MOST].decode("utf-8", "replace").replace("\\n", "\n")
+    try:
+        result = reply.message.get("result")
+    except JsonError:
+        return ""
+    content: Any = result.get("content") if isinstance(result, dict) else None
+    parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return "\n".join(part for part in parts if isinstance(part, str))[:READ_MOST]
