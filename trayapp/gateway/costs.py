@@ -35,7 +35,7 @@ def costs(seen: Exposure) -> dict[str, Any]:
     return {
         "mode": seen.mode,
         "tools": {"count": len(each), "tokens": listed},
-        "search": {"tokens": one, "direct": len(list(seen.direct())), "answer_tokens": answer},
+        "search": {"tokens": one, "direct": len(seen.direct_keys), "answer_tokens": answer},
         "break_even": _break_even(len(each), listed, one, answer),
         "servers": [{"name": name, "tokens": cost} for name, cost in most],
     }

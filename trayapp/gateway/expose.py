@@ -6,7 +6,7 @@ Never here: connections, sessions, names (the catalog's), the answers of the `mc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from itertools import islice
 from typing import Any, Literal
@@ -113,9 +113,7 @@ class Exposure:
     @cached_property
     def tools_result(self) -> bytes:
         """JSON of the result of tools/list."""
-        if self.mode == "search":
-            return joined([DEFINITION_JSON, *(tool.listed(self.name_of(key)) for key, tool in self.direct())])
-        return self.all_tools_result
+        return self.one_tool_result if self.mode == "search" else self.all_tools_result
 
     @property
     def all_tools_result(self) -> bytes:
@@ -126,13 +124,26 @@ class Exposure:
     @property
     def one_tool_result(self) -> bytes:
         """The same with the one tool and those that are always listed."""
-        return joined([DEFINITION_JSON, *(tool.listed(self.name_of(key)) for key, tool in self.direct())])
+        return self.tools_listing(())
 
-    def direct(self) -> Iterator[tuple[Key, PreparedTool]]:
+    @cached_property
+    def defers(self) -> bool:
+        """Whether tools are held back for their number, and not because one tool is wanted."""
+        return self.choice.expose == "auto" and self.mode == "search"
+
+    def tools_listing(self, called: Collection[Key]) -> bytes:
+        """The result of tools/list with the one tool, those that are always listed, and these, in the catalog's order
+        whatever theirs."""
+        keys = self.direct_keys.union(called)
+        tools = ((key, tool) for key, tool in self.tools.items() if key in keys) if keys else ()
+        return joined([DEFINITION_JSON, *(tool.listed(self.name_of(key)) for key, tool in tools)])
+
+    @cached_property
+    def direct_keys(self) -> frozenset[Key]:
         """The tools that are listed whatever the mode."""
         direct = {name for name, entry in self.servers.items() if entry.direct_tools}
         tools = self.tools if direct else {}
-        return ((key, tool) for key, tool in tools.items() if key[0] in direct and self._is_direct(*key))
+        return frozenset(key for key in tools if key[0] in direct and self._is_direct(*key))
 
     def _is_direct(self, server: str, tool: str) -> bool:
         names = self.servers[server].direct_tools
