@@ -86,7 +86,8 @@ def secrets_of_build(python: Path) -> list[bytes]:
 def forget_build_machine(folder: Path, secrets: list[bytes]) -> None:
     """Write another path of the same length over each of them. libpython holds the prefix that it was built for.
 
-    A packaged program is told its folders by its start program and never looks there.
+    A packaged program is told its folders by its start program and never looks there. The last name stays: linkers
+    let another text, the version for one, be the end of such a path.
     """
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file():
@@ -96,6 +97,12 @@ def forget_build_machine(folder: Path, secrets: list[bytes]) -> None:
             continue
         clean = data
         for secret in secrets:
-            clean = clean.replace(secret, PADDED.ljust(len(secret), b"/"))
+            clean = clean.replace(secret, disguised(secret))
         if clean != data:
             path.write_bytes(clean)
+
+
+def disguised(path: bytes) -> bytes:
+    """`/home/me/python/3.11.7` as `/usr//////////////3.11.7`."""
+    above, _, name = path.rpartition(b"/")
+    return PADDED.ljust(len(above) + 1, b"/") + name

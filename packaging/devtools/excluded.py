@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
+# The first looks for Apple's libraries when it is imported, on Linux with a compiler; the second wants PyGObject.
+OTHER_KEYRINGS = {
+    "linux": ("keyring.backends.macOS.api", "keyring.backends.libsecret", "keyring.backends.Windows"),
+    "win32": ("keyring.backends.macOS.api", "keyring.backends.libsecret", "keyring.backends.SecretService"),
+}.get(sys.platform, ("keyring.backends.libsecret", "keyring.backends.Windows"))
 # Nothing of ours uses these; libraries import them where they are there.
 EXCLUDED = (
     *("gi", "tkinter", "_tkinter", "numpy", "curses", "_curses", "readline", "lib2to3", "ensurepip", "idlelib"),
@@ -11,6 +18,7 @@ EXCLUDED = (
     *("pystray._appindicator", "pystray._gtk"),  # Linux's icon is our own (tray/sni)
     *("pygments", "markdown_it", "mdurl"),  # rich colours source code and Markdown with them; we print neither
     *("uvloop", "multiprocessing", "xmlrpc", "smtplib", "ftplib"),
+    *OTHER_KEYRINGS,
     *("trio", "IPython", "pydoc_data", "unittest", "doctest", "pdb", "typer", "test"),
 )
 # The tray holds no server and asks other processes about everything: see tests/test_import_fences.py.
