@@ -1,0 +1,20 @@
+"""Where the homes of these tests lie. Never here: what is in them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """In memory where that can be: these tests save thousands of files, and each save waits for the disk."""
+    fast = MEMORY.is_dir() and os.access(MEMORY, os.W_OK)
+    with tempfile.TemporaryDirectory(prefix="mm-", dir=MEMORY if fast else None) as folder:
+        yield Path(folder).resolve()
