@@ -224,7 +224,7 @@ REQUIREMENTS: dict[str, str] = {
     # Safe by default
     "pin-first-sight": "A tool is trusted at first sight; a new tool of a known server obeys `new_tools`.",
     "pin-held": "A tool that changes, or turns up as another server's, is held back, served as approved where it fits.",
-    "pin-survives": "What was approved outlives a cleared cache and a restart; an unreadable file is first sight again.",
+    "pin-survives": "What was approved outlives a cleared cache and a restart; a broken file is first sight again.",
     "pin-approve": "An approval is of the very definition that was shown; sessions and searches follow at once.",
     "pin-modes": "`approve_changes`: notify serves and says so, off does neither; a change is followed live.",
     "pin-verb": "`approve` shows each difference readably, asks on a terminal, and approves no more than was shown.",
@@ -235,6 +235,8 @@ REQUIREMENTS: dict[str, str] = {
     "inspect-results": "Results pass whole; one that hides something is a problem of its server once, at small cost.",
     "safe-output": "Whatever a server is called or says, no verb, log or notification lets a control sequence through.",
     "safe-names": "No name or text of a server becomes a path outside of our folders, a shell word or a format.",
+    "safe-limits": "Over-long requests are refused; 10,000 hostile frames and requests harm no session and leak nothing.",
+    "safe-web-page": "A page in a real browser, from a foreign origin or by DNS rebinding, reaches nothing.",
     # Tray
     "tray-view": "Icon, tooltip and menu are a function of the state alone; times alone never cause a redraw.",
     "tray-texts": "Every text of the tray is one plain line of at most 60 characters, whatever names and errors hold.",

@@ -1,4 +1,4 @@
-"""Results looked over for hidden text and orders, after they have gone out: a finding is a problem of that server, once.
+"""Results looked over for hidden text and orders once they are out: a finding is a problem of that server, once.
 
 What a client gets is never changed, held up or kept. Never here: definitions (approvals), what counts as a finding.
 """

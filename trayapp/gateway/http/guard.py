@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import dumps
 
 Scope = MutableMapping[str, Any]
@@ -18,6 +19,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+HEADERS_MOST = 100  # clients send about ten
+HEADER_BYTES = 32 * 1024
 OURSELVES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -37,6 +40,8 @@ class Guard:
             await answer(send, *refusal)
 
     def _refusal(self, headers: list[tuple[bytes, bytes]]) -> tuple[int, str] | None:
+        if len(headers) > HEADERS_MOST or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
+            return 431, "Too many headers, or too long ones"
         values: dict[bytes, list[bytes]] = {}
         for name, value in headers:
             values.setdefault(name.lower(), []).append(value)
@@ -48,6 +53,9 @@ class Guard:
                 return 403, f"A foreign {name.decode().title()} may not come in"
         if self._token and not self._knows(values.get(b"authorization", [])):
             return 401, "The token is missing or wrong; it stands in the file http-token beside servers.yaml"
+        length = values.get(b"content-length", [b"0"])[0]
+        if length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES:  # what comes without a length is counted by its route
+            return 413, "The body is too large"
         return None
 
     def _knows(self, values: list[bytes]) -> bool:
