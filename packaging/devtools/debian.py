@@ -29,7 +29,6 @@ PACKAGES = {
     "strace": "strace",  # sees that an idle gateway names no address of any network
     "Xvfb": "xvfb",  # the screen on which the icon is looked at and clicked
     "xdotool": "xdotool",  # the mouse
-    "import": "imagemagick",  # the camera
     "xsetroot": "x11-xserver-utils",
     "openbox": "openbox",
     "xfce4-panel": "xfce4-panel",  # a panel that speaks StatusNotifierItem
