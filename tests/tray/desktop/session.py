@@ -6,18 +6,19 @@ Never here: what a test expects to see.
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import Xlib.display
+import Xlib.error
+import Xlib.X
 from jeepney import message_bus
 from jeepney.io.blocking import open_dbus_connection
 from PIL import Image
@@ -32,6 +33,8 @@ PANEL_HEIGHT = 28
 SCREENSHOTS = Path(__file__).resolve().parents[3] / ".cache" / "screenshots"
 SERVICES = Path("/usr/share/dbus-1/services")
 END_S = 5.0
+ALL_PLANES = 0xFFFFFFFF
+CALM = 12  # pictures in a row, about a tenth of a second
 
 # One panel along the top with nothing on it but the icons, so that a test finds them.
 XFCE_PANEL = f"""<?xml version="1.0" encoding="UTF-8"?>
@@ -81,6 +84,7 @@ class Desktop:
     bus_address: str
     screen: subprocess.Popen[str]
     processes: list[subprocess.Popen[Any]] = field(default_factory=list)
+    eye: Any = None  # our connection to the screen: a program for each look takes 20 times as long
 
     def start(self, argv: list[str], **environ: str) -> subprocess.Popen[Any]:
         """A program of the session; it ends with it."""
@@ -103,7 +107,10 @@ class Desktop:
 
     def picture(self) -> Image.Image:
         """The screen as it is now."""
-        return Image.open(io.BytesIO(self.run("import", "-silent", "-window", "root", "png:-"))).convert("RGB")
+        if self.eye is None:
+            self.eye = Xlib.display.Display(self.environ["DISPLAY"])
+        pixels = self.eye.screen().root.get_image(0, 0, *SCREEN, Xlib.X.ZPixmap, ALL_PLANES).data
+        return Image.frombytes("RGB", SCREEN, pixels, "raw", "BGRX")
 
     def screenshot(self, name: str) -> Path:
         """The screen as it is now, kept for people to look at."""
@@ -115,6 +122,18 @@ class Desktop:
     def click(self, x: int, y: int, button: int = 1) -> None:
         """Move the mouse there and click; 1 left, 2 middle, 3 right."""
         self.run("xdotool", "mousemove", str(x), str(y), "click", str(button))
+
+    def calm(self) -> Image.Image:
+        """The screen once nothing moves there any more, with the mouse where it is over nothing."""
+        self.run("xdotool", "mousemove", str(SCREEN[0] // 2), str(SCREEN[1] // 2))
+        last = [self.picture()]
+
+        def same() -> bool:
+            last.append(self.picture())
+            return len(last) > CALM and all(picture == last[-1] for picture in last[-CALM:])
+
+        until(same, "nothing moves")
+        return last[-1]
 
     def owns(self, name: str) -> bool:
         """Whether somebody has that name on the session bus."""
@@ -194,13 +213,16 @@ def desktop_session(panel: Panel | None, notifications: bool = False) -> Iterato
             finally:
                 for process in reversed(desktop.processes.copy()):
                     desktop.end(process)
+                if desktop.eye is not None:
+                    with suppress(Xlib.error.ConnectionClosedError):
+                        desktop.eye.close()
     finally:
         _end(screen)
         shutil.rmtree(home, ignore_errors=True)
 
 
 def _furnish(desktop: Desktop, panel: Panel | None, notifications: bool) -> None:
-    for tool in ("import", "xdotool", "xsetroot"):
+    for tool in ("xdotool", "xsetroot"):
         require(tool)
     desktop.start([require("openbox")])
     desktop.run("xsetroot", "-solid", "#203040")
