@@ -1,0 +1,81 @@
+"""`python -m tests.benchmarks.growth [SIZES]`: the CPU time of the gateway's first run and of a later start, a tool.
+
+Twenty tools a server, each server a real process; sizes are 500, 1,000 and 2,000 tools. A figure that rises with the
+size is work that grows faster than the catalog. Never here: elapsed time, which depends on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import psutil
+
+from tests.benchmarks.catalog import tool
+from tests.benchmarks.exposure import EACH, OURS, SIZES
+from tests.benchmarks.figures import Figure
+from tests.benchmarks.table import table
+from tests.e2e.gateway import Gateway
+from tests.fixtures import replay_server
+from trayapp.wire.control import SETTLE, ControlClient
+
+MS = 1000.0  # in a second
+LONGEST_S = 300.0  # of a first run with 100 servers, on a machine that does other things
+
+
+def figures(sizes: Sequence[int] = SIZES) -> list[Figure]:
+    """For each size: milliseconds a tool of a first run until all is known, and of a later start until its list."""
+    return [figure for size in sizes for figure in _of(size)]
+
+
+def _of(size: int) -> list[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder, "home")
+        home.mkdir()
+        gateway = Gateway(home)
+        gateway.write(_servers(Path(folder, "catalog.json"), size), defer_above=size)
+        taken = {"first run": anyio.run(_started, gateway, True), "later start": anyio.run(_started, gateway, False)}
+    return [Figure(f"{size} tools: {what}", "ms a tool", {OURS: [ms / size]}) for what, ms in taken.items()]
+
+
+def _servers(catalog: Path, size: int) -> dict[str, dict[str, list[str]]]:
+    names = [f"service-{place:03d}" for place in range(size // EACH)]
+    lines = [json.dumps({"server": name, "tools": [tool(name, number) for number in range(EACH)]}) for name in names]
+    catalog.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    program = [sys.executable, "-S", replay_server.__file__, str(catalog)]
+    return {name: {"command": [*program, name]} for name in names}
+
+
+async def _started(gateway: Gateway, first: bool) -> float:
+    """CPU milliseconds of one life: until all servers are known, or until a client has its list."""
+    gateway.start()
+    async with gateway.client() as client:
+        if first:
+            await anyio.to_thread.run_sync(_settled, gateway.run)
+        await client.tools()
+        spent = psutil.Process(gateway.pid).cpu_times()
+    gateway.stop()
+    return (spent.user + spent.system) * MS
+
+
+def _settled(run: str) -> None:
+    with ControlClient(run, LONGEST_S) as control:
+        control.call(SETTLE, {})
+
+
+def main() -> int:
+    """Measure and print; 0 whatever the figures say."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.growth", description=__doc__)
+    parser.add_argument("sizes", nargs="*", type=int, default=SIZES, metavar="TOOLS")
+    print(table(figures(parser.parse_args().sizes)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
