@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.catalog import shelf
 from tests.catalog.strategies import json_values
+from trayapp.catalog.documents import keywords_of
 from trayapp.catalog.patterns import InvalidPatternError
 from trayapp.catalog.search import EmptyQueryError, Entry, SearchIndex
 
@@ -106,7 +107,7 @@ SETS = [
     ("search-28", "context7", {"context7_resolve-library-id", "context7_get-library-docs"}),
     ("search-37", "zzz", set()),
     ("file", "file", {"fs_read_file", "fs_write_file", "github_get_file_contents"}),
-    ("search", "search", {"github_search_repositories", "exa_web_search_exa", "obsidian_global_search"}),
+    ("search-03", "search", {"github_search_repositories", "exa_web_search_exa", "obsidian_global_search"}),
     ("nothing but marks", "?!", set()),
 ]
 
@@ -216,6 +217,12 @@ def test_search_51_an_abbreviation_is_found_by_the_long_word() -> None:
 @pytest.mark.requirement("search-synonyms")
 def test_a_user_s_synonyms_find_the_tool(synonyms: dict[str, list[str]], words: str) -> None:
     assert found(catalogue(synonyms), words)[0] == "pg_query"
+
+
+@pytest.mark.requirement("search-synonyms")
+def test_search_53_words_of_all_keys_that_fit_a_tool_count_each_once() -> None:
+    synonyms = {"search_*": ["records", "fuzzy lookup"], "search_records_advanced": ["fuzzy lookup", "legacy"]}
+    assert keywords_of("any", "search_records_advanced", synonyms) == ["records", "fuzzy lookup", "legacy"]
 
 
 @pytest.mark.requirement("search-synonyms")
