@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,9 @@ from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.service.autostart import Autostart, Start
 from trayapp.service.supervision import Seen
+from trayapp.tray.app import LOOK_AGAIN_S, App
 from trayapp.tray.desk import Desk, state_of
+from trayapp.tray.news import Notice
 from trayapp.tray.painter import WANTS_EYES, Painter
 from trayapp.tray.redraws import PAUSE_S, Redraws
 from trayapp.tray.state import SEPARATOR, Action, ClientState, IconKind, Item, TrayState, Verb, View
@@ -204,6 +208,40 @@ class FakeEntry:
 def a_desk(clients: Callable[[], tuple[ClientState, ...]] = tuple) -> tuple[Desk, FakeEntry]:
     entry = FakeEntry()
     return Desk(Autostart(entry, Start(("/x",))), clients), entry
+
+
+class FakeFace:
+    """Implements app.Face; nobody looks at it."""
+
+    def make_icon(self) -> Any:
+        return SimpleNamespace()
+
+    def picture(self, kind: IconKind) -> Any:
+        return kind
+
+    def label(self, text: str) -> str:
+        return text
+
+    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
+        return False
+
+
+def test_a_menu_that_is_opened_again_at_once_is_not_looked_around_for_again() -> None:
+    looks: SimpleQueue[float] = SimpleQueue()
+    now = [100.0]
+
+    def look() -> tuple[ClientState, ...]:
+        looks.put(now[0])
+        return ()
+
+    app = App(a_desk(look)[0], FakeFace(), lambda: now[0])
+    app.opened()
+    assert looks.get(timeout=PATIENCE_S) == now[0]
+    app.opened()
+    now[0] += LOOK_AGAIN_S
+    app.opened()
+    assert looks.get(timeout=PATIENCE_S) == now[0]
+    assert looks.empty()
 
 
 def texts_of(shown: View, key: str) -> list[str]:
