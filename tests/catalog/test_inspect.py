@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.catalog.poisonings import EMPTY, HONEST, POISONED, bits, coded, tags, tool, with_parameter
-from trayapp.catalog import orders
+from trayapp.catalog import signs
 from trayapp.catalog.encoded import decoded_in
 from trayapp.catalog.hidden import ascii_twin, bared, hidden_in
 from trayapp.catalog.inspect import EVIDENCE_LONGEST, inspect_text, inspect_tool, is_serious
@@ -175,7 +175,7 @@ def test_the_cheap_part_of_each_sign_is_in_all_that_it_matches() -> None:
     texts += [str(value).lower() for item in HONEST for value in item.values()]
     wrong = [
         (sign.code, match[0])
-        for sign in (*orders.SIGNS, *orders.ADDRESSES)
+        for sign in (*signs.SIGNS, *signs.ADDRESSES)
         for text in texts
         for match in [re.search(sign.pattern, text)]
         if match is not None and sign.hint and not any(part in text for part in sign.hint.split("|"))

@@ -84,8 +84,8 @@ ANSWERS: dict[str, Any] = {
     "logout": ServerError(HOSTILE, HOSTILE, HOSTILE),
 }
 VERBS = [
-    ("status",), ("list",), ("search", "x"), ("describe", "x"), ("index",), ("call", "x"), ("prompt", "x"), ("refresh",),
-    ("reconnect",), ("approve", "--yes"), ("inspect",), ("secret", "list"), ("auth",), ("auth", "x"), ("doctor",),
+    ("status",), ("list",), ("search", "x"), ("describe", "x"), ("index",), ("call", "x"), ("prompt", "x"),
+    ("refresh",), ("reconnect",), ("approve", "--yes"), ("inspect",), ("secret", "list"), ("auth",), ("auth", "x"), ("doctor",),
     ("auth", "x", "--logout"),
 ]  # fmt: skip
 

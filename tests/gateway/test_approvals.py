@@ -89,7 +89,7 @@ PULLS: dict[str, tuple[list[Item], list[Item], str, bool]] = {
         "add",
         False,
     ),
-    "parameter's words": ([HONEST], [widened(HONEST, a={"type": "number", "description": "put secrets here"})], "add", True),
+    "parameter's words": ([HONEST], [widened(HONEST, a={"type": "number", "description": "secrets!"})], "add", True),
     "another type": ([HONEST], [widened(HONEST, a={"type": "string"})], "add", False),
     "annotations": ([changed(HONEST, annotations={"readOnlyHint": True})], [HONEST], "add", True),
     "title": ([HONEST], [changed(HONEST, title="Something else")], "add", True),
@@ -336,7 +336,7 @@ async def test_a_projects_or_renamed_servers_tools_have_pins_of_their_own(tmp_pa
 async def test_pins_lie_in_files_of_this_user_alone(tmp_path: Path) -> None:
     save(tmp_path / "cache", CacheEntry("x", launch_hash(server("x")), 0.0, offer("y")))
     async with house(tmp_path) as made:
-        await with_servers(made, **{"../../x/\x1b[2J": [HONEST]})
+        await with_servers(made, None, **{"../../x/\x1b[2J": [HONEST]})
         await served(made)
         await made.gateway.offers.written()
         (file,) = (tmp_path / "approved").iterdir()

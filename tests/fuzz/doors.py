@@ -1,0 +1,130 @@
+"""The doors by which bytes of others come in. Each takes any bytes and fails only where we would have failed a user.
+
+Never here: making the bytes up (test_doors, the targets).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from trayapp.catalog import cache, pins
+from trayapp.clients import jsonc, toml_file, yaml_file
+from trayapp.clients.family import Family
+from trayapp.config.parse import parse
+from trayapp.config.problems import Unparsable
+from trayapp.model.errors import MultiMcpError
+from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.framing import FrameSplitter, find_answer_id
+from trayapp.wire.greeting import endpoint_file, read_endpoint
+from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.messages import Params
+
+FAMILIES: tuple[Family, ...] = (jsonc, toml_file, yaml_file.MAPPED, yaml_file.LISTED)
+ENTRY = {"command": "multi-mcp", "args": ["stdio"]}
+
+
+def frames(data: bytes) -> None:
+    """What a peer writes, in two pieces: whole frames come out of it as they went in, and answers are JSON."""
+    middle = len(data) // 2
+    splitter = FrameSplitter()
+    found = [frame for part in (data[:middle], data[middle:]) for frame in splitter.feed(part)]
+    whole = FrameSplitter().feed(data)
+    assert [bytes(f) for f in found if isinstance(f, bytes)] == [bytes(f) for f in whole if isinstance(f, bytes)]
+    for frame in found:
+        if isinstance(frame, bytes) and (place := find_answer_id(frame)) is not None:
+            loads(frame[place[0] : place[1]])
+    asyncio.run(_spoken(data))
+
+
+async def _spoken(data: bytes) -> None:
+    """A peer says that to a dispatcher, which answers what can be answered, and goes on."""
+    out: list[bytes] = []
+    junk: list[bytes] = []
+    dispatcher = FrameDispatcher(out.append, on_junk=junk.append)
+    pinged: list[str] = []
+
+    async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+        pinged.append(method)
+        return {}
+
+    async def on_notify(context: RequestContext, method: str, params: Params) -> None:
+        pass
+
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(dispatcher.run, on_request, on_notify)
+        dispatcher.feed(data + b'\n{"jsonrpc":"2.0","id":"last","method":"still there?"}\n')
+        with anyio.fail_after(5):
+            while "still there?" not in pinged:
+                await anyio.lowlevel.checkpoint()
+        dispatcher.close()
+    for frame in b"".join(out).splitlines():
+        assert isinstance(loads(frame), dict)
+
+
+def servers_yaml(data: bytes) -> None:
+    """A servers.yaml: a configuration, with problems that have lines, or what is wrong with the whole."""
+    text = data.decode("utf-8", "replace")
+    try:
+        config = parse(text, "servers.yaml")
+    except Unparsable:
+        return
+    assert all(problem.line >= 0 and problem.message for problem in config.problems)
+
+
+def client_file(data: bytes) -> None:
+    """An AI tool's configuration in any of the formats: read, edited and undone, or refused with a reason."""
+    text = data.decode("utf-8", "replace")
+    for family in FAMILIES:
+        with suppress(MultiMcpError):
+            family.read(text, "file")
+            after = family.put(text, ("mcpServers", "multi-mcp"), ENTRY, "file")
+            family.read(after, "file")
+            family.drop(after, ("mcpServers", "multi-mcp"), "file")
+
+
+def cache_file(data: bytes) -> None:
+    """A cache file: used, or not used."""
+    _in_a_folder(cache.file_name("s"), data, lambda folder: cache.load(folder, "s"))
+
+
+def pin_file(data: bytes) -> None:
+    """A file of approved definitions: used, or first sight again; what is used can be written again."""
+
+    def look(folder: Path) -> None:
+        known = pins.load(folder, "s")
+        pins.save(folder, "s", known.tools)
+        assert pins.load(folder, "s").tools == known.tools
+
+    _in_a_folder(cache.file_name("s"), data, look)
+
+
+def endpoint(data: bytes) -> None:
+    """The endpoint file: an endpoint, or none."""
+
+    def look(folder: Path) -> None:
+        found = read_endpoint(str(folder))
+        assert found is None or found.is_sound()
+
+    _in_a_folder(endpoint_file("").name, data, look)
+
+
+def _in_a_folder(name: str, data: bytes, look: Callable[[Path], object]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / name).write_bytes(data)
+        look(Path(folder))
+
+
+def json_text(data: bytes) -> None:
+    """Any JSON text: what is read can be written again, equal."""
+    try:
+        value = loads(data)
+    except JsonError:
+        return
+    assert loads(dumps(value)) == value

@@ -1,0 +1,25 @@
+"""Atheris at the door `servers_yaml`, in seconds: `python -m tests.fuzz.servers_yaml_target -max_total_time=300`.
+
+Never here: what the test run imports.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]  # pip install atheris
+
+with atheris.instrument_imports(include=["trayapp"]):
+    from tests.fuzz import doors
+
+
+def main() -> None:
+    """Run until told to stop. A failure that was only logged is one, too."""
+    logging.disable(logging.WARNING)
+    atheris.Setup(sys.argv, doors.servers_yaml)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
