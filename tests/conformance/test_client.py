@@ -1,0 +1,41 @@
+"""The suite's client scenarios with the gateway as the client: all that a revision requires, sign-in included."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.suite import PASSED, Run, run_client
+from tests.e2e.gateway import gateway_in
+
+DRIVER = [sys.executable, "-m", "tests.conformance.driver"]
+DOCUMENT = "https://conformance-test.local/client-metadata.json"  # the suite's sign-in services know that address
+
+
+def run(home: Path, folder: Path, *selection: str) -> Run:
+    """One gateway, to which each scenario's client brings its server, all at once."""
+    with gateway_in(home) as gateway:
+        gateway.write({}, http={"enabled": True, "port": 0, "token": False}, client_metadata_url=DOCUMENT)
+        gateway.start()
+        return run_client(folder, DRIVER, gateway.env, *selection)
+
+
+def wrong(found: Run) -> list[str]:
+    """What failed that the revision requires, with the suite's reason."""
+    return [f"{key}: {verdict}" for key, verdict in found.wrong().items() if key[0] not in found.unscored]
+
+
+@pytest.mark.requirement("conformance-client")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_every_client_scenario_that_a_revision_requires_passes(home: Path, tmp_path: Path, revision: str) -> None:
+    found = run(home, tmp_path, "--requirements", revision)
+    for key, verdict in found.wrong().items():
+        print(f"fails ({found.unscored.get(key[0], 'required')}): {key[0]}, {key[1]}: {verdict.why}")
+    assert wrong(found) == []
+    extensions = {scenario for scenario, why in found.unscored.items() if why == "extension"}
+    assert {key[0] for key in found.wrong()} <= extensions
+    assert {
+        key[0] for key, verdict in found.verdicts.items() if verdict.status == PASSED
+    } >= found.scenarios - extensions

@@ -1,0 +1,138 @@
+"""The suite's server scenarios: whatever passes direct passes through the gateway and through the shim.
+
+The reference server is run direct in the same session; each check is compared. There is no list of expected failures.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devtools.places import ROOT
+from tests.conformance.suite import NEUTRAL, PASSED, Run, run_server
+from tests.e2e.gateway import gateway_in
+
+REFERENCE = [sys.executable, "-m", "tests.conformance.reference.server"]
+ADAPTER = [sys.executable, "-m", "tests.conformance.adapter"]
+
+QUICK_SHELL = "/bin/sh"  # nothing is needed of the user's own, whose rc files may take seconds
+
+# What each edition of the suite is asked for: the requirements of the revisions that it has such sets of, and every
+# scenario that it knows for an older one; of the stable edition those that it does not call pending itself.
+SETS = {
+    "2026-07-28": ("next", "--requirements", "2026-07-28"),
+    "2025-11-25": ("next", "--requirements", "2025-11-25"),
+    "2025-06-18": ("next", "--suite", "all", "--spec-version", "2025-06-18"),
+    "2025-03-26": ("next", "--suite", "all", "--spec-version", "2025-03-26"),
+    "stable": ("stable", "--suite", "active"),
+}
+SCORED = ("2026-07-28", "2025-11-25")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the gateway reaches the server, and the suite the gateway."""
+
+    backend: str  # stdio | http | older: over stdio, knowing the older era alone
+    shim: bool = False
+
+
+STDIO, HTTP, OLDER, SHIM = Way("stdio"), Way("http"), Way("older"), Way("stdio", shim=True)
+RUNS = [
+    *((name, STDIO) for name in SETS),
+    *((name, HTTP) for name in SCORED),
+    *((name, SHIM) for name in SCORED),
+    ("2025-11-25", OLDER),
+]
+
+
+@contextmanager
+def listening(argv: list[str], **env: str) -> Iterator[str]:
+    """A process whose first line is its address."""
+    with subprocess.Popen(argv, cwd=ROOT, env=os.environ | env, stdout=subprocess.PIPE, encoding="utf-8") as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def reference() -> Iterator[str]:
+    """The reference server over HTTP."""
+    with listening([*REFERENCE, "--http"]) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def direct(reference: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
+    """The suite against the reference server itself; once for each set."""
+
+    @cache
+    def run(name: str) -> Run:
+        edition, *selection = SETS[name]
+        return run_server(edition, reference, tmp_path_factory.mktemp("direct"), *selection)
+
+    return run
+
+
+def entry(backend: str, url: str) -> dict[str, Any]:
+    """The reference server in servers.yaml."""
+    if backend == "http":
+        return {"url": url, "type": "http"}
+    return {"command": [*REFERENCE, "--era", "older" if backend == "older" else "both"], "cwd": str(ROOT)}
+
+
+@pytest.mark.requirement("conformance-direct")
+@pytest.mark.parametrize("name", SETS)
+def test_the_reference_server_passes_all_that_a_revision_requires(direct: Callable[[str], Run], name: str) -> None:
+    run = direct(name)
+    for key, verdict in run.wrong().items():
+        print(f"fails direct ({run.unscored.get(key[0], 'required')}): {key[0]}, {key[1]}: {verdict.why}")
+    assert {key[0] for key in run.wrong()} <= {name for name, why in run.unscored.items() if why == "extension"}
+
+
+@pytest.mark.requirement("conformance-through")
+@pytest.mark.parametrize(("name", "way"), RUNS, ids=[f"{n}-{w.backend}{'-shim' * w.shim}" for n, w in RUNS])
+def test_what_passes_direct_passes_through_us(
+    direct: Callable[[str], Run], reference: str, home: Path, tmp_path: Path, name: str, way: Way
+) -> None:
+    edition, *selection = SETS[name]
+    baseline = direct(name)
+    with gateway_in(home) as gateway:
+        http = {"enabled": not way.shim, "port": 0, "token": False}
+        gateway.write({"reference": entry(way.backend, reference)}, http=http, tool_prefix="none")
+        gateway.env["SHELL"] = QUICK_SHELL
+        gateway.start()
+        gateway.control("settle")
+        if way.shim:
+            with listening(ADAPTER, MULTI_MCP_HOME=str(home)) as url:
+                run = run_server(edition, url, tmp_path, *selection)
+        else:
+            run = run_server(edition, str(gateway.snapshot()["gateway"]["http_url"]), tmp_path, *selection)
+    assert run.scenarios == baseline.scenarios
+    assert worse(baseline, run) == []
+
+
+def worse(baseline: Run, run: Run) -> list[str]:
+    """Each check that passed direct and did not through us, and each that failed through us alone.
+
+    A neutral one is the suite's word for what does not apply: a server that does not cut its streams need not be able
+    to resume them.
+    """
+    lost = {
+        key: run.verdicts.get(key)
+        for key, verdict in baseline.verdicts.items()
+        if verdict.status == PASSED and (key not in run.verdicts or run.verdicts[key].status not in (PASSED, NEUTRAL))
+    }
+    new = {key: verdict for key, verdict in run.wrong().items() if key not in baseline.wrong()}
+    return [f"{key}: {verdict}" for key, verdict in {**lost, **new}.items()]
