@@ -269,7 +269,7 @@ class Session:
         finish: Finishing | None = None,
     ) -> None:
         """Pass a request on to a connected server; `finish` makes of its answer what the client gets."""
-        if method == "tools/call" and self.lasting:
+        if method == "tools/call" and self.lasting and self.window.exposure.defers:
             self._join(connection, params.get("name"))
         if self.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
