@@ -15,7 +15,7 @@ if sys.platform != "linux":
 
 from jeepney import message_bus
 
-from tests.tray.bus import CallFailedError, Item, Watcher, session_bus, until
+from tests.tray.bus import WAIT_S, CallFailedError, Item, Watcher, session_bus, until
 from trayapp.tray.bus import Answer, Method, NoBusError, SessionBus, connect, method_call, session_address
 
 INTERFACE = "org.example.Thing"
@@ -108,6 +108,19 @@ def test_a_name_is_followed_from_its_present_owner_through_every_change(bus: Ses
     second = Watcher(address)
     until(lambda: owners[-1] == second.connection.unique_name)
     second.close()
+
+
+def test_a_change_that_was_on_its_way_when_the_owner_was_asked_for_is_told_once(bus: SessionBus, address: str) -> None:
+    busy, reads_again = threading.Event(), threading.Event()
+    bus.call(message_bus.GetId(), lambda reply: busy.set() or reads_again.wait(WAIT_S))
+    assert busy.wait(WAIT_S)
+    watcher = Watcher(address)  # the bus told us of it, and we have not read that yet
+    owners: list[str] = []
+    bus.follow(Watcher.bus_name, owners.append)
+    reads_again.set()
+    bus.ask(message_bus.GetId(), WAIT_S)
+    assert owners == [watcher.connection.unique_name]
+    watcher.close()
 
 
 def test_what_is_called_back_may_fail_and_the_next_message_is_read(bus: SessionBus) -> None:

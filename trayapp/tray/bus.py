@@ -171,13 +171,19 @@ class SessionBus:
 
         On the reading thread.
         """
+        told: list[str] = []
+
+        def owned_by(owner: str) -> None:
+            if told != [owner]:  # a change that was on its way before the question is in the answer too
+                told[:] = [owner]
+                on_owner(owner)
 
         def heard(message: Message) -> None:
             if message.header.fields.get(HeaderFields.sender) == BUS and message.body[0] == name:
-                on_owner(message.body[2])
+                owned_by(message.body[2])
 
         self._listeners.setdefault((BUS, "NameOwnerChanged"), []).append(heard)
-        self.call(message_bus.GetNameOwner(name), lambda reply: on_owner((values(reply) or ("",))[0]))
+        self.call(message_bus.GetNameOwner(name), lambda reply: owned_by((values(reply) or ("",))[0]))
 
     def _listen_to_owners(self) -> None:
         self.listen(BUS, BUS, "NameOwnerChanged", lambda message: None)
