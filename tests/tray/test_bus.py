@@ -112,7 +112,12 @@ def test_a_name_is_followed_from_its_present_owner_through_every_change(bus: Ses
 
 def test_a_change_that_was_on_its_way_when_the_owner_was_asked_for_is_told_once(bus: SessionBus, address: str) -> None:
     busy, reads_again = threading.Event(), threading.Event()
-    bus.call(message_bus.GetId(), lambda reply: busy.set() or reads_again.wait(WAIT_S))
+
+    def stop_reading(reply: object) -> None:
+        busy.set()
+        reads_again.wait(WAIT_S)
+
+    bus.call(message_bus.GetId(), stop_reading)
     assert busy.wait(WAIT_S)
     watcher = Watcher(address)  # the bus told us of it, and we have not read that yet
     owners: list[str] = []
