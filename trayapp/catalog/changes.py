@@ -55,7 +55,7 @@ def _lines(value: Any) -> list[str]:
 def _visible(line: str) -> str:
     if clean(line) == line and (line.isprintable() or line.replace("\t", " ").isprintable()):
         return line
-    return "".join(c if c.isprintable() or c == "\t" else json.dumps(c)[1:-1] for c in line)
+    return "".join(c if c.isprintable() or c == "\t" else f"<U+{ord(c):04X}>" for c in line)
 
 
 def still_takes(old: Item, new: Item) -> bool:

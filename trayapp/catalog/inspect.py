@@ -71,8 +71,9 @@ def _ordered(places: list[tuple[str, str]]) -> Iterator[Finding]:
     whole = hidden.bared("\n".join(text.replace("_", " ") if _is_key(place) else text for place, text in places))
     order = orders.orders_in(whole)
     if order is not None:
-        place = next((place for place, text in places if orders.orders_in(hidden.bared(text))), places[0][0])
-        yield finding(order.code, order.weight >= orders.SERIOUS, place, order.evidence)
+        alone = ((place, orders.orders_in(hidden.bared(text))) for place, text in places)
+        place, part = next(((place, part) for place, part in alone if part is not None), (places[0][0], order))
+        yield finding(order.code, order.weight >= orders.SERIOUS, place, part.evidence)
     for said in encoded.turned(whole):
         other = orders.orders_in(said)
         if other is not None and other.weight >= orders.SERIOUS:
