@@ -5,9 +5,11 @@ Never here: anything that the program does when it is not packaged.
 
 import sys
 
+import certificates
 import lasting
 
 lasting.keep_archive()
+certificates.name_them()
 
 from trayapp.__main__ import main  # noqa: E402 (the archive first)
 

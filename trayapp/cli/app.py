@@ -55,7 +55,10 @@ VERBS: dict[str, Verb] = {
     "autostart": Verb("autostart", "Start the tray at login, or not."),
     "demo": Verb("demo", "Show it all at work, in a folder of its own."),
 }
-HIDDEN: dict[str, Verb] = {"sample-server": Verb("sample", "Be the bundled sample server.")}
+HIDDEN: dict[str, Verb] = {
+    "sample-server": Verb("sample", "Be the bundled sample server."),
+    "update-check": Verb("update", "Say whether there is a newer version."),
+}
 
 
 class Verbs(click.Group):

@@ -39,6 +39,7 @@ from trayapp.tray.news import Kind, Notice
 from trayapp.tray.notifications import Notifier
 from trayapp.tray.outcomes import no_host
 from trayapp.tray.state import Action, ClientState, IconKind, Offered
+from trayapp.tray.updates import Updates
 from trayapp.tray.worker import Worker
 from trayapp.wire.control import ControlClient
 from trayapp.wire.rundir import run_dir
@@ -48,6 +49,8 @@ log = logging.getLogger(__name__)
 NAME = "multi-mcp"
 NO_HOST_TOLD = "no-host-told"  # in the cache folder
 OFFER_TOLD = "offer-told"  # there too
+UPDATE_TOLD = "update-told"  # there, too: the version
+UPDATE_S = 40.0  # for a slow network
 SHOW = "show"  # the wish of a second start
 CLIENTS_S = 20.0  # to read some twenty small files
 OPENS_S = 2.0  # within this an opener that finds no program has said so
@@ -100,6 +103,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     app = build(environ, run, paths, switch, SystemFace(say, told if autostart else None))
     _serve(single, app)
     threading.Thread(target=_keep_true, args=(switch,), name="start at login", daemon=True).start()
+    Updates(lambda: run_verb(["update-check"], environ, UPDATE_S), app.show, paths.cache_dir / UPDATE_TOLD).start()
     if not autostart:
         say("multi-mcp is running: Quit in its tray menu, or Ctrl-C here, ends it")
     app.run()

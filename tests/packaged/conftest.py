@@ -1,0 +1,47 @@
+"""The packaged program, built before the tests (devtools/packaged). Never here: building it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devtools.packaged import PACKAGED, is_current
+from tests.tools import missing
+
+if sys.platform == "linux":
+    from tests.tray.bus import session_bus
+
+HOW = "build it with: python3 packaging/dev.py test tests/packaged"
+
+
+@pytest.fixture(scope="session")
+def built() -> Path:
+    """The folder with what was built."""
+    if sys.platform != "linux":
+        pytest.skip("only Linux's packages are built by the tests")
+    if not is_current():
+        missing(f"The packaged program was not made of these sources: {HOW}")
+    return PACKAGED
+
+
+@pytest.fixture(scope="session")
+def bundle(built: Path) -> Path:
+    """The folder with the three programs."""
+    return built / "work" / "out" / "multi-mcp"
+
+
+@pytest.fixture(scope="session")
+def deb(built: Path) -> Path:
+    """The Debian package."""
+    (path,) = built.glob("*.deb")
+    return path
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """The address of a running session bus, and nothing on it."""
+    with session_bus() as (made, _):
+        yield made

@@ -1,0 +1,131 @@
+"""The packaged program in a home of its own, as a user without Python or node has it. Never here: tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.e2e.client import RawClient, client_of
+from tests.tray.running import TrayApp
+from trayapp.model.errors import MultiMcpError
+from trayapp.wire.control import SNAPSHOT, STOP, ControlClient
+from trayapp.wire.rundir import run_dir
+
+RUN_S = 50.0
+END_S = 30.0
+NO_PROGRAMS = "/nonexistent"  # as PATH: neither Python nor node is found
+
+
+class Packaged:
+    """One home, and the three programs."""
+
+    def __init__(self, bundle: Path, home: Path, **environ: str) -> None:
+        self.bundle, self.home = bundle, home
+        self.env = {"PATH": NO_PROGRAMS, "HOME": str(home), "MULTI_MCP_HOME": str(home), **environ}
+
+    def program(self, name: str = "") -> str:
+        """The path of `multi-mcp`, `multi-mcp-tray` or `multi-mcp-shim`."""
+        return str(self.bundle / "-".join(filter(None, ["multi-mcp", name])))
+
+    def run(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """`multi-mcp ARGV ...` to its end."""
+        return subprocess.run(
+            [self.program(), *argv],
+            cwd=self.home,
+            env=self.env,
+            input=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=RUN_S,
+            check=False,
+        )
+
+    def servers(self, servers: dict[str, dict[str, Any]]) -> None:
+        """Save servers.yaml."""
+        settings = {"expose": "tools", "http": {"enabled": False}}
+        (self.home / "servers.yaml").write_text(json.dumps({"settings": settings, "servers": servers}), "utf-8")
+
+    @property
+    def sample(self) -> dict[str, Any]:
+        """The entry of the bundled sample server."""
+        return {"command": [self.program("shim"), "sample-server"]}
+
+    def client(self) -> AbstractAsyncContextManager[RawClient]:
+        """A client through the shim, which starts the gateway."""
+        return client_of([self.program("shim"), "stdio"], self.env, self.home)
+
+    def ask(self, method: str) -> Any:
+        """A control request to the gateway."""
+        with ControlClient(run_dir(self.env), RUN_S) as client:
+            return client.call(method, {})
+
+    def gateway(self) -> int:
+        """Process id of the gateway; 0 while there is none."""
+        try:
+            return int(self.ask(SNAPSHOT)["gateway"]["pid"])
+        except MultiMcpError:
+            return 0
+
+    def end(self) -> None:
+        """Stop the gateway, if one runs; nothing of this home is left then."""
+        with suppress(MultiMcpError):
+            self.ask(STOP)
+        _, alive = psutil.wait_procs(self.processes(), END_S)
+        assert alive == []
+
+    def processes(self) -> list[psutil.Process]:
+        """All that run a program of this folder for this home."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                ours = process.exe().startswith(f"{self.bundle}/")
+                if ours and process.environ().get("MULTI_MCP_HOME") == str(self.home):
+                    found.append(process)
+        return found
+
+
+@contextmanager
+def packaged(bundle: Path, home: Path, **environ: str) -> Iterator[Packaged]:
+    """A home in which nothing runs at the end."""
+    made = Packaged(bundle, home, **environ)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+class PackagedTray(TrayApp):
+    """The tray as the desktop starts it: the program without a console."""
+
+    def __init__(self, home: Path, address: str, bundle: Path) -> None:
+        super().__init__(home, address)
+        self.bundle = bundle
+        del self.env["PYTHONIOENCODING"]
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """See TrayApp."""
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        argv = [str(self.bundle / "multi-mcp-tray"), *words]
+        process = subprocess.Popen(
+            argv, env=self.env, cwd=self.home, stdin=null, stdout=pipe, stderr=pipe, encoding="utf-8"
+        )
+        self.processes.append(process)
+        return process
+
+
+@contextmanager
+def packaged_tray(home: Path, address: str, bundle: Path) -> Iterator[PackagedTray]:
+    """A tray that is started; it and its gateway have ended at the end."""
+    made = PackagedTray(home, address, bundle)
+    made.servers("sample", sample={"command": [str(bundle / "multi-mcp-shim"), "sample-server"]})
+    made.start()
+    try:
+        yield made
+    finally:
+        made.end()

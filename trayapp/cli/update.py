@@ -1,0 +1,60 @@
+"""`multi-mcp update-check`: whether there is a newer version, asked only when `settings.update_check` says so.
+
+Never here: how it is asked (service/updates).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trayapp import __version__
+from trayapp.cli.options import examples, json_option
+from trayapp.cli.output import print_json, say
+from trayapp.cli.servers_file import own_config, own_store
+from trayapp.model.errors import StorageError
+from trayapp.model.settings import Settings
+
+OFF = "Not asked: switch it on with update_check: true in the settings of servers.yaml"
+NOBODY = "Not asked: this program was not published, it knows no address to ask"
+
+
+@click.command("update-check", epilog=examples("multi-mcp update-check"))
+@json_option
+def update_check_verb(as_json: bool) -> None:
+    """Say whether there is a newer version.
+
+    Nothing is asked over the network unless update_check is switched on in servers.yaml, and nothing is sent.
+    """
+    outcome = look(_settings())
+    if as_json:
+        print_json(outcome)
+        return
+    newer = outcome["newer"]
+    if newer:
+        say(f"Version {newer['version']} is there; this is {__version__}", *([newer["url"]] if newer["url"] else []))
+    else:
+        say(f"This is the newest version, {__version__}" if outcome["asked"] else outcome["reason"])
+
+
+def look(settings: Settings, address: str | None = None) -> dict[str, Any]:
+    """`asked`, `reason` why not, and `newer`: version and url, or None. Raises MultiMcpError."""
+    if not settings.update_check:
+        return {"asked": False, "reason": OFF, "newer": None}
+    from trayapp.service.updates import is_newer, newest, releases_address
+
+    where = releases_address() if address is None else address
+    if not where:
+        return {"asked": False, "reason": NOBODY, "newer": None}
+    found = newest(where)
+    newer = {"version": found.version, "url": found.url} if is_newer(found.version) else None
+    return {"asked": True, "reason": None, "newer": newer}
+
+
+def _settings() -> Settings:
+    store = own_store()
+    try:
+        return own_config(store).settings
+    except StorageError:
+        return Settings()  # there is no file yet: the settings are as they come

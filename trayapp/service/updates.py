@@ -1,0 +1,95 @@
+"""Whether there is a newer version: the one question that a published program may ask, when its user switched that on.
+
+Nothing of the user or the machine is sent. Never here: when it is asked, how it is told.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from dataclasses import dataclass
+from email.message import Message
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from trayapp import __version__
+from trayapp.model.errors import MultiMcpError
+from trayapp.service.command import PACKAGE
+
+ADDRESS_FILE = "releases"  # beside the package's modules, written when a program is published: who may be asked
+PATIENCE_S = 10.0
+LARGEST = 1 << 20  # bytes; an answer has some ten thousand
+_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A published version, and the page that tells of it."""
+
+    version: str
+    url: str
+
+
+def releases_address(package: Path = Path(PACKAGE)) -> str:
+    """The https address that this very program may ask; "" of one that nobody published: then nobody is asked."""
+    with suppress(OSError, UnicodeDecodeError):
+        text = (package / ADDRESS_FILE).read_text(encoding="ascii").strip()
+        return text if text.startswith("https://") else ""
+    return ""
+
+
+def newest(address: str) -> Release:
+    """What is the newest release, as GitHub's REST API says it ("Get the latest release"). Blocks, at most 10 s a step.
+
+    Raises MultiMcpError.
+    """
+    headers = {"Accept": "application/json", "User-Agent": f"multi-mcp/{__version__}"}
+    try:
+        with _opener().open(urllib.request.Request(address, headers=headers), timeout=PATIENCE_S) as answer:
+            found = json.loads(answer.read(LARGEST))
+        return Release(str(found["tag_name"]).removeprefix("v"), _page(found.get("html_url"), address))
+    except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+        reason = getattr(error, "reason", None) or type(error).__name__
+        raise MultiMcpError(f"Newer versions cannot be asked for: {reason}", "Try again later") from None
+
+
+def is_newer(other: str, mine: str = __version__) -> bool:
+    """Whether `other` is a finished version above `mine`; one that is no version, or a trial of one, is not."""
+    theirs, ours = _NUMBERS.fullmatch(other), _NUMBERS.match(mine)
+    return theirs is not None and ours is not None and _parts(theirs[1]) > _parts(ours[1])
+
+
+def _parts(numbers: str) -> tuple[int, ...]:
+    parts = [int(part[:9]) for part in numbers.split(".")]
+    while parts and not parts[-1]:
+        parts.pop()
+    return tuple(parts)
+
+
+def _page(url: Any, address: str) -> str:
+    """Only a page of the same house, or one above it (api.github.com, github.com), is shown to a user."""
+    if isinstance(url, str) and url.startswith("https://"):
+        host, asked = urlsplit(url).hostname or "", urlsplit(address).hostname or ""
+        if host and (asked == host or asked.endswith(f".{host}")):
+            return url
+    return ""
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Never from https to something that anybody on the way could answer."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+    ) -> urllib.request.Request | None:
+        if not newurl.startswith("https://"):
+            raise urllib.error.URLError("It leads to an address without https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(_SafeRedirects())

@@ -1,0 +1,68 @@
+"""The notice that a newer version is there: looked for some time after the start and daily, told once a version.
+
+Whether the network is asked at all is the verb's matter (`multi-mcp update-check`, off by default). Never here: asking.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from trayapp.model.errors import MultiMcpError
+from trayapp.tray import texts
+from trayapp.tray.news import Notice
+
+log = logging.getLogger(__name__)
+
+KEY = "update"
+FIRST_S = 60.0  # a login has enough to do
+EVERY_S = 24 * 3600.0
+
+
+class Updates:
+    """`look`: what `update-check --json` says. `told`: the file that keeps which version was told last."""
+
+    def __init__(self, look: Callable[[], Any], show: Callable[[Notice], object], told: Path) -> None:
+        self._look, self._show, self._told = look, show, told
+
+    def start(self) -> None:
+        """From now on, in a thread that ends with the program."""
+        threading.Thread(target=self._run, name="updates", daemon=True).start()
+
+    def _run(self) -> None:
+        never, wait_s = threading.Event(), FIRST_S
+        while not never.wait(wait_s):
+            self.look_once()
+            wait_s = EVERY_S
+
+    def look_once(self) -> None:
+        """Look, and tell what was not told before."""
+        try:
+            newer = (self._look() or {}).get("newer")
+        except MultiMcpError as error:
+            log.info("%s", error)
+            return
+        if newer and newer["version"] != self._last():
+            self._show(notice(newer["version"], newer["url"]))
+            self._remember(newer["version"])
+
+    def _last(self) -> str:
+        with suppress(OSError, UnicodeDecodeError):
+            return self._told.read_text(encoding="utf-8")
+        return ""
+
+    def _remember(self, version: str) -> None:
+        with suppress(OSError):
+            self._told.parent.mkdir(parents=True, exist_ok=True)
+            self._told.write_text(version, encoding="utf-8")
+
+
+def notice(version: str, url: str) -> Notice:
+    """What is said."""
+    title = texts.fit(f"multi-mcp {texts.name(version)} is there")
+    lines = texts.wrapped(url) if url else ["Get it where you got this one"]
+    return Notice(KEY, texts.within([title], texts.TITLE), texts.within(lines, texts.BODY))
