@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 from pathlib import Path
@@ -61,6 +62,12 @@ def test_what_was_told_is_forgotten_when_drained(file: Path) -> None:
     assert noticed(watch)
     watch.drain()
     assert not select.select([watch.descriptor], [], [], 0)[0]
+    watch.close()
+
+
+def test_who_writes_beside_the_file_without_end_does_not_hold_up_the_gateway() -> None:
+    watch = FolderWatch(os.open("/dev/zero", os.O_RDONLY))
+    watch.drain()
     watch.close()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 # <sys/inotify.h>: a write ended, a file was moved in or out, made or removed; the folder itself went away.
@@ -15,6 +16,7 @@ _EVENTS = 0x00000008 | 0x00000040 | 0x00000080 | 0x00000100 | 0x00000200 | 0x000
 _EVENTS |= 0x00000002  # IN_MODIFY: some programs keep the file open
 _FLAGS = os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
 READ_BYTES = 1 << 16
+DRAIN_MOST = 16  # reads: twice what the kernel keeps; who writes beside the file all the time must not hold us here
 
 
 class FolderWatch:
@@ -25,11 +27,9 @@ class FolderWatch:
 
     def drain(self) -> None:
         """Forget what has been told so far."""
-        try:
-            while os.read(self.descriptor, READ_BYTES):
-                pass
-        except OSError:
-            return  # nothing more
+        with suppress(OSError):  # nothing more
+            for _ in range(DRAIN_MOST):
+                os.read(self.descriptor, READ_BYTES)
 
     def close(self) -> None:
         """End the watch."""
