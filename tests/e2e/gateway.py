@@ -16,7 +16,8 @@ import psutil
 from tests.cli.running import environment
 from tests.e2e.client import RawClient, client_of
 from tests.fixtures.odd import Odd, alive, until
-from trayapp.service.child import await_ready
+from tests.patience import stretched
+from trayapp.service.child import READY_TIMEOUT_S, await_ready
 from trayapp.service.command import own_command
 from trayapp.wire.control import STOP, ControlClient
 from trayapp.wire.rundir import run_dir
@@ -59,14 +60,14 @@ class Gateway:
         self.process = subprocess.Popen(
             [*own_command(), "start"], env=self.env, cwd=self.home, stdin=null, stdout=null, stderr=null
         )
-        await_ready(self.run, process=self.process, log_file=self.home / "logs" / "gateway.log")
+        await_ready(self.run, stretched(READY_TIMEOUT_S), self.process, self.home / "logs" / "gateway.log")
 
     def stop(self) -> int:
         """Stop it as a person would; its exit code."""
         assert self.process is not None
         if self.process.poll() is None:
             self.control(STOP)
-        return self.process.wait(END_S)
+        return self.process.wait(stretched(END_S))
 
     @property
     def run(self) -> str:
@@ -87,7 +88,7 @@ class Gateway:
 
     def control(self, method: str, **params: Any) -> Any:
         """Ask as tray and command line do."""
-        with ControlClient(self.run, 30.0) as client:
+        with ControlClient(self.run, stretched(30.0)) as client:
             return client.call(method, params)
 
     async def ask(self, method: str, **params: Any) -> Any:
