@@ -213,6 +213,7 @@ REQUIREMENTS: dict[str, str] = {
     "auth-renew": "Tokens are renewed ahead of their end and after a 401, once however many wait, after restarts too.",
     "auth-thousand": "1,000 expiries with restarts and rotation: no browser, no lost token, one renewal for 20.",
     "auth-no-browser": "Nothing in the background opens a browser: the server waits for the user and says how.",
+    "auth-conformance": "All auth scenarios that the official suite requires of a client pass, stable and pre-release.",
     "auth-reconnect": "After a sign-in the server is connected at once.",
     "auth-bearer": "A token of the user's own is sent as it is, and no sign-in is started besides.",
     "auth-nothing-leaks": "After a sign-in's life at debug no secret is in any file, log, argv, snapshot or error.",

@@ -1,71 +1,100 @@
-"""The client that the official suite's auth scenarios drive: a real gateway with one server, used as a person does.
+"""The client that the official suite's auth scenarios drive: one server of a gateway that runs, used as a person does.
 
-The suite calls it with the server's address as its last argument, for example:
-`conformance client --command "python -m tests.conformance.auth_client" --suite auth`. Never here: judging.
+The suite starts it with the server's address as its last argument, after the names of the scenarios that are to be
+carried out (its lists hold others); whose gateway, says MULTI_MCP_HOME.
+Never here: judging, other scenarios.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import tempfile
-from pathlib import Path
+import urllib.error
+import urllib.request
+from contextlib import suppress
 from typing import Any
 
-import httpx2
+from trayapp.wire.control import LIST, LOGIN, LOGIN_WAIT, REFRESH, SNAPSHOT, ControlClient, ControlError
+from trayapp.wire.rundir import run_dir
 
-from tests.e2e.gateway import Gateway
-from trayapp.wire.control import LIST, LOGIN, LOGIN_WAIT, REFRESH, SETTLE, ControlError
-
-CONTEXT = "MCP_CONFORMANCE_CONTEXT"  # what a scenario tells its client beforehand: a registration made by hand
 DOCUMENT = "https://conformance-test.local/client-metadata.json"  # which the suite's servers know
-ROUNDS = 3  # a first sign-in, one for more permissions, and a limit
-BROWSER_S = 20.0
-NO_BUS = "unix:path=/nowhere"  # sign-ins live in memory
+SIGN_INS = 3  # a first one, one for more permissions, and a limit
+PATIENCE_S = 60.0  # dozens of scenarios share a small machine
+
+
+class Person:
+    """With one server, who signs in where that is wanted."""
+
+    def __init__(self, control: ControlClient, server: str) -> None:
+        self._control = control
+        self._server = server
+
+    def configure(self, address: str) -> None:
+        """Add the server, with the registration that the scenario made by hand for it."""
+        known = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+        own = {key: known[key] for key in ("client_id", "client_secret") if key in known}
+        self._manage("POST", "", {"name": self._server, "url": address, "type": "http", **own})
+
+    def remove(self) -> None:
+        """The suite waits for the end of every connection."""
+        self._manage("DELETE", f"/{self._server}")
+
+    def use(self) -> bool:
+        """List, call every tool, sign in where an error says so; whether that came to something.
+
+        Raises ControlError for what no sign-in would help.
+        """
+        for _ in range(SIGN_INS):
+            if self._works():
+                return True
+            self._sign_in()
+        return self._works()
+
+    def _works(self) -> bool:
+        """False when a sign-in is wanted. Raises ControlError."""
+        try:
+            error = self._control.call(REFRESH, {"server": self._server})["servers"][self._server].get("error")
+            if error:
+                raise ControlError(error["title"], error["hint"], error["code"], error["exit_code"])
+            for row in self._control.call(LIST, {"server": self._server}):
+                self._control.call("call", {"tool": row["exposed_name"], "args": {}})
+        except ControlError as failure:
+            if f"multi-mcp auth {self._server}" not in f"{failure.title} {failure.hint}":
+                raise
+            return False
+        return True
+
+    def _sign_in(self) -> None:
+        """As a person whose browser follows where it is sent. Raises ControlError when it ends badly."""
+        begun = self._control.call(LOGIN, {"server": self._server})
+        with suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(begun["url"], timeout=PATIENCE_S).close()
+        self._control.call(LOGIN_WAIT, {"server": self._server})
+
+    def _manage(self, verb: str, path: str, body: dict[str, Any] | None = None) -> None:
+        base = str(self._control.call(SNAPSHOT, {})["gateway"]["http_url"]).removesuffix("/mcp")
+        request = urllib.request.Request(f"{base}/mcp_servers{path}", method=verb)
+        if body is not None:
+            request.data = json.dumps(body).encode()
+            request.add_header("Content-Type", "application/json")
+        urllib.request.urlopen(request, timeout=PATIENCE_S).close()
 
 
 def main() -> int:
-    """Sign in, list, call every tool, sign in again where more is wanted; 1 when that comes to nothing."""
-    home = Path(tempfile.mkdtemp(prefix="mm-", dir="/tmp" if os.name == "posix" else None))
-    gateway = Gateway(home)
-    gateway.env["DBUS_SESSION_BUS_ADDRESS"] = NO_BUS
-    known = json.loads(os.environ.get(CONTEXT) or "{}")
-    own = {key: known[key] for key in ("client_id", "client_secret") if key in known}
-    gateway.write({"web": {"url": sys.argv[-1], **own}}, client_metadata_url=DOCUMENT)
-    try:
-        gateway.start()
-        gateway.control(SETTLE)
-        return 0 if any(_round(gateway) for _ in range(ROUNDS)) else 1
-    except ControlError as error:
-        print(error)
-        return 1
-    finally:
-        gateway.stop()
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def _round(gateway: Gateway) -> bool:
-    """Whether everything was done. Raises ControlError for what no sign-in would help."""
-    if _wants_sign_in(gateway):
-        begun = gateway.control(LOGIN, server="web")
-        with httpx2.Client(follow_redirects=True, timeout=BROWSER_S) as browser:
-            browser.get(begun["url"])
-        gateway.control(LOGIN_WAIT, server="web")
-    try:
-        gateway.control(REFRESH, server="web")
-        for row in gateway.control(LIST, server="web"):
-            gateway.control("call", tool=row["exposed_name"], args={})
-    except ControlError:
-        if not _wants_sign_in(gateway):
-            raise
-    return not _wants_sign_in(gateway)
-
-
-def _wants_sign_in(gateway: Gateway) -> bool:
-    row: dict[str, Any] = gateway.server("web")
-    return row["state"] == "needs_auth" or bool((row.get("auth") or {}).get("wanted"))
+    """1 when the scenario's server could not be used."""
+    if os.environ["MCP_CONFORMANCE_SCENARIO"].removeprefix("auth/") not in sys.argv[1].split(","):
+        return 0
+    with ControlClient(run_dir(os.environ), PATIENCE_S) as control:
+        person = Person(control, f"s{os.getpid()}")
+        person.configure(sys.argv[-1])
+        try:
+            return 0 if person.use() else 1
+        except ControlError as error:
+            print(error)
+            return 1
+        finally:
+            person.remove()
 
 
 if __name__ == "__main__":

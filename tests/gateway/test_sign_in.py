@@ -220,7 +220,7 @@ async def test_a_sign_in_that_was_revoked_makes_the_server_wait_for_the_user(tmp
         made.clock.jump(60)
         server.issuer.end_all()
         answer = await client.call("web_echo", text="x")
-        assert "error" in answer
+        assert "multi-mcp auth web" in str(answer["error"])
         await made.until(State.NEEDS_AUTH)
         again = await client.call("web_echo", text="x")
         assert "multi-mcp auth web" in str(again)
@@ -261,6 +261,25 @@ async def test_a_call_that_needs_more_says_so_and_the_next_sign_in_brings_it(tmp
         assert server.issuer.visits[-1]["scope"] == "read write"
         assert "result" in await client.call("web_echo", text="x")
         assert made.row()["auth"]["wanted"] is None
+
+
+@pytest.mark.requirement("auth-no-browser")
+async def test_lists_and_calls_at_the_moment_of_a_401_all_say_how_to_sign_in(tmp_path: Path) -> None:
+    async with guarded(open_methods={"initialize", "notifications/initialized"}) as server, town(tmp_path) as made:
+        made.apply(web(server))
+        made.gateway.start_serving()
+        connection, errors = made.gateway.pool.find("web"), list[str]()
+
+        async def look() -> None:
+            with pytest.raises(SignInWantedError) as error:
+                await connection.fetch(explicit=True)
+            errors.append(error.value.hint)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(look)
+        assert errors == ["Sign in with: multi-mcp auth web"] * 5
+        await made.until(State.NEEDS_AUTH)
 
 
 @pytest.mark.requirement("auth-step-up")

@@ -15,7 +15,7 @@ import anyio.abc
 from trayapp.backends.connecting import connected
 from trayapp.backends.route import is_remote
 from trayapp.backends.serving import LIST_CHANGED, Serving
-from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED
+from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED, refused
 from trayapp.backends.world import Live, World
 from trayapp.model.errors import (
     ConnectFailedError,
@@ -162,12 +162,14 @@ class Connection:
 
     async def fetch(self, *, explicit: bool = False) -> Offer:
         """Read all lists now and tell the observer. Raises ServerError; the connection stays as it is."""
-        await self.ensure(explicit=explicit)
+        live = await self.ensure(explicit=explicit)
         self.in_flight += 1  # nobody may close it as idle meanwhile
         try:
             assert self._serving is not None
             return await self._serving.fetch()
         except RpcError as error:
+            if live.transport.refusal.unauthorized:
+                raise refused(self.name, live.transport.refusal) from None
             raise ServerError(self.name, f"{self.name} did not list what it offers: {error.message}") from None
         finally:
             self.in_flight -= 1

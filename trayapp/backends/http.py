@@ -110,6 +110,8 @@ class SdkChannel:
     def _ours(self, error: MCPError) -> RpcError:
         """The server's own error as it is; what the SDK says of a broken stream names the server."""
         if error.code == CONNECTION_CLOSED and error.message.startswith(SDK_STREAM_ENDED):
+            if self._refusal.unauthorized:
+                return self.closed_error  # another request's 401 has ended the connection
             return RpcError(error.code, f"{self._server} ended the connection before its answer", error.data)
         return RpcError(error.code, error.message, error.data)
 

@@ -18,7 +18,7 @@ import httpx2
 from trayapp.backends.answers import Kind, is_json_rpc, kind_of, words
 from trayapp.backends.http_signed import Signed
 from trayapp.backends.launch import HttpLaunch
-from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED, UNAUTHORIZED, HttpRefusal
+from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED, UNAUTHORIZED, HttpRefusal, refused
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, RpcError
@@ -157,6 +157,8 @@ class Wire(httpx2.AsyncHTTPTransport):
             self._busy_until = self._now() + min(self._refusal.retry_after_s, LONGEST_WAIT_S)
         if status == UNAUTHORIZED:
             self._refusal.unauthorized = True
+            why = refused(self._server, self._refusal)
+            self._refusal.why = f"{why.title}. {why.hint}"  # for others who wait: the connection ends with this answer
             self._gone.set()
         if status == 404:
             if SESSION in request.headers:
@@ -178,6 +180,10 @@ class Wire(httpx2.AsyncHTTPTransport):
         return answer
 
     def _words(self, kind: Kind, status: int, content_type: str) -> str:
+        if status == UNAUTHORIZED:
+            why = refused(self._server, self._refusal)
+            title = words(self._server, kind, status) if self._refusal.auth == "oauth" else why.title
+            return f"{title}. {why.hint}"
         left = self._busy_until - self._now()
         if left > 0:
             return f"{self._server} {_busy(left)} (HTTP {status})"

@@ -1,0 +1,87 @@
+"""The official suite's auth scenarios (client side), stable and pre-release: all that a revision requires, and more.
+
+One gateway serves them all; the suite runs those of a list at the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from devtools.places import NPM_SUITE, ROOT
+from tests.conformance.auth_client import DOCUMENT
+from tests.e2e.gateway import Gateway, gateway_in
+from tests.e2e.test_sdk_clients import newer_node
+from tests.servers import REMEDY
+from tests.tools import require_file
+
+pytestmark = [pytest.mark.requirement("auth-conformance"), pytest.mark.timeout(180)]
+
+SCENARIO_MS = 90_000
+SUITE_S = 170.0
+NO_BUS = "unix:path=/nowhere"  # sign-ins live in memory
+CLIENT = f'"{sys.executable}" -m tests.conformance.auth_client'
+
+SUITE = (
+    "metadata-default metadata-var1 metadata-var2 metadata-var3 basic-cimd scope-from-www-authenticate "
+    "scope-from-scopes-supported scope-omitted-when-undefined scope-step-up scope-retry-limit "
+    "token-endpoint-auth-basic token-endpoint-auth-post token-endpoint-auth-none pre-registration"
+)
+DRAFT = "resource-mismatch offline-access-scope offline-access-not-supported"
+NEWER = (
+    "authorization-server-migration iss-supported iss-not-advertised iss-supported-missing iss-wrong-issuer "
+    "iss-unexpected iss-normalized metadata-issuer-mismatch"
+)
+OLDER = "2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback"
+
+
+class Run(NamedTuple):
+    """One list of scenarios; `which`: the suite's name of it, `expected`: the auth scenarios that are judged."""
+
+    version: str
+    which: tuple[str, str]
+    expected: str
+
+
+RUNS = [
+    Run("stable", ("--suite", "auth"), SUITE),
+    Run("stable", ("--suite", "draft"), DRAFT),
+    Run("stable", ("--suite", "backcompat"), OLDER),
+    Run("next", ("--requirements", "2025-11-25"), SUITE),
+    Run("next", ("--requirements", "2026-07-28"), f"{SUITE} {DRAFT} {NEWER}"),
+    Run("next", ("--suite", "backcompat"), OLDER),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway without servers that anybody on this machine may add some to."""
+    with gateway_in(tmp_path_factory.mktemp("auth")) as made:
+        made.env["DBUS_SESSION_BUS_ADDRESS"] = NO_BUS
+        made.write({}, http={"enabled": True, "port": 0, "token": False}, client_metadata_url=DOCUMENT)
+        made.start()
+        yield made
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run.version}-{run.which[1]}")
+def test_the_auth_scenarios_of_the_official_suite_pass(site: Gateway, run: Run, tmp_path: Path) -> None:
+    suite = require_file(NPM_SUITE / "node_modules" / f"conformance-{run.version}" / "dist" / "index.js", REMEDY)
+    argv = [newer_node(), str(suite), "client", "--command", f"{CLIENT} {','.join(run.expected.split())}", *run.which]
+    argv += ["--timeout", str(SCENARIO_MS), "--output-dir", str(tmp_path)]
+    ran = subprocess.run(argv, env=site.env, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=SUITE_S)
+    judged = {name: verdict(name, tmp_path) for name in run.expected.split()}
+    assert {name: wrong for name, wrong in judged.items() if wrong} == {}, ran.stdout[-20_000:]
+
+
+def verdict(scenario: str, folder: Path) -> list[str]:
+    """What went wrong, or was only warned of."""
+    found = list(folder.glob(f"auth/{scenario}-*/checks.json"))  # the time follows
+    checks = [check for file in found for check in json.loads(file.read_text("utf-8"))]
+    bad = [f"{one['id']}: {one.get('errorMessage')}" for one in checks if one["status"] in ("FAILURE", "WARNING")]
+    return bad if any(one["status"] == "SUCCESS" for one in checks) else [*bad, "nothing was checked"]
