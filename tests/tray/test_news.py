@@ -13,7 +13,7 @@ from tests.tray.states import FILE, problem, running, server
 from tests.tray.test_view import STATES
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.model.status import ServerStatus
+from trayapp.model.status import ServerStatus, SignInStatus
 from trayapp.tray import texts
 from trayapp.tray.news import CALM_S, DELAYS_S, Kind, Notice, Told, news
 from trayapp.tray.state import Action, Offered, TrayState, Verb, offer_key
@@ -45,6 +45,7 @@ def told_in(history: list[tuple[float, TrayState]], end: float = 1000.0) -> list
 
 
 F, W, OK = running(failed()), running(wants()), UP
+MORE = running(replace(server("a"), auth=SignInStatus(True, wanted="write")))
 YAML, ENTRY = problem("The file is not YAML", 12), problem("Neither command nor url", 7, "db")
 BAD, BAD_ENTRY = running(server("a"), problems=[YAML]), running(server("a"), problems=[ENTRY])
 MANY_FAILED = running(*[failed(f"s{at:02}") for at in range(30)])
@@ -96,6 +97,10 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
     ("sign-in-quickly-done", [(0, W), (0.5, OK)], []),
     ("sign-in-and-failure", [(0, running(wants("a"), failed("b")))],
      [(1, "sign-in", "a wants a sign-in"), (4, "failed", "b failed")]),
+    ("permissions", [(0, OK), (10, MORE), (20, MORE), (30, OK), (40, MORE)],
+     [(11, "permissions", "a wants more permissions"), (41, "permissions", "a wants more permissions")]),
+    ("permissions-then-signed-out", [(0, MORE), (10, W)],
+     [(1, "permissions", "a wants more permissions"), (11, "sign-in", "a wants a sign-in")]),
     ("approval", [(0, OK), (10, replace(OK, approvals=("a",)))],
      [(11, "approval", "a: changed tools wait for you")]),
     ("approval-twice", [(0, replace(OK, approvals=("a",))), (10, OK), (20, replace(OK, approvals=("a",)))],
@@ -198,6 +203,16 @@ def test_a_sign_in_is_one_click_away() -> None:
         ("Sign in to b", Action(Verb.SIGN_IN, "b")),
     )
     assert len(only([(0, running(*map(wants, "abcdefgh")))]).actions) == texts.BUTTONS
+
+
+def test_permissions_are_one_click_away() -> None:
+    notice = only([(0, MORE)])
+    assert (notice.text, notice.actions) == (texts.GRANT_TEXT, (("Sign in again", Action(Verb.SIGN_IN, "a")),))
+    two = running(*(replace(server(name), auth=SignInStatus(True, wanted="")) for name in "ab"))
+    assert only([(0, two)]).actions == (
+        ("Sign in to a", Action(Verb.SIGN_IN, "a")),
+        ("Sign in to b", Action(Verb.SIGN_IN, "b")),
+    )
 
 
 def test_a_broken_file_names_the_line_and_opens() -> None:

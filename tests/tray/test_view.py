@@ -13,7 +13,7 @@ from tests.model.test_status import SNAPSHOTS
 from tests.tray.states import CLIENTS, FILE, items, lines, problem, running, server, snapshot
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.model.status import Snapshot
+from trayapp.model.status import SignInStatus, Snapshot
 from trayapp.tray import texts
 from trayapp.tray.state import Action, ClientState, IconKind, Item, Offered, Separator, TrayState, Verb, View, offer_key
 from trayapp.tray.view import view
@@ -166,6 +166,16 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("many-sign-ins", running(*named(10, NEEDS_AUTH, "s")), K.ATTENTION,  # type: ignore[arg-type]
      "multi-mcp: 0 of 10 servers ready, 10 tools\ns000, s001, s002 and 7 more want a sign-in",
      ["! Sign in to s002 ...", "! Sign in to 7 more servers", "! Sign in to 7 more servers > ! Sign in to s009 ..."]),
+    ("permissions", running(replace(GITHUB, signed_in=True, auth=SignInStatus(True, wanted="repo"))), K.ATTENTION,
+     "multi-mcp: 1 of 1 server ready, 26 tools\ngithub wants more permissions",
+     ["! Grant github more permissions ...", "Servers > github: connected, 26 tools > Grant more permissions ...",
+      "Servers > github: connected, 26 tools > Sign out"]),
+    ("permissions-unnamed", running(*(replace(server(name), auth=SignInStatus(True, wanted="")) for name in "ab")),
+     K.ATTENTION, "multi-mcp: 2 of 2 servers ready, 6 tools\na and b want more permissions",
+     ["! Grant a more permissions ...", "! Grant b more permissions ..."]),
+    ("permissions-after-a-sign-in", running(replace(LINEAR, auth=SignInStatus(False, wanted="repo"))), K.ATTENTION,
+     "multi-mcp: 0 of 1 server ready, 12 tools\nlinear wants a sign-in",
+     ["! Sign in to linear ...", "not ! Grant linear more permissions ..."]),
     ("attention-over-degraded", SEVEN, K.ATTENTION,
      "multi-mcp: 5 of 7 servers ready, 82 tools\nlinear wants a sign-in\nCannot start db: no such program: my-db",
      ["(multi-mcp: 5 of 7 servers ready, 82 tools)"]),

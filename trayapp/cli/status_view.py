@@ -122,7 +122,8 @@ def _notes(server: dict[str, Any]) -> list[str]:
     notes: list[str] = []
     auth = server.get("auth")
     notes += [words] if (words := signed_in_words(auth)) else []
-    notes += [f"wants more permissions: multi-mcp auth {one_line(server['name'])}"] if auth and auth["wanted"] else []
+    more = auth is not None and auth["wanted"] is not None  # "": the server did not say which
+    notes += [f"wants more permissions: multi-mcp auth {one_line(server['name'])}"] if more else []
     error = server["error"]
     if error is not None:
         when = f" ({ago(server['failed_s_ago'])} ago)" if server["failed_s_ago"] is not None else ""

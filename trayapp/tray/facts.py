@@ -23,7 +23,8 @@ class Facts:
 
     `live`: the snapshot of a gateway that serves; None in every other state. `wanted`: servers that are not disabled.
     `ready`: how many of those answer when they are called: connected ones, and idle ones, which start on the call; a
-    server that connects, failed or wants a sign-in is not ready. `tools`: enabled tools of the wanted servers.
+    server that connects, failed or wants a sign-in is not ready. `permissions`: servers that answer, but refused a
+    call for want of permissions that a new sign-in would bring. `tools`: enabled tools of the wanted servers.
     `fatal`: problems because of which a file or an entry is not used. `keyring`: why sign-ins are not kept; None
     where they are, and where nothing has to be. `offered`: as long as there is no server but the sample.
     """
@@ -36,6 +37,7 @@ class Facts:
     tools: int = 0
     failed: tuple[ServerStatus, ...] = ()
     sign_in: tuple[ServerStatus, ...] = ()
+    permissions: tuple[ServerStatus, ...] = ()
     approvals: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     fatal: tuple[Problem, ...] = ()
@@ -60,12 +62,19 @@ def facts(state: TrayState) -> Facts:
         tools=sum(server.tools.enabled for server in wanted),
         failed=tuple(server for server in wanted if server.state is State.FAILED),
         sign_in=tuple(server for server in wanted if server.state is State.NEEDS_AUTH),
+        permissions=tuple(filter(wants_permissions, wanted)),
         approvals=tuple(dict.fromkeys((*state.approvals, *(one.name for one in servers if one.approvals)))),
         problems=tuple(dict.fromkeys(snapshot.problems)),
         fatal=tuple(problem for problem in snapshot.problems if problem.fatal),
         keyring=snapshot.gateway.keyring if snapshot.gateway.keyring != "available" else None,
         offered=state.offered if all(server.name == SAMPLE or server.project for server in servers) else (),
     )
+
+
+def wants_permissions(server: ServerStatus) -> bool:
+    """Whether it refused something that another sign-in would allow (step-up)."""
+    asked = server.auth is not None and server.auth.wanted is not None
+    return asked and server.state not in (State.NEEDS_AUTH, State.DISABLED)
 
 
 def _rank(server: ServerStatus) -> tuple[int, str, str]:

@@ -13,7 +13,7 @@ from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import Problem, ServerStatus
 from trayapp.tray import texts
-from trayapp.tray.facts import TROUBLE, Facts
+from trayapp.tray.facts import TROUBLE, Facts, wants_permissions
 from trayapp.tray.state import SEPARATOR, Action, ClientState, Entry, Item, Offered, TrayState, Verb, offer_key
 
 T = TypeVar("T")
@@ -69,6 +69,7 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
     if known.live is None:
         return wants
     wants += _first_few("sign-in", known.sign_in, _sign_in_want, texts.more_sign_ins)
+    wants += _first_few("grant", known.permissions, _grant_want, texts.more_grants)
     wants += _first_few("approve", known.approvals, _approval, texts.more_approvals)
     wants += _first_few("problem", known.problems, _problem, lambda number: texts.more(number, "problem"))
     if known.keyring is not None:
@@ -118,6 +119,13 @@ def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
 def _sign_in_want(server: ServerStatus) -> Item:
     return Item(
         f"want/sign-in/{keyed(server.name)}", texts.wanted(texts.sign_in_to(server)), Action(Verb.SIGN_IN, server.name)
+    )
+
+
+def _grant_want(server: ServerStatus) -> Item:
+    """A sign-in asks for what was wanted besides what was granted."""
+    return Item(
+        f"want/grant/{keyed(server.name)}", texts.wanted(texts.grant_to(server)), Action(Verb.SIGN_IN, server.name)
     )
 
 
@@ -182,9 +190,11 @@ def _sign_in_or_out(server: ServerStatus, key: str) -> tuple[Item, ...]:
     """Only where there is something to sign in to or out of."""
     if server.state is State.NEEDS_AUTH or server.signed_in is False:
         return (Item(f"{key}/sign-in", texts.SIGN_IN, Action(Verb.SIGN_IN, server.name)),)
-    if server.signed_in:
-        return (Item(f"{key}/sign-out", texts.SIGN_OUT, Action(Verb.SIGN_OUT, server.name)),)
-    return ()
+    if not server.signed_in:
+        return ()
+    out = Item(f"{key}/sign-out", texts.SIGN_OUT, Action(Verb.SIGN_OUT, server.name))
+    more = Item(f"{key}/grant", texts.GRANT, Action(Verb.SIGN_IN, server.name))
+    return (more, out) if wants_permissions(server) else (out,)
 
 
 def _enabled(server: ServerStatus, key: str) -> Item:

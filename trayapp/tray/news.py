@@ -26,6 +26,7 @@ class Kind(StrEnum):
     CRASHED = "crashed"
     FILE = "file"
     SIGN_IN = "sign-in"
+    PERMISSIONS = "permissions"
     APPROVAL = "approval"
     FAILED = "failed"
     TOOLS = "tools"
@@ -39,6 +40,7 @@ DELAYS_S: dict[Kind, float] = {
     Kind.CRASHED: 0.0,
     Kind.FILE: 0.5,  # some editors write in two steps
     Kind.SIGN_IN: 1.0,
+    Kind.PERMISSIONS: 1.0,
     Kind.APPROVAL: 1.0,
     Kind.FAILED: 4.0,  # a server that is back by then (a wake, a restart of it) had no outage worth a word
     Kind.TOOLS: 2.0,  # a refresh of all servers
@@ -130,6 +132,7 @@ def _held(state: TrayState, known: Facts, told: Told, now: float) -> set[Cause]:
     """The causes that hold now."""
     causes: set[Cause] = {(Kind.FAILED, server.name) for server in known.failed}
     causes |= {(Kind.SIGN_IN, server.name) for server in known.sign_in}
+    causes |= {(Kind.PERMISSIONS, server.name) for server in known.permissions}
     causes |= {(Kind.APPROVAL, name) for name in known.approvals}
     causes |= {(Kind.FILE, identity(problem)) for problem in known.fatal}
     causes |= {(Kind.TOOLS, server.name) for server in known.servers if any(_tool_change(server, told))}
@@ -148,12 +151,14 @@ def _still(told: frozenset[Cause], state: TrayState, known: Facts) -> frozenset[
     """The told causes that are not over. Without a gateway nothing is known of servers: theirs stay."""
     states = {server.name: server.state for server in known.servers}
     problems = set(map(identity, known.fatal))
+    asking = {server.name for server in known.permissions}
     live = known.live is not None
     over: dict[Kind, Callable[[str], bool]] = {
         Kind.CRASH_LOOP: lambda _: state.child is not ChildState.CRASH_LOOP,
         Kind.FILE: lambda problem: live and problem not in problems,
         Kind.SIGN_IN: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
         Kind.FAILED: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
+        Kind.PERMISSIONS: lambda name: live and name not in asking,
         Kind.APPROVAL: lambda name: live and name not in known.approvals,
         Kind.KEYRING: lambda _: live and known.keyring is None,
         Kind.OFFER: lambda _: False,  # once
@@ -211,6 +216,16 @@ def _sign_in(known: Facts, names: set[str], told: Told) -> Notice:
         return _notice(Kind.SIGN_IN, title, [texts.SIGN_IN_TEXT], action)
     actions = [(texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name)) for server in servers[: texts.BUTTONS]]
     return _notice(Kind.SIGN_IN, title, [texts.SIGN_IN_TEXT_MANY], *actions)
+
+
+def _permissions(known: Facts, names: set[str], told: Told) -> Notice:
+    servers = [server for server in known.permissions if server.name in names]
+    title = texts.permissions_wanted([texts.server_name(server) for server in servers])
+    if len(servers) == 1:
+        action = (texts.GRANT_NOW, Action(Verb.SIGN_IN, servers[0].name))
+        return _notice(Kind.PERMISSIONS, title, [texts.GRANT_TEXT], action)
+    actions = [(texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name)) for server in servers[: texts.BUTTONS]]
+    return _notice(Kind.PERMISSIONS, title, [texts.GRANT_TEXT_MANY], *actions)
 
 
 def _approval(known: Facts, names: set[str], told: Told) -> Notice:
@@ -283,6 +298,7 @@ NOTICES: dict[Kind, Callable[[Facts, set[str], Told], Notice]] = {
     Kind.CRASHED: _crashed,
     Kind.FILE: _file,
     Kind.SIGN_IN: _sign_in,
+    Kind.PERMISSIONS: _permissions,
     Kind.APPROVAL: _approval,
     Kind.FAILED: _failed,
     Kind.TOOLS: _tools,

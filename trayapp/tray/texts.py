@@ -147,6 +147,11 @@ def sign_in_wanted(names: Sequence[str]) -> str:
     return listed(names, " wants a sign-in" if len(names) == 1 else " want a sign-in")
 
 
+def permissions_wanted(names: Sequence[str]) -> str:
+    """`linear wants more permissions`."""
+    return listed(names, " wants more permissions" if len(names) == 1 else " want more permissions")
+
+
 def approval_wanted(names: Sequence[str]) -> str:
     """`github: changed tools wait for you`."""
     return listed(names, ": changed tools wait for you")
@@ -196,6 +201,7 @@ RECONNECT_ALL = "Reconnect all"
 REFRESH = "Refresh tools"
 SIGN_IN = "Sign in ..."
 SIGN_OUT = "Sign out"
+GRANT = "Grant more permissions ..."
 ENABLED = "Enabled"
 SHOW_LOG = "Show log"
 OPEN_FILE = "Open servers.yaml"
@@ -242,6 +248,11 @@ def sign_in_to(server: ServerStatus) -> str:
     return f"Sign in to {server_name(server, 40)}"
 
 
+def grant_to(server: ServerStatus) -> str:
+    """`Grant linear more permissions`."""
+    return f"Grant {server_name(server, 40)} more permissions"
+
+
 def approve(server: str) -> str:
     """`Approve changed tools of github`."""
     return f"Approve changed tools of {name(server)}"
@@ -260,6 +271,11 @@ def more(number: int, thing: str) -> str:
 def more_sign_ins(number: int) -> str:
     """The way to those that do not fit."""
     return f"! Sign in to {count(number, 'more server')}"
+
+
+def more_grants(number: int) -> str:
+    """The way to those that do not fit."""
+    return f"! Grant {count(number, 'more server')} more permissions"
 
 
 def more_approvals(number: int) -> str:
@@ -323,6 +339,9 @@ INSTALL_KEYRING = "There is no keyring. Install one to keep them."
 SIGN_IN_NOW = "Sign in"
 SIGN_IN_TEXT = "Its tools answer once you have signed in."
 SIGN_IN_TEXT_MANY = "Their tools answer once you have signed in."
+GRANT_NOW = "Sign in again"
+GRANT_TEXT = "A call was refused. Sign in again to allow it."
+GRANT_TEXT_MANY = "Calls were refused. Sign in again to allow them."
 SHOW_CHANGES = "Show what changed"
 APPROVE_SHOWN = "Approve what was shown"
 APPROVE_TEXT = "What changed is held back until you have looked at it."

@@ -40,9 +40,9 @@ def view(state: TrayState) -> View:
 def icon_kind(state: TrayState, known: Facts) -> IconKind:
     """The icon of a state. What is listed first wins:
 
-    down (restarting, crash loop, hanging), paused, starting (and stopping): no gateway serves; attention: a sign-in or
-    an approval is wanted; degraded: a server failed, a file or an entry of it cannot be used, or the gateway cannot be
-    understood; else healthy. A server that connects, and problems that are not fatal, change nothing.
+    down (restarting, crash loop, hanging), paused, starting (and stopping): no gateway serves; attention: a sign-in, a
+    permission or an approval is wanted; degraded: a server failed, a file or an entry of it cannot be used, or the
+    gateway cannot be understood; else healthy. A server that connects, and problems that are not fatal, change nothing.
     """
     if state.child not in ANSWERS:
         return WITHOUT_GATEWAY[state.child][0]
@@ -50,7 +50,7 @@ def icon_kind(state: TrayState, known: Facts) -> IconKind:
         return IconKind.DOWN
     if known.live is None:
         return IconKind.DEGRADED if state.error else IconKind.STARTING
-    if known.sign_in or known.approvals:
+    if known.sign_in or known.permissions or known.approvals:
         return IconKind.ATTENTION
     return IconKind.DEGRADED if known.failed or known.fatal else IconKind.HEALTHY
 
@@ -79,6 +79,8 @@ def _troubles(state: TrayState, known: Facts) -> list[str]:
     if known.live is None:
         return _why_down(state)
     lines = [texts.sign_in_wanted(list(map(texts.server_name, known.sign_in)))] if known.sign_in else []
+    names = list(map(texts.server_name, known.permissions))
+    lines += [texts.permissions_wanted(names)] if names else []
     lines += [texts.approval_wanted(known.approvals)] if known.approvals else []
     lines += [texts.failed_why(known.failed[0])] if len(known.failed) == 1 else []
     lines += [texts.failed(list(map(texts.server_name, known.failed)))] if len(known.failed) > 1 else []
