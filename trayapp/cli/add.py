@@ -26,6 +26,7 @@ from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable, nearest, shown
 from trayapp.config.project import read_project
 from trayapp.config.trust import TRUST_NAME, TrustStore
+from trayapp.config.urls import name_of_url, unsafe_url
 from trayapp.model.errors import ServerNotFoundError, UsageError
 from trayapp.model.plan import Config
 
@@ -35,7 +36,7 @@ EXAMPLE = "multi-mcp add files -- npx -y my-files-server ."
 
 
 @click.command("add", epilog=examples(EXAMPLE, "multi-mcp add docs --url https://mcp.example.com/mcp --scope global"))
-@click.argument("name")
+@click.argument("name", required=False)
 @click.argument("command", nargs=-1, metavar="[-- CMD ...]", type=click.UNPROCESSED)
 @click.option("--url", help="Address of a server on the web.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable that its process gets.")
@@ -43,7 +44,7 @@ EXAMPLE = "multi-mcp add files -- npx -y my-files-server ."
 @click.option("--scope", type=click.Choice(SCOPES), help="Where to write it; see below.")
 @json_option
 def add_verb(
-    name: str,
+    name: str | None,
     command: tuple[str, ...],
     url: str | None,
     env: tuple[str, ...],
@@ -53,10 +54,12 @@ def add_verb(
 ) -> None:
     """Add a server.
 
+    NAME may be left out with --url: it is then taken from the address.
     With --scope project it is written into the file of the project that you are in, .multi-mcp.yaml or .mcp.json, and
     only sessions there see it; with --scope global into servers.yaml. Without --scope: into the project's, but in your
     home folder into servers.yaml.
     """
+    name = name or _name_from(url)
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"))
     folder, home = Path.cwd(), Machine().home
     scope = scope or _default_scope(folder, home)
@@ -73,6 +76,20 @@ def add_verb(
         print_json({"name": name, "scope": scope, "file": str(path), "entry": entry})
     else:
         say(one_line(f"Added {name} to {shown_path(path, home)}{_who_sees(scope, path, home)}"))
+
+
+def _name_from(url: str | None) -> str:
+    """Raises UsageError without an address, or for one that none should be taken from."""
+    if not url:
+        raise UsageError("Give a name and a command, or --url", f"For example: {EXAMPLE}")
+    _check_url(url)
+    return name_of_url(url)
+
+
+def _check_url(url: str) -> None:
+    fault = unsafe_url(url)
+    if fault is not None:
+        raise UsageError(f"The url {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
 
 
 def own_trust() -> TrustStore:
@@ -114,12 +131,14 @@ def _entry(
     """The entry to be written. Raises UsageError for one that could not be used."""
     if bool(command) == bool(url):
         raise UsageError("Give a command or --url, one of them", f"For example: {EXAMPLE}")
+    if url:
+        _check_url(url)
     entry: dict[str, Any] = {"url": url} if url else {"command": command[0], "args": list(command[1:])}
     if command and not entry["args"]:
         entry = {"command": [command[0]]}  # a list: a path with blanks in it is never split
     entry |= {"env": env} if env else {}
     entry |= {"headers": headers} if headers else {}
-    fault = name_fault(name)
+    fault = name_fault(name) or ("A server's name holds no blanks" if len(name.split()) != 1 else None)
     problems = parse(json.dumps({"servers": {name: entry}}), "").problems
     if fault or problems:
         raise UsageError(fault or problems[0].message, "See: multi-mcp add --help")

@@ -34,6 +34,38 @@ def has_variable(text: str) -> bool:
     return _VARIABLE.search(text) is not None
 
 
+def unsafe_url(url: str) -> str | None:
+    """What speaks against taking an address over with one command: as `url_fault`, and the way there must not be read
+    along (http is for this machine). Whoever knows his network writes the address into servers.yaml."""
+    fault = url_fault(url)
+    if fault is not None or has_variable(url):
+        return fault if not has_variable(url) else None
+    parts = urlsplit(url)
+    if parts.scheme.lower() == "http" and not _is_loopback(parts.hostname or ""):
+        return "must begin with https://: what is sent by http:// can be read on the way"
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    address = _address(host)
+    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
+
+
+_GENERIC = frozenset({"mcp", "api", "www", "app", "sse", "server", "remote", "gateway"})  # hosts that many have
+_SECOND_LEVEL = frozenset({"co", "com", "org", "net", "ac", "gov", "edu"})  # below a country's top level
+
+
+def name_of_url(url: str) -> str:
+    """A server's name from its address: `deepwiki` of https://mcp.deepwiki.com/mcp."""
+    host = (urlsplit(url).hostname or "").rstrip(".").lower()
+    labels = host.split(".")
+    if _address(host) is not None or len(labels) == 1:
+        return re.sub(r"[^a-z0-9]+", "-", host).strip("-") or "server"
+    end = 2 if len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVEL else 1
+    own = [label for label in labels[:-end] if label not in _GENERIC]
+    return (own or labels)[-1] if own else labels[0]
+
+
 _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
 _METADATA_ADDRESSES = frozenset({"100.100.100.200", "192.0.0.192", "fd00:ec2::254"})  # of clouds, beside 169.254/16
 

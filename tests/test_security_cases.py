@@ -1,0 +1,104 @@
+"""The sec cases that no room's own table holds: what may be added with one command, and where audits go.
+
+sec-08 is in config/test_parse, sec-19 and sec-20 are in auth/, sec-22 in auth/test_bound, sec-23 and sec-24 in
+gateway/test_approvals.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import run_cli
+from trayapp.config.own_log import RedactingFormatter, start_logging
+from trayapp.config.paths import find_paths
+from trayapp.config.urls import name_of_url, unsafe_url
+
+URLS = [
+    ("sec-09", "https://mcp.deepwiki.com/mcp", True),
+    ("sec-10", "http://example.com/mcp", False),
+    ("sec-12", "https://u:p@h/mcp", False),
+    ("sec-14", "", False),
+    ("", "http://127.0.0.1:3000/mcp", True),
+    ("", "http://localhost:3000/mcp", True),
+    ("", "http://[::1]:3000/mcp", True),
+    ("", "http://192.168.1.5/mcp", False),
+    ("", "http://localhost.evil.example/mcp", False),
+    ("", "http://2130706433/", True),
+    ("", "ftp://example.com/", False),
+    ("", "javascript:alert(1)", False),
+    ("", "https://a b/", False),
+    ("", "https://${HOST}/mcp", True),
+]
+
+
+@pytest.mark.requirement("sec-cases")
+@pytest.mark.parametrize(("case", "url", "fine"), URLS)
+def test_which_addresses_one_command_takes_over(case: str, url: str, fine: bool) -> None:
+    assert (unsafe_url(url) is None) is fine
+
+
+NAMES = [
+    ("https://mcp.deepwiki.com/mcp", "deepwiki"),  # sec-15
+    ("https://mcp.exa.ai/mcp", "exa"),
+    ("https://api.githubcopilot.com/mcp/", "githubcopilot"),
+    ("https://mcp.shop.co.uk/", "shop"),
+    ("https://linear.app/mcp", "linear"),
+    ("https://mcp.team.corp.example/", "corp"),
+    ("http://localhost:3000/mcp", "localhost"),
+    ("http://127.0.0.1:3000/", "127-0-0-1"),
+    ("https://mcp.dev/", "mcp"),
+]
+
+
+@pytest.mark.requirement("sec-cases")
+@pytest.mark.parametrize(("url", "name"), NAMES)
+def test_a_server_is_named_after_what_tells_its_host_from_others(url: str, name: str) -> None:
+    assert name_of_url(url) == name
+
+
+@pytest.mark.requirement("sec-cases")
+def test_adding_by_address_alone_names_the_server_and_bad_ones_are_refused(tmp_path: Path) -> None:
+    done = run_cli(tmp_path, "add", "--url", "https://mcp.deepwiki.com/mcp", "--scope", "global", "--json")
+    assert (done.returncode, json.loads(done.stdout)["name"]) == (0, "deepwiki"), done.stderr
+    before = (tmp_path / "servers.yaml").read_text()
+    for words in (
+        ["--url", "http://example.com/mcp"],
+        ["x", "--url", "http://example.com/mcp"],
+        ["x", "--url", "https://u:p@h/mcp"],
+        ["x", "--url", ""],
+        ["--url", ""],
+        [],
+        ["bad name", "--url", "https://h.example/mcp"],  # sec-16
+    ):
+        refused = run_cli(tmp_path, "add", *words, "--scope", "global")
+        assert refused.returncode == 2, words
+        assert "u:p@" not in refused.stderr
+    assert (tmp_path / "servers.yaml").read_text() == before
+
+
+@pytest.mark.requirement("sec-cases")
+def test_the_log_lies_in_the_log_folder_and_lacks_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sec-18."""
+    import logging
+
+    paths = find_paths({"MULTI_MCP_HOME": str(tmp_path / "home")})
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    before = list(logging.getLogger().handlers)
+    start_logging(paths.log_dir)
+    try:
+        logging.getLogger("x").warning("audit: %s", {"api_key": "k-SECRET-0123456789"})
+        (added,) = [handler for handler in logging.getLogger().handlers if handler not in before]
+        assert isinstance(added.formatter, RedactingFormatter)
+        text = (paths.log_dir / "gateway.log").read_text()
+        assert ("audit" in text, "SECRET" in text) == (True, False)
+        assert list(work.iterdir()) == []
+    finally:
+        for handler in list(logging.getLogger().handlers):
+            if handler not in before:
+                logging.getLogger().removeHandler(handler)
+                handler.close()
