@@ -89,7 +89,7 @@ def entry(backend: str, url: str) -> dict[str, Any]:
     """The reference server in servers.yaml."""
     if backend == "http":
         return {"url": url, "type": "http"}
-    return {"command": [*REFERENCE, "--era", "older" if backend == "older" else "both"], "cwd": str(ROOT)}
+    return {"command": [*REFERENCE, f"--{backend}"], "cwd": str(ROOT)}
 
 
 @pytest.mark.requirement("conformance-direct")

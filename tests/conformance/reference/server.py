@@ -1,6 +1,6 @@
 """The reference server itself, over stdio or Streamable HTTP, and what changes in it while it runs.
 
-`python -m tests.conformance.reference.server [--http] [--era older]`; over HTTP its first line on stdout is its URL.
+`python -m tests.conformance.reference.server --stdio | --older | --http`; over HTTP its first line is its URL.
 Never here: what tools, prompts and resources hold.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import socket
+import sys
 import warnings
 from typing import Any
 
@@ -16,14 +17,14 @@ import anyio
 import mcp_types as types
 import uvicorn
 from mcp.server.caching import CacheHint
-from mcp.server.context import CallNext, ServerRequestContext
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
+from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http import EventCallback, EventId, EventMessage, EventStore, StreamId
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged, ToolsListChanged
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tests.conformance.reference.asking import Asking, InputWanted
 from tests.conformance.reference.offers import PROMPTS, RESOURCES, TEMPLATES, completed, read
@@ -163,16 +164,15 @@ async def _complete(context: Context, params: types.CompleteRequestParams) -> An
     return complete(completed(params.argument.value))
 
 
-async def _older_only(ctx: Context, call_next: CallNext) -> Any:
-    """Knows nothing of the newer era, as servers of 2025 do."""
-    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or ctx.method == "server/discover":
-        raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
-    return await call_next(ctx)
-
-
 async def _over_stdio(server: Reference) -> None:
     async with stdio_server() as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
+
+
+async def _over_stdio_as_of_2025(server: Reference) -> None:
+    """The newer era is nothing that it has heard of."""
+    async with stdio_server() as (read_stream, write_stream):
+        await serve_loop(server, read_stream, write_stream, lifespan_state={})
 
 
 async def _over_http(server: Reference) -> None:
@@ -185,14 +185,10 @@ async def _over_http(server: Reference) -> None:
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--http", action="store_true")
-    parser.add_argument("--era", choices=("both", "older"), default="both")
-    asked = parser.parse_args()
+    ways = {"--stdio": _over_stdio, "--older": _over_stdio_as_of_2025, "--http": _over_http}
+    parser.add_argument("way", choices=ways)
     warnings.simplefilter("ignore", MCPDeprecationWarning)
-    server = Reference()
-    if asked.era == "older":
-        server.middleware.append(_older_only)
-    anyio.run(_over_http if asked.http else _over_stdio, server)
+    anyio.run(ways[parser.parse_args(["--", *sys.argv[1:]]).way], Reference())
 
 
 if __name__ == "__main__":
