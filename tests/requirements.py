@@ -240,6 +240,7 @@ REQUIREMENTS: dict[str, str] = {
     "safe-web-page": "A page in a real browser, from a foreign origin or by DNS rebinding, reaches nothing.",
     "fuzz-doors": "No bytes at any door (frames, control, files of ours and of clients) get more than a refusal.",
     "sec-cases": "The security cases hold: what one command takes over, how it is named, what an audit lacks.",
+    "safe-modes": "With every start files of ours are closed to others; linked or foreign ones are not trusted.",
     # Tray
     "tray-view": "Icon, tooltip and menu are a function of the state alone; times alone never cause a redraw.",
     "tray-texts": "Every text of the tray is one plain line of at most 60 characters, whatever names and errors hold.",

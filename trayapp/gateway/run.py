@@ -20,7 +20,7 @@ import anyio.lowlevel
 
 from trayapp import __version__
 from trayapp.auth.accounts import Accounts
-from trayapp.auth.places import place_for
+from trayapp.auth.places import SEALED_NAME, place_for
 from trayapp.auth.vault import Vault
 from trayapp.backends.clock import SystemClock
 from trayapp.backends.keeper import make_keeper, reap_leftovers
@@ -39,6 +39,7 @@ from trayapp.gateway.frontend import Session
 from trayapp.gateway.http.door import TOKEN_NAME, Door, kept_token
 from trayapp.gateway.logs import StderrFiles, start_logging
 from trayapp.gateway.peer import FramePeer
+from trayapp.gateway.private import close_to_others
 from trayapp.gateway.projects import look_with
 from trayapp.gateway.servers_file import Layers, NoLayers, Outcome, ServersFile
 from trayapp.model.plan import Config
@@ -119,6 +120,7 @@ class Process:
             gateway = self._gateway = Gateway(self._parts(), tasks)
             self._tasks = tasks
             tasks.start_soon(fenced, self._environ.complete)
+            await anyio.to_thread.run_sync(close_to_others, self._private_places())
             token = await anyio.to_thread.run_sync(kept_token, self._paths.config_file.with_name(TOKEN_NAME))
             self._door = Door(gateway, self._file, token, self._http_changed)
             await anyio.to_thread.run_sync(self._file.create)
@@ -152,6 +154,12 @@ class Process:
                 link.close()
             await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
+
+    def _private_places(self) -> list[Path]:
+        """What must be this user's alone. servers.yaml is the user's own affair: it may be linked, or shared."""
+        paths = self._paths
+        names = (APPROVED, TRUST_NAME, SEALED_NAME)
+        return [paths.cache_dir, paths.log_dir, *(paths.config_file.with_name(name) for name in names)]
 
     def _parts(self) -> Parts:
         return Parts(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from trayapp.gateway.private import close_to_others
 from trayapp.model.settings import HttpSettings
 
 if TYPE_CHECKING:
@@ -106,9 +107,8 @@ def kept_token(path: Path) -> str:
     """
     try:
         known = path.read_text(encoding="ascii").strip()
-        if len(known) >= TOKEN_BYTES:
-            path.chmod(0o600)
-            return known
+        if len(known) >= TOKEN_BYTES and not close_to_others([path]):
+            return known  # one that is linked, or another user's, is known to others
     except (OSError, ValueError):
         pass
     token = secrets.token_urlsafe(TOKEN_BYTES)
