@@ -54,7 +54,7 @@ class Guard:
         if self._token and not self._knows(values.get(b"authorization", [])):
             return 401, "The token is missing or wrong; it stands in the file http-token beside servers.yaml"
         length = values.get(b"content-length", [b"0"])[0]
-        if length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES:  # what comes without a length is counted by its route
+        if length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES:  # one without is counted by its route
             return 413, "The body is too large"
         return None
 
