@@ -31,6 +31,8 @@ NOT_IN_SHIM = (
     *("trayapp.model", "trayapp.wire.control", "trayapp.wire.greeting", "psutil", "inspect", "typing", "dataclasses"),
     *("ssl", "_ssl", "asyncio", "logging", "http", "email", "xml", "tarfile", "zipfile", "argparse", "ctypes"),
 )
+# Start hooks of PyInstaller's that import what most starts never need: for source texts, and for lists of modules.
+NO_HOOKS = ("pyi_rth_inspect", "pyi_rth_pkgutil", "pyi_rth_multiprocessing")
 _USELESS = ("share/", "tcl", "tk/", "lib/girepository")
 
 

@@ -46,9 +46,9 @@ class Packaged:
             check=False,
         )
 
-    def servers(self, servers: dict[str, dict[str, Any]]) -> None:
+    def servers(self, servers: dict[str, dict[str, Any]], http: bool = False) -> None:
         """Save servers.yaml."""
-        settings = {"expose": "tools", "http": {"enabled": False}}
+        settings = {"expose": "tools", "http": {"enabled": http}}
         (self.home / "servers.yaml").write_text(json.dumps({"settings": settings, "servers": servers}), "utf-8")
 
     @property

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tests.packaged.running import Packaged, packaged
 from tests.tools import require
 from trayapp import __version__
 from trayapp.service.about import SHORT
+from trayapp.wire.control import SNAPSHOT
 
 INSTALLED_MOST = 70 << 20
 # Every one of these would be felt at each start of each session, or is a start hook of PyInstaller's.
@@ -61,6 +63,20 @@ async def test_the_shim_starts_the_gateway_and_its_session_outlives_it(here: Pac
         os.kill(first, signal.SIGKILL)
         await until(lambda: here.gateway() not in (0, first))
         assert (await client.call("sample_add", a=3, b=4))["content"][0]["text"] == "7"
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("package-runs")
+async def test_http_works_on_both_sides(bundle: Path, home: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="mm-", dir="/tmp") as other, packaged(bundle, Path(other)) as near:
+        near.servers({"sample": near.sample}, http=True)
+        assert near.run("start", "--detach").returncode == 0
+        url = await until(lambda: near.ask(SNAPSHOT)["gateway"]["http_url"])
+        bearer = (Path(other) / "http-token").read_text().strip()
+        with packaged(bundle, home) as here:
+            here.servers({"far": {"url": url, "headers": {"Authorization": f"Bearer {bearer}"}}})
+            async with here.client() as client:
+                assert (await client.call("far_sample_add", a=20, b=22))["content"][0]["text"] == "42"
 
 
 @pytest.mark.anyio

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ if sys.platform != "linux":
     pytest.skip("only Linux's packages are built by the tests", allow_module_level=True)
 
 from tests.packaged.running import PackagedTray, packaged_tray
+from tests.tools import require
 from tests.tray.bus import until
 from tests.tray.running import END_S, Panel
 
@@ -69,3 +71,18 @@ def test_an_updated_tray_goes_on_as_the_new_one(app: PackagedTray, panel: Panel)
     panel.until_header(READY)
     assert app.tray.poll() is None  # the same process to whoever started it
     assert app.gateway() != gateway
+
+
+@pytest.mark.requirement("autostart", "package-tray")
+def test_the_next_login_brings_the_icon_back(app: PackagedTray, panel: Panel) -> None:
+    panel.click("Start at login")
+    until((app.user / ".config" / "autostart" / "multi-mcp.desktop").exists, "the entry is written")
+    first = panel.item.bus_name
+    panel.click("Quit")
+    assert app.tray.wait(END_S) == 0
+    login = {**app.env, "XDG_CONFIG_DIRS": str(app.home / "none")}  # nothing of the machine's own
+    subprocess.run([require("dex"), "--autostart", "--environment", "i3"], env=login, check=True, timeout=END_S)
+    until(lambda: panel.item.bus_name != first, "an icon after the login")
+    panel.until_header(READY)
+    panel.click("Quit")
+    until(lambda: app.snapshot() is None, "the gateway ends")
