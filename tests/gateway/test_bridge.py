@@ -12,7 +12,7 @@ import pytest
 from tests.fixtures.clock import settle
 from tests.gateway.world import Client, House, house, server
 from trayapp.gateway.bridge import MAX_ROUNDS, STATE_PREFIX
-from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND
+from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 
 pytestmark = pytest.mark.anyio
 
@@ -148,31 +148,59 @@ async def test_a_newer_client_that_comes_back_without_an_answer_is_asked_again(t
         assert second["requestState"] != first["requestState"]
 
 
-async def test_a_question_that_came_in_with_a_call_that_is_over_is_asked_with_another(tmp_path: Path) -> None:
-    """An older server does not say to which call a question belongs: it goes out with the oldest."""
+async def test_a_question_goes_out_with_a_call_whose_client_waits_before_one_whose_client_is_away(
+    tmp_path: Path,
+) -> None:
+    """An older server does not say to which call a question belongs; who was asked already may never come back."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         client = made.client()
         client.ask_only(1, "tools/call", enveloped(tool_call("a_hold", key="k")))
         await made.net["a"].heard_of("held")
         for number in (2, 3):
-            client.ask_only(
-                number, "tools/call", enveloped(tool_call("a_ask", method="roots/list", params={"of": number}))
-            )
-        first = (await client.answer(1))["result"]
-        ((key, asked),) = first["inputRequests"].items()
-        assert asked["params"] == {"of": 2}
-        await client.result("tools/call", enveloped(tool_call("a_release", key="k")), 4)
-        again = {"inputResponses": {key: {"roots": [2]}}, "requestState": first["requestState"]}
-        held = await client.ask("tools/call", enveloped({**tool_call("a_hold", key="k"), **again}), 5)
-        assert held["result"]["content"][0]["text"] == "released k"
-        assert said(await client.answer(2)) == {"roots": [2]}
-        third = (await client.answer(3))["result"]
-        ((key, asked),) = third["inputRequests"].items()
-        assert asked["params"] == {"of": 3}
-        again = {"inputResponses": {key: {"roots": [3]}}, "requestState": third["requestState"]}
-        last = await client.ask("tools/call", enveloped({**tool_call("a_ask", method="roots/list"), **again}), 6)
-        assert said(last) == {"roots": [3]}
+            asking = tool_call("a_ask", method="roots/list", params={"of": number})
+            client.ask_only(number, "tools/call", enveloped(asking))
+        results = {number: (await client.answer(number))["result"] for number in (1, 2)}
+        questions = {number: result["inputRequests"] for number, result in results.items()}
+        assert [next(iter(asked.values()))["params"] for asked in questions.values()] == [{"of": 2}, {"of": 3}]
+        for number, result in results.items():
+            key, asked = next(iter(result["inputRequests"].items()))
+            again = {
+                "inputResponses": {key: {"roots": [asked["params"]["of"]]}},
+                "requestState": result["requestState"],
+            }
+            client.ask_only(number + 10, "tools/call", enveloped({**tool_call("a_ask"), **again}))
+        assert said(await client.answer(12)) == {"roots": [2]}
+        assert said(await client.answer(3)) == {"roots": [3]}
+
+
+async def test_a_question_that_came_in_with_a_call_that_is_over_is_no_hang_for_its_server(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        first = await client.result("tools/call", enveloped(tool_call("a_ask", method="roots/list")), 1)
+        channel = made.net["a"].channel
+        assert channel is not None
+        failures: list[RpcError] = []
+
+        async def ask() -> None:
+            try:
+                await channel.ask("roots/list", {"late": True})
+            except RpcError as error:
+                failures.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await settle()
+            connection = made.gateway.pool.find("a")
+            channel.answer_now(next(iter(channel.open_numbers())), {"content": []})
+            await settle()
+            key = next(iter(first["inputRequests"]))
+            again = {"inputResponses": {key: {"roots": []}}, "requestState": first["requestState"]}
+            last = await client.result("tools/call", enveloped({**tool_call("a_ask"), **again}), 2)
+        assert last["content"] == []
+        assert failures[0].code == METHOD_NOT_FOUND
+        assert connection.in_flight == 0
 
 
 @pytest.mark.parametrize("state", [STATE_PREFIX, STATE_PREFIX + "made-up"])

@@ -70,6 +70,7 @@ class Account:
         self._changed = changed
         self._grant: Grant | None = None
         self._loaded = False
+        self._said_unreadable = False
         self._loading = anyio.Lock()
         self._flight: _Flight | None = None
         self._refused: str | None = None  # what the server took no more, and nothing could be done about
@@ -190,7 +191,9 @@ class Account:
             try:
                 text = await self._vault.read(record_key(self.url), asked=asked, quiet=quiet)
             except KeyringUnavailableError as error:
-                log.info("No sign-in can be read: %s", error.title)
+                level = logging.DEBUG if self._said_unreadable else logging.INFO  # each request comes here
+                self._said_unreadable = True
+                log.log(level, "No sign-in can be read: %s", error.title)
                 return
             self._grant, self._loaded = from_text(text, self.url), True
             self._changed()

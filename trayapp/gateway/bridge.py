@@ -59,10 +59,13 @@ class Bridge:
         return await self.ask(self._without_call(connection, method, params), method, params)
 
     def _under_way(self, connection: Connection) -> list[RoutedCall]:
-        """Calls on that connection, those that wait for their client's answer too, the oldest first."""
+        """Calls on that connection, the oldest first; those that wait for their client to come back are the last
+        resort: it may never do."""
         attached = (call for session in self._gateway.sessions for call in session.open_calls.values())
         calls = {*attached, *self._parked.values()}
-        return sorted((call for call in calls if call.connection is connection), key=lambda call: call.serial)
+        return sorted(
+            (call for call in calls if call.connection is connection), key=lambda call: (call.parked, call.serial)
+        )
 
     def _without_call(self, connection: Connection, method: str, params: Params) -> Session:
         """Whom to ask when no call is under way: while a server starts, whoever waits for it; else the newest client.
