@@ -236,7 +236,7 @@ REQUIREMENTS: dict[str, str] = {
     "inspect-results": "Results pass whole; one that hides something is a problem of its server once, at small cost.",
     "safe-output": "Whatever a server is called or says, no verb, log or notification lets a control sequence through.",
     "safe-names": "No name or text of a server becomes a path outside of our folders, a shell word or a format.",
-    "safe-limits": "Over-long requests are refused; 10,000 hostile frames and requests harm no session and leak nothing.",
+    "safe-limits": "Over-long requests are refused; 10,000 hostile messages harm no session and leak nothing.",
     "safe-web-page": "A page in a real browser, from a foreign origin or by DNS rebinding, reaches nothing.",
     "fuzz-doors": "No bytes at any door (frames, control, files of ours and of clients) get more than a refusal.",
     "sec-cases": "The security cases hold: what one command takes over, how it is named, what an audit lacks.",
@@ -269,7 +269,7 @@ REQUIREMENTS: dict[str, str] = {
     "autostart": "Start at login is an entry that the desktop starts, switched by menu, verb, and the desktop itself.",
     "autostart-update": "The entry for start at login points at a stable path and is written anew when that changes.",
     # Shipped
-    "package-stable": "Client entries, autostart and children name the packaged programs by paths that an update keeps.",
+    "package-stable": "Client entries, autostart and children name the programs by paths that an update keeps.",
     "package-runs": "The packaged program runs demo, gateway, shim and keyring without Python or node on PATH.",
     "package-tray": "The packaged tray registers with a panel and its menu works, without anything of Python's.",
     "package-clean-children": "Servers of a packaged gateway get none of its library paths or start-up variables.",
@@ -280,7 +280,7 @@ REQUIREMENTS: dict[str, str] = {
     "package-upgrade": "After an update in place the tray and the gateway hand over, and sessions go on by the shim.",
     "package-version": "--version and About show the version and the commit, of a wheel and a packaged program too.",
     "package-pipx": "A wheel built from the checkout and installed into a fresh environment is the same program.",
-    "package-elsewhere": "What is built for Windows and macOS is checked as far as it can be here; VERIFY.md has the rest.",
+    "package-elsewhere": "What is built for Windows and macOS is checked as far as can be here; VERIFY.md has the rest.",
     "update-notice": "A newer version is asked for only with update_check: true, at most daily, and told once.",
     # House
     "house-import-fences": "Rooms and libraries are imported only across the listed fences.",

@@ -85,8 +85,8 @@ ANSWERS: dict[str, Any] = {
 }
 VERBS = [
     ("status",), ("list",), ("search", "x"), ("describe", "x"), ("index",), ("call", "x"), ("prompt", "x"),
-    ("refresh",), ("reconnect",), ("approve", "--yes"), ("inspect",), ("secret", "list"), ("auth",), ("auth", "x"), ("doctor",),
-    ("auth", "x", "--logout"),
+    ("refresh",), ("reconnect",), ("approve", "--yes"), ("inspect",), ("secret", "list"), ("auth",), ("auth", "x"),
+    ("doctor",), ("auth", "x", "--logout"),
 ]  # fmt: skip
 
 

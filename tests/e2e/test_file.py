@@ -88,7 +88,7 @@ async def test_a_save_is_applied_within_a_second(gateway: Gateway, tmp_path: Pat
     for n in range(6):
         text = f"servers:\n  server{n}: {json.dumps(entry(Odd(tmp_path)))}\n"
         gateway.save(text) if n % 2 else gateway.file.write_text(text)
-        await until(lambda name=f"server{n}": gateway.server_names() == [name], APPLIED_S)  # type: ignore[misc]
+        await until(lambda name=f"server{n}": gateway.server_names() == [name], APPLIED_S)
 
 
 @pytest.mark.requirement("call-disabled-refused", "call-list-changed")

@@ -203,7 +203,14 @@ async def on_trial(gateway: Gateway, folder: Path, way: str, **more: Any) -> Asy
 
 
 # Of legacy SSE, where the answer to a POST is a status alone, one row of each kind; all of them in the long run.
-OF_SSE = ("never-answers", "all-connections-reset", "gone-and-back", "session-forgotten-404", "401", "503-wait-1-s")
+OF_SSE: tuple[str, ...] = (
+    "never-answers",
+    "all-connections-reset",
+    "gone-and-back",
+    "session-forgotten-404",
+    "401",
+    "503-wait-1-s",
+)
 OF_SSE += ("500", "not-json-rpc", "half-an-answer-then-cut", "sent-elsewhere")
 ROWS = [("http", fault) for fault in FAULTS]
 ROWS += [("sse", fault) for fault in FAULTS if LONG or fault.name in OF_SSE]

@@ -172,9 +172,7 @@ def left() -> Notice:
 def offer_text(servers: Sequence[Offered]) -> str:
     """All of them with what they start, a text to be read."""
     rows = [f"{texts.plain(one.title)}: {texts.plain(one.name)}\n    {texts.plain(one.starts)}" for one in servers]
-    after = (
-        "None of them is started by multi-mcp before you take it over: in its menu, or with: multi-mcp import"
-    )
+    after = "None of them is started by multi-mcp before you take it over: in its menu, or with: multi-mcp import"
     return "\n".join(["Servers that your AI tools have, and multi-mcp has not:", "", *rows, "", after, ""])
 
 
