@@ -280,7 +280,7 @@ REQUIREMENTS: dict[str, str] = {
     "package-upgrade": "After an update in place the tray and the gateway hand over, and sessions go on by the shim.",
     "package-version": "--version and About show the version and the commit, of a wheel and a packaged program too.",
     "package-pipx": "A wheel built from the checkout and installed into a fresh environment is the same program.",
-    "package-elsewhere": "What is built for Windows and macOS is checked as far as can be here; VERIFY.md has the rest.",
+    "package-elsewhere": "What is built for Windows and macOS is checked here as far as can be; VERIFY.md tells more.",
     "update-notice": "A newer version is asked for only with update_check: true, at most daily, and told once.",
     # House
     "house-import-fences": "Rooms and libraries are imported only across the listed fences.",
