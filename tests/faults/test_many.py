@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import anyio
-import psutil
 import pytest
 
 from tests.benchmarks.idle import cpu_s
 from tests.e2e.gateway import Gateway
 from tests.faults.servers import TOOLS
-from tests.faults.world import LONG, PROGRAM, Counting, calls, outcome
+from tests.faults.world import LONG, Counting, calls, outcome, servers_of
 from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="reads /proc")]
@@ -50,15 +48,6 @@ class Crowd:
     @property
     def tools(self) -> set[str]:
         return {f"{server.name}_{tool}" for server in self.servers for tool in TOOLS}
-
-
-def servers_of(gateway: Gateway) -> list[int]:
-    """Processes of servers below the gateway: neither the guardian nor a login shell that is asked for its PATH."""
-    found = []
-    for process in psutil.Process(gateway.pid).children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            found += [process.pid] if PROGRAM.name in " ".join(process.cmdline()) else []
-    return found
 
 
 async def is_quiet(gateway: Gateway) -> None:

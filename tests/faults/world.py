@@ -98,6 +98,15 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
+def servers_of(gateway: Gateway) -> list[int]:
+    """Processes of servers below the gateway: neither the guardian nor a login shell that is asked for its PATH."""
+    found = []
+    for process in psutil.Process(gateway.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found += [process.pid] if PROGRAM.name in " ".join(process.cmdline()) else []
+    return found
+
+
 def gateway_pid(gateway: Gateway) -> int:
     """Of the one that runs, whoever started it."""
     return int(gateway.snapshot()["gateway"]["pid"])
@@ -119,6 +128,14 @@ def threads_of(pid: int) -> int:
         return len(list(Path(f"/proc/{pid}/task").iterdir())) - (not alive(pid))
     except OSError:
         return 0
+
+
+def nothing_left(gateway: Gateway) -> None:
+    """Wait until no process of its home runs. Fails with those that do."""
+    try:
+        wait_until(lambda: not processes_of(gateway.home), GONE_S)
+    except AssertionError:
+        assert processes_of(gateway.home) == {}, f"after {GONE_S:g} s on a machine with time"
 
 
 def stop_all(gateway: Gateway) -> None:
