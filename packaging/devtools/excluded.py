@@ -17,17 +17,27 @@ EXCLUDED = (
     *("PIL.ImageQt", "PIL.ImageTk", "PIL.AvifImagePlugin", "PIL.WebPImagePlugin"),
     *("pystray._appindicator", "pystray._gtk"),  # Linux's icon is our own (tray/sni)
     *("pygments", "markdown_it", "mdurl"),  # rich colours source code and Markdown with them; we print neither
-    *("uvloop", "multiprocessing", "xmlrpc", "smtplib", "ftplib"),
+    *("uvloop", "xmlrpc", "smtplib", "ftplib"),
     *OTHER_KEYRINGS,
     *("trio", "IPython", "pydoc_data", "unittest", "doctest", "pdb", "typer", "test"),
 )
 # The tray holds no server and asks other processes about everything: see tests/test_import_fences.py.
 NOT_IN_TRAY = (
     *("mcp", "mcp_types", "httpx2", "starlette", "uvicorn", "pydantic", "pydantic_core", "keyring", "secretstorage"),
-    *("cryptography", "trayapp.gateway", "trayapp.auth", "trayapp.backends", "trayapp.catalog", "sqlite3", "_sqlite3"),
+    *(
+        "multiprocessing",
+        "cryptography",
+        "trayapp.gateway",
+        "trayapp.auth",
+        "trayapp.backends",
+        "trayapp.catalog",
+        "sqlite3",
+        "_sqlite3",
+    ),
 )
 # `inspect` alone would bring a start hook of PyInstaller's that imports it, and much with it, at every start.
 NOT_IN_SHIM = (
+    "multiprocessing",
     *("trayapp.model", "trayapp.wire.control", "trayapp.wire.greeting", "psutil", "inspect", "typing", "dataclasses"),
     *("ssl", "_ssl", "asyncio", "logging", "http", "email", "xml", "tarfile", "zipfile", "argparse", "ctypes"),
 )

@@ -1,0 +1,70 @@
+"""That what a packaged program leaves out is not needed: everything is imported without it. Never here: a build."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import trayapp
+from devtools.excluded import EXCLUDED, NOT_IN_SHIM, NOT_IN_TRAY
+
+PACKAGE = Path(trayapp.__file__).parent
+# They are for other systems, run something, or want a display.
+LEFT = {
+    "trayapp.shim_windows",
+    "trayapp.tray.darwin",
+    "trayapp.tray.windows",
+    "trayapp.__main__",
+    "trayapp.tray.xembed",
+}
+# What libraries import when they are used, and not before.
+USED = [
+    "uvicorn.protocols.http.h11_impl",
+    "secretstorage",
+    "keyring.backends.SecretService",
+    "rich.progress",
+    "rich.live",
+]
+USED += ["rich.table", "PIL.PngImagePlugin", "mcp.client.streamable_http", "mcp.client.sse", "mcp.server.sse"]
+SHIM = ["trayapp.shim", "trayapp.shim_ledger", "trayapp.service.child", "trayapp.config.environment"]
+SHIM += ["trayapp.backends.guardian", "trayapp.samples.server"]
+IMPORTS = """
+import importlib, sys
+out = {out!r}
+class Left:
+    def find_spec(self, name, path=None, target=None):
+        if any(name == one or name.startswith(one + ".") for one in out):
+            raise ModuleNotFoundError(f"{{name}} is left out", name=name)
+sys.meta_path.insert(0, Left())
+for name in {names!r}:
+    importlib.import_module(name)
+"""
+
+
+def modules_below(*rooms: str) -> list[str]:
+    names = []
+    for room in rooms:
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+            names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return [name for name in names if name not in LEFT and "windows" not in name and "macos" not in name]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the lists of modules are Linux's")
+@pytest.mark.requirement("package-runs")
+@pytest.mark.parametrize(
+    ("out", "names"),
+    [
+        pytest.param(EXCLUDED, [*modules_below(""), *USED], id="multi-mcp"),
+        pytest.param((*EXCLUDED, *NOT_IN_TRAY), [*modules_below("tray"), "trayapp.cli.tray"], id="multi-mcp-tray"),
+        pytest.param((*EXCLUDED, *NOT_IN_SHIM), SHIM, id="multi-mcp-shim"),
+    ],
+)
+def test_every_module_is_imported_without_what_is_left_out(out: tuple[str, ...], names: list[str]) -> None:
+    assert names
+    code = IMPORTS.format(out=out, names=names)
+    done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
