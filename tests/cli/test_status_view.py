@@ -108,3 +108,10 @@ def test_a_keyring_that_keeps_nothing_is_told(state: KeyringState | None, told: 
     made = replace(made, gateway=replace(made.gateway, keyring=state))
     lines = "\n".join(view.lines(as_sent(made)))
     assert ("The keyring" in lines, told in lines) == (bool(told), True)
+
+
+@pytest.mark.requirement("pin-verb")
+def test_tools_that_wait_for_an_approval_are_a_note_with_the_command() -> None:
+    waiting = replace(server("gh", State.IDLE), approvals=("a", "b"))
+    shown = "\n".join(view.lines(snapshot(waiting).to_json()))
+    assert "2 tools to approve: multi-mcp approve gh" in shown

@@ -457,3 +457,10 @@ def test_the_encrypted_file_is_told_with_what_opens_it(
     here = replace(world, platform=platform, environ={"PATH": world.environ.get("PATH", ""), **environ})
     (finding,) = desktop.keyring(here)
     assert (finding.state, "token_store: file" in finding.message) == (state, True)
+
+
+@pytest.mark.requirement("doctor-findings")
+def test_tools_that_wait_for_an_approval_are_a_note() -> None:
+    found = gateway._of_approvals({"name": "gh", "approvals": ["a", "b"]})
+    assert (found.code, found.state) == ("gateway.approvals", "note")
+    assert ("2 tools of gh" in found.message, found.remedy) == (True, "Look at it with: multi-mcp approve gh")

@@ -111,10 +111,9 @@ def _members_fit(old: dict[str, Any], new: dict[str, Any], depth: int) -> bool:
         return False
     if _open(old) is not False and _open(new) is False:
         return False
-    missing = [name for name in before if name not in after]
-    if missing and _open(new) is not True:
+    if any(name not in after for name in before):  # also where any member is taken: it would mean nothing any more
         return False
-    return all(_fits(before[name], after[name], depth + 1) for name in before if name in after)
+    return all(_fits(before[name], after[name], depth + 1) for name in before)
 
 
 def _open(schema: dict[str, Any]) -> bool | None:
