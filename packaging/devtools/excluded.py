@@ -44,8 +44,11 @@ NOT_IN_SHIM = (
 # Start hooks of PyInstaller's that import what most starts never need: for source texts, and for lists of modules.
 NO_HOOKS = ("pyi_rth_inspect", "pyi_rth_pkgutil", "pyi_rth_multiprocessing")
 _USELESS = ("share/", "tcl", "tk/", "lib/girepository")
+# How and from where somebody installed a library: other on each machine, and of no use.
+_OF_INSTALLATION = ("/RECORD", "/REQUESTED", "/INSTALLER", "/WHEEL", "/direct_url.json")
 
 
 def keeps(name: str) -> bool:
     """Whether a file that PyInstaller found belongs into the folder; `name` is its path there."""
-    return not name.replace("\\", "/").startswith(_USELESS)
+    plain = name.replace("\\", "/")
+    return not plain.startswith(_USELESS) and not plain.endswith(_OF_INSTALLATION)
