@@ -220,7 +220,8 @@ async def test_a_sign_in_that_was_revoked_makes_the_server_wait_for_the_user(tmp
         made.clock.jump(60)
         server.issuer.end_all()
         answer = await client.call("web_echo", text="x")
-        assert "multi-mcp auth web" in str(answer["error"])
+        assert "multi-mcp auth web" in answer["error"]["message"]
+        assert answer["error"]["data"]["exit_code"] == 6
         await made.until(State.NEEDS_AUTH)
         again = await client.call("web_echo", text="x")
         assert "multi-mcp auth web" in str(again)
@@ -255,6 +256,7 @@ async def test_a_call_that_needs_more_says_so_and_the_next_sign_in_brings_it(tmp
         answer = await client.call("web_echo", text="x")
         assert "write" in str(answer)
         assert "multi-mcp auth web" in str(answer)
+        assert answer["error"]["data"]["code"] == "needs_auth"
         assert (made.state(), made.row()["auth"]["wanted"]) == (State.CONNECTED, "write")
         assert len(server.issuer.visits) == 1
         await made.sign_in()

@@ -15,7 +15,7 @@ from trayapp.auth.account import Account
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.grant import SignInError
 from trayapp.backends.launch import HttpLaunch
-from trayapp.backends.transports import UNAUTHORIZED, HttpRefusal
+from trayapp.backends.transports import SIGN_IN_DATA, UNAUTHORIZED, HttpRefusal
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INTERNAL_ERROR, RpcError
 
@@ -50,7 +50,10 @@ class Signed:
                     await response.aclose()
                     response = await _sent_with(request, again, send)
         except SignInError as error:
-            return _answer(request, UNAVAILABLE, f"The sign-in to {self._server} cannot be renewed: {error.title}")
+            told = {"code": error.code, "exit_code": int(error.exit_code)}
+            return _answer(
+                request, UNAVAILABLE, f"The sign-in to {self._server} cannot be renewed: {error.title}", told
+            )
         if response.status_code == FORBIDDEN:
             return await self._forbidden(request, response)
         return response
@@ -65,7 +68,7 @@ class Signed:
         self._refusal.scope_wanted = True
         scope = f" ({challenge['scope']})" if challenge.get("scope") else ""
         words = f"{self._server} wants more permissions{scope}. Grant them with: multi-mcp auth {self._server}"
-        return _answer(request, FORBIDDEN, words)
+        return _answer(request, FORBIDDEN, words, SIGN_IN_DATA)
 
 
 def signed_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefusal) -> Signed | None:
@@ -103,6 +106,6 @@ def challenge_of(header: str) -> dict[str, str]:
     return {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(header)}
 
 
-def _answer(request: httpx2.Request, status: int, words: str) -> httpx2.Response:
-    body = {"jsonrpc": "2.0", "id": None, "error": RpcError(INTERNAL_ERROR, words).body()}
+def _answer(request: httpx2.Request, status: int, words: str, data: dict[str, object]) -> httpx2.Response:
+    body = {"jsonrpc": "2.0", "id": None, "error": RpcError(INTERNAL_ERROR, words, data).body()}
     return httpx2.Response(status, headers={"content-type": "application/json"}, content=dumps(body), request=request)

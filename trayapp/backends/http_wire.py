@@ -18,7 +18,7 @@ import httpx2
 from trayapp.backends.answers import Kind, is_json_rpc, kind_of, words
 from trayapp.backends.http_signed import Signed
 from trayapp.backends.launch import HttpLaunch
-from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED, UNAUTHORIZED, HttpRefusal, refused
+from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED, SIGN_IN_DATA, UNAUTHORIZED, HttpRefusal, refused
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, RpcError
@@ -175,7 +175,8 @@ class Wire(httpx2.AsyncHTTPTransport):
         else:
             await response.aclose()
         found = kind_of(status, kind, body, response.headers.get("www-authenticate"))
-        answer = _json_answer(request, status, RpcError(INTERNAL_ERROR, self._words(found, status, kind)))
+        data = SIGN_IN_DATA if status == UNAUTHORIZED and self._refusal.auth == "oauth" else None
+        answer = _json_answer(request, status, RpcError(INTERNAL_ERROR, self._words(found, status, kind), data))
         answer.headers.update({k: v for k, v in response.headers.items() if k in _KEPT_HEADERS})
         return answer
 
