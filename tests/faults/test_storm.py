@@ -120,7 +120,7 @@ class Storm:
 
 @pytest.mark.requirement("shim-never-calls-twice", "shim-replays-handshake", "proc-no-orphans", "life-crash-in-box")
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose processes these are")
-@pytest.mark.timeout(1200 if LONG else 120)
+@pytest.mark.timeout(1200 if LONG else 300)
 def test_random_kills_lose_no_session_leave_no_process_and_double_no_call(gateway: Gateway, tmp_path: Path) -> None:
     takes_long()
     servers = [Counting(tmp_path, "one"), Counting(tmp_path, "two"), Counting(tmp_path, "stays", ("--stays",))]

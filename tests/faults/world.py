@@ -69,8 +69,7 @@ class Counting:
 
 def takes_long() -> None:
     """Of a test that may take longer than any other: pytest's limit for the whole run is not for it."""
-    if LONG:
-        faulthandler.cancel_dump_traceback_later()
+    faulthandler.cancel_dump_traceback_later()
 
 
 def wait_until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
