@@ -38,6 +38,7 @@ pytestmark = [
 ]
 
 GENEROUS_S = 30.0  # for a shell that answers in 20 ms on a quiet machine
+CLEANS_UP_S = 3.0  # until a busy machine has come as far as the rc file
 SHORT_S = 0.5  # for one that never does
 NOISE = "MOTD: multi-mcp = fun; PATH=/wrong"
 
@@ -121,6 +122,15 @@ async def test_a_shell_that_hangs_is_killed_with_its_children_at_the_limit(
     assert "did not end within 0.5 s" in line
     if (tmp_path / "pid").exists():  # a busy machine may not have come so far
         assert await_gone(int((tmp_path / "pid").read_text()), GENEROUS_S)
+
+
+async def test_what_a_hanging_shell_runs_may_clean_up(tmp_path: Path) -> None:
+    """As pyenv does, whose lock would hold up every later shell of the user's."""
+    (tmp_path / "runs").write_text('trap "rm $HOME/lock" EXIT\ntouch "$HOME/lock" "$HOME/begun"\nsleep 1000 & wait\n')
+    write_rc(tmp_path, "bash", more='bash "$HOME/runs"')
+    assert await asked(tmp_path, "bash", CLEANS_UP_S) == {}
+    assert (tmp_path / "begun").exists()
+    assert not (tmp_path / "lock").exists()
 
 
 async def test_asking_that_is_cancelled_leaves_no_shell(tmp_path: Path) -> None:

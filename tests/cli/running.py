@@ -38,7 +38,8 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     desktop = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
     dropped = (*desktop, "EDITOR", "VISUAL", "FORCE_COLOR", "NO_COLOR", "PYTHONWARNINGS")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
-    return kept | {"MULTI_MCP_HOME": str(home), "PYTHONIOENCODING": "utf-8"} | more
+    # The login shell is asked for its PATH: not the one of whoever runs the tests, whose rc files do as they please.
+    return kept | {"MULTI_MCP_HOME": str(home), "PYTHONIOENCODING": "utf-8", "SHELL": "/bin/sh"} | more
 
 
 def run_cli(

@@ -29,6 +29,7 @@ import anyio.abc
 log = logging.getLogger(__name__)
 
 SHELL_LIMIT_S = 10.0  # slow rc files take 2 s; one that hangs must not keep servers from starting for good
+HANG_UP_S = 1.0  # from the hang-up to the end by force
 EXIT_GRACE_S = 0.5  # for a logout file, once we know all
 OUTPUT_LARGEST = 4 << 20  # bytes; an environment has at most some 100 kB, rc files that print more are broken
 RESOLVING = "MULTI_MCP_RESOLVING_ENVIRONMENT"
@@ -187,11 +188,28 @@ async def _started(argv: list[str], env: Mapping[str, str]) -> AsyncIterator[any
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
         with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                await _hang_up(process)
+            _signal(process, signal.SIGKILL)
             await process.wait()
             await process.aclose()
+
+
+async def _hang_up(process: anyio.abc.Process) -> None:
+    """End a shell as a closed terminal does: what its rc files run cleans up behind it.
+
+    Killed, pyenv for one leaves a lock for which every later shell of the user waits a minute.
+    """
+    _signal(process, signal.SIGHUP)
+    with anyio.move_on_after(HANG_UP_S):
+        await process.wait()
+
+
+def _signal(process: anyio.abc.Process, number: int) -> None:
+    """To all in its group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
 
 
 def _is_terminal(descriptor: int) -> bool:
