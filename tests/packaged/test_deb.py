@@ -19,7 +19,7 @@ from tests.tools import require
 
 DEB_MOST = 28 << 20
 USERS_PATH = "/usr/bin/multi-mcp"
-GUEST = "nobody"  # a user that every Debian has, and who owns nothing
+GUEST = "multi-mcp-guest"  # a user of the tests' own, on the system as long as the package is
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +97,11 @@ def test_the_licence_of_every_library_is_told(root: Path) -> None:
 
 
 @pytest.fixture
-def guest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def guest(installed: None) -> Iterator[Path]:
     """The home of another user, who has nothing yet."""
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp(prefix="mm-guest-", dir="/tmp"))
-    owner = pwd.getpwnam(GUEST)
-    os.chown(folder, owner.pw_uid, owner.pw_gid)
-    return folder
+    subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", GUEST], check=True, capture_output=True)
+    yield Path(pwd.getpwnam(GUEST).pw_dir)
+    subprocess.run(["userdel", "--force", "--remove", GUEST], check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -137,7 +134,6 @@ def ours() -> list[str]:
     return found
 
 
-@pytest.mark.usefixtures("installed")
 @pytest.mark.requirement("package-deb", "package-upgrade", "autostart")
 def test_a_fresh_user_runs_it_updates_it_and_after_its_removal_has_only_their_files(deb: Path, guest: Path) -> None:
     demo = as_guest(guest, USERS_PATH, "demo")
@@ -150,9 +146,15 @@ def test_a_fresh_user_runs_it_updates_it_and_after_its_removal_has_only_their_fi
     again = as_guest(guest, USERS_PATH, "status", "--json")
     assert again.returncode in (0, 4)
     as_guest(guest, USERS_PATH, "start", "--detach")
+    assert as_guest(guest, USERS_PATH, "autostart", "on").returncode == 0
+    entry = guest / ".config/autostart/multi-mcp.desktop"
+    assert "/usr/lib/multi-mcp/" in entry.read_text()
+    (kept := entry.with_name("other.desktop")).write_text("[Desktop Entry]\nExec=/usr/bin/other\n")
     assert ours()
     assert not set(ours()) & set(before)
     subprocess.run(["dpkg", "--remove", "multi-mcp"], check=True, capture_output=True)
     assert ours() == []
     assert not Path("/usr/lib/multi-mcp").exists()
     assert (guest / ".config/multi-mcp/servers.yaml").exists()
+    assert not entry.exists()
+    assert kept.exists()
