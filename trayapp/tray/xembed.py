@@ -104,7 +104,7 @@ class Icon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         try:
             self._mainloop()
         except X_ERRORS as error:
-            log.info("the display is gone: %r", error)
+            log.info("the display is gone: %s", repr(error))
             gone = True
         except Exception:  # the boundary of this icon: whatever python-xlib met, the app goes on without it
             log.exception("the icon in the XEmbed tray is lost")
