@@ -29,6 +29,7 @@ import anyio.abc
 log = logging.getLogger(__name__)
 
 SHELL_LIMIT_S = 10.0  # slow rc files take 2 s; one that hangs must not keep servers from starting for good
+GROUP_CHECK_S = 0.02
 HANG_UP_S = 1.0  # from the hang-up to the end by force
 EXIT_GRACE_S = 0.5  # for a logout file, once we know all
 OUTPUT_LARGEST = 4 << 20  # bytes; an environment has at most some 100 kB, rc files that print more are broken
@@ -204,12 +205,17 @@ async def _hang_up(process: anyio.abc.Process) -> None:
     _signal(process, signal.SIGHUP)
     with anyio.move_on_after(HANG_UP_S):
         await process.wait()
+        while _signal(process, 0):  # noqa: ASYNC110  # the shell goes first; nobody is told when its group is empty
+            await anyio.sleep(GROUP_CHECK_S)
 
 
-def _signal(process: anyio.abc.Process, number: int) -> None:
-    """To all in its group."""
-    with suppress(ProcessLookupError, PermissionError):
+def _signal(process: anyio.abc.Process, number: int) -> bool:
+    """To all in its group; whether there is any. 0 only asks."""
+    try:
         os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 def _is_terminal(descriptor: int) -> bool:
