@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.abc
 
-from trayapp import __version__
 from trayapp.backends.connection import Connection
-from trayapp.backends.handshake import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from trayapp.gateway.bridge import MAX_ROUNDS, Bridge
 from trayapp.gateway.calls import Finishing, RoutedCall
 from trayapp.gateway.eras import as_modern, error_as_modern, hinted, mixed, read_envelope, unsupported
 from trayapp.gateway.errors import to_rpc
 from trayapp.gateway.index import index_result, is_index
+from trayapp.gateway.introductions import MODERN, NAME_MOST, OLDER, SERVER_INFO, at_least
 from trayapp.gateway.joined import Joined
 from trayapp.gateway.onetool import OneTool, takes
 from trayapp.gateway.options import session_options
@@ -34,7 +33,6 @@ from trayapp.wire.frames import CANCELLED, INTERNAL
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
     INTERNAL_ERROR,
-    INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     Params,
@@ -51,15 +49,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SERVER_INFO = {"name": "multi-mcp", "title": "multi-mcp", "version": __version__}
-CAPABILITIES: dict[str, Any] = {
-    "tools": {"listChanged": True},
-    "prompts": {"listChanged": True},
-    "resources": {"listChanged": True, "subscribe": True},
-    "completions": {},
-    "logging": {},
-}
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")  # RFC 5424, as MCP logging
 STATE_ONLY_PAUSE_S = 0.1  # a server that wants to be asked again, and has no question, gets this long
 
 
@@ -179,7 +168,7 @@ class Session:
                 self._list(request_id, LISTS[method])
             elif (answer := (MODERN if self.modern else OLDER).get(method)) is not None:
                 # Answers that need no waiting come in the order of their requests: clients pipeline their handshake.
-                result = dumps(answer(self, params if isinstance(params, dict) else {}))
+                result = dumps(answer(self._gateway, self, params if isinstance(params, dict) else {}))
                 self._send_result(request_id, hinted(result, SERVER_INFO) if self.modern else result)
             elif (work := (MODERN_WORK if self.modern else OLDER_WORK).get(method)) is not None:
                 work(self, request_id, params if isinstance(params, dict) else {})
@@ -202,7 +191,7 @@ class Session:
         self.capabilities = envelope.capabilities
         if not self.modern:
             self.modern = self.ready = True
-            self.protocol, self.client = envelope.protocol, envelope.client[:80]
+            self.protocol, self.client = envelope.protocol, envelope.client[:NAME_MOST]
             self._gateway.changed()
 
     def _list(self, request_id: RequestId, kind: str) -> None:
@@ -406,39 +395,7 @@ class Session:
         self._known = {**{kind: self.window.listing(kind) for kind in LIST_KINDS}, **self._known}
         self._start(request_id, partial(self._gateway.subscriptions.listen, self, request_id, params))
 
-    # -- the session's own state ---------------------------------------------------------------------------------
-
-    def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
-        wanted = params.get("protocolVersion")
-        self.protocol = wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
-        info, able = params.get("clientInfo"), params.get("capabilities")
-        if isinstance(info, dict) and isinstance(info.get("name"), str):
-            self.client = info["name"][:80]
-        self.capabilities = able if isinstance(able, dict) else {}
-        self._gateway.changed()
-        return self._introduced({"protocolVersion": self.protocol, "serverInfo": SERVER_INFO})
-
-    def _discover(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._introduced({"supportedVersions": list(MODERN_VERSIONS)})
-
-    def _introduced(self, result: dict[str, Any]) -> dict[str, Any]:
-        """`result` with what we can do, extensions of servers included, and how to use it."""
-        if self.window.wrong:
-            raise RpcError(INVALID_PARAMS, self.window.wrong)
-        result = {**result, "capabilities": {**CAPABILITIES, **self.window.exposure.extensions}}
-        instructions = self.window.exposure.instructions
-        return {**result, "instructions": instructions} if instructions else result
-
-    def _ping(self, params: dict[str, Any]) -> dict[str, Any]:
-        return {}
-
-    def _set_level(self, params: dict[str, Any]) -> dict[str, Any]:
-        level = params.get("level")
-        if level not in LEVELS:
-            raise RpcError(INVALID_PARAMS, f"Unknown log level: {level!r}"[:200])
-        self.log_level = level
-        self._gateway.set_log_levels()
-        return {}
+    # -- what the client tells -----------------------------------------------------------------------------------
 
     def _on_notification(self, method: str, params: Params) -> None:
         if method == CANCELLED:
@@ -459,13 +416,6 @@ class Session:
             scope.cancel()
 
 
-def at_least(level: Any, wanted: str | None) -> bool:
-    """Whether a log message of that level is one that somebody who chose `wanted` (None: nothing) wants to see."""
-    if wanted not in LEVELS or level not in LEVELS:
-        return True
-    return LEVELS.index(level) >= LEVELS.index(wanted)
-
-
 def _unknown(method: str) -> RpcError:
     return RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
 
@@ -483,15 +433,7 @@ LISTS = {
 LIST_KINDS = tuple(LISTS.values())
 TOLD_AS = {**{kind: kind for kind in LIST_KINDS}, "templates": "resources"}  # there is no notification for them alone
 
-# What each era has besides lists and calls. Answered at once ...
-Answer = Callable[[Session, dict[str, Any]], dict[str, Any]]
-OLDER: dict[str, Answer] = {
-    "initialize": Session._initialize,
-    "ping": Session._ping,
-    "logging/setLevel": Session._set_level,
-}
-MODERN: dict[str, Answer] = {"server/discover": Session._discover}
-# ... or in a task.
+# What each era has besides that needs a task.
 Work = Callable[[Session, RequestId, dict[str, Any]], None]
 OLDER_WORK: dict[str, Work] = {
     "resources/subscribe": Session._subscribe,

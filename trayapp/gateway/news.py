@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from trayapp.backends.connection import Connection
 from trayapp.backends.world import Live
 from trayapp.gateway.calls import RoutedCall, Unheard
-from trayapp.gateway.frontend import LEVELS, Session, at_least
+from trayapp.gateway.frontend import Session
+from trayapp.gateway.introductions import LEVELS, at_least
 from trayapp.gateway.subscriptions import UPDATED
 from trayapp.wire.messages import CANCELLED, PROGRESS, Params
 
