@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -25,16 +26,41 @@ from trayapp.clients.connect import (
 from trayapp.clients.entry import wanted_entry
 from trayapp.clients.family import lookup
 from trayapp.clients.table import BY_NAME, CLIENTS, NAME, Client
-from trayapp.clients.world import noted
+from trayapp.clients.world import World, noted
 from trayapp.config.problems import Unparsable
 from trayapp.config.splice import EditRefusedError
 from trayapp.model.errors import FileChangedError, StorageError, UsageError
 
-EACH = pytest.mark.parametrize("client", CLIENTS, ids=[client.name for client in CLIENTS])
-EVERYWHERE = pytest.mark.parametrize("platform", PLATFORMS)
+EVERYWHERE = [(client, platform) for client in CLIENTS for platform in PLATFORMS]
 SAMPLES = [(client, name) for client in CLIENTS for name in samples(client)]
 EACH_SAMPLE = pytest.mark.parametrize(("client", "name"), SAMPLES, ids=[f"{c.name}-{name}" for c, name in SAMPLES])
 CURSOR = BY_NAME["cursor"]
+
+
+class Desk(NamedTuple):
+    """A client on a machine, and its file."""
+
+    client: Client
+    world: World
+    path: Path
+
+
+def desk_of(client: Client, folder: Path, platform: str = PLATFORMS[0]) -> Desk:
+    world = world_in(folder, platform)
+    return Desk(client, world, file_of(client, world))
+
+
+@pytest.fixture(params=EVERYWHERE, ids=[f"{client.name}-{platform}" for client, platform in EVERYWHERE])
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
+    """Every client on every platform."""
+    client, platform = request.param
+    return desk_of(client, tmp_path, platform)
+
+
+@pytest.fixture
+def cursor(tmp_path: Path) -> Desk:
+    """One, for what does not depend on which."""
+    return desk_of(CURSOR, tmp_path)
 
 
 def entry_in(client: Client, path: Path) -> object:
@@ -58,7 +84,7 @@ def written(path: Path, text: str) -> bytes:
 
 
 @pytest.mark.requirement("client-round-trip")
-@EVERYWHERE
+@pytest.mark.parametrize("platform", PLATFORMS)
 @EACH_SAMPLE
 def test_connect_then_disconnect_gives_the_original_bytes(
     tmp_path: Path, client: Client, name: str, platform: str
@@ -86,11 +112,8 @@ def test_connect_then_disconnect_gives_the_original_bytes(
 
 
 @pytest.mark.requirement("client-round-trip")
-@EVERYWHERE
-@EACH
-def test_a_missing_file_is_made_and_taken_away_again(tmp_path: Path, client: Client, platform: str) -> None:
-    world = world_in(tmp_path, platform)
-    path = file_of(client, world)
+def test_a_missing_file_is_made_and_taken_away_again(desk: Desk) -> None:
+    client, world, path = desk
     for sign in client.installed:
         world.machine.path(sign).mkdir(parents=True, exist_ok=True)
     assert client_state(client.name, world).state == "not connected"
@@ -102,8 +125,7 @@ def test_a_missing_file_is_made_and_taken_away_again(tmp_path: Path, client: Cli
     assert not path.exists()
 
 
-@EVERYWHERE
-@EACH
+@pytest.mark.parametrize(("client", "platform"), EVERYWHERE)
 def test_a_client_that_is_not_there_is_said_to_be_missing(tmp_path: Path, client: Client, platform: str) -> None:
     world = world_in(tmp_path, platform)
     with pytest.raises(ClientNotFoundError, match=client.title.split()[0]) as caught:
@@ -114,11 +136,8 @@ def test_a_client_that_is_not_there_is_said_to_be_missing(tmp_path: Path, client
 
 
 @pytest.mark.requirement("client-left-alone")
-@EVERYWHERE
-@EACH
-def test_a_file_that_cannot_be_read_is_left_alone_with_the_line(tmp_path: Path, client: Client, platform: str) -> None:
-    world = world_in(tmp_path, platform)
-    path = file_of(client, world)
+def test_a_file_that_cannot_be_read_is_left_alone_with_the_line(desk: Desk) -> None:
+    client, world, path = desk
     original = written(path, broken(client))
     for work in (connect, disconnect):
         with pytest.raises(Unparsable, match="line 3") as caught:
@@ -131,9 +150,8 @@ def test_a_file_that_cannot_be_read_is_left_alone_with_the_line(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe{\x00}\x00", b'{"a": "\xe4"}', b"[1]", b"5", b'{"mcpServers": []}'])
-def test_a_file_of_another_kind_is_left_alone(tmp_path: Path, data: bytes) -> None:
-    world = world_in(tmp_path)
-    path = file_of(CURSOR, world)
+def test_a_file_of_another_kind_is_left_alone(cursor: Desk, data: bytes) -> None:
+    _, world, path = cursor
     path.write_bytes(data)
     with pytest.raises((Unparsable, EditRefusedError)):
         connect("cursor", world)
@@ -141,11 +159,8 @@ def test_a_file_of_another_kind_is_left_alone(tmp_path: Path, data: bytes) -> No
 
 
 @pytest.mark.requirement("client-left-alone")
-@EVERYWHERE
-@EACH
-def test_a_read_only_file_is_refused(tmp_path: Path, client: Client, platform: str) -> None:
-    world = world_in(tmp_path, platform)
-    path = file_of(client, world)
+def test_a_read_only_file_is_refused(desk: Desk) -> None:
+    client, world, path = desk
     original = written(path, samples(client)["plain"])
     path.chmod(0o444)
     with pytest.raises(StorageError, match="read-only"):
@@ -155,8 +170,7 @@ def test_a_read_only_file_is_refused(tmp_path: Path, client: Client, platform: s
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need rights on Windows")
-@EVERYWHERE
-@EACH
+@pytest.mark.parametrize(("client", "platform"), EVERYWHERE)
 def test_a_link_is_followed_and_stays_one(tmp_path: Path, client: Client, platform: str) -> None:
     world = world_in(tmp_path / "home", platform)
     path = file_of(client, world)
@@ -175,11 +189,8 @@ def test_a_link_is_followed_and_stays_one(tmp_path: Path, client: Client, platfo
 
 
 @pytest.mark.requirement("client-left-alone")
-@EVERYWHERE
-@EACH
-def test_a_file_that_was_saved_meanwhile_is_not_overwritten(tmp_path: Path, client: Client, platform: str) -> None:
-    world = world_in(tmp_path, platform)
-    path = file_of(client, world)
+def test_a_file_that_was_saved_meanwhile_is_not_overwritten(desk: Desk) -> None:
+    client, world, path = desk
     written(path, samples(client)["plain"])
     change = plan_connect(client.name, world)
     saved = written(path, samples(client)["comments"])
@@ -190,8 +201,7 @@ def test_a_file_that_was_saved_meanwhile_is_not_overwritten(tmp_path: Path, clie
 
 
 @pytest.mark.requirement("client-left-alone")
-@EVERYWHERE
-@EACH
+@pytest.mark.parametrize(("client", "platform"), EVERYWHERE)
 def test_a_file_that_is_half_written_is_waited_for(tmp_path: Path, client: Client, platform: str) -> None:
     text = samples(client)["comments"]
 
@@ -234,9 +244,8 @@ def test_a_file_is_waited_for_as_long_as_it_is_being_saved_and_no_longer(tmp_pat
     files.wait_until_quiet(path, times.append)
 
 
-def test_a_client_that_saves_once_at_the_same_moment_loses_nothing(tmp_path: Path) -> None:
-    world = world_in(tmp_path)
-    path = file_of(CURSOR, world)
+def test_a_client_that_saves_once_at_the_same_moment_loses_nothing(cursor: Desk) -> None:
+    _, world, path = cursor
     texts = [samples(CURSOR)["plain"], samples(CURSOR)["one line"]]
     seen: list[str] = []
 
@@ -254,11 +263,8 @@ def test_a_client_that_saves_once_at_the_same_moment_loses_nothing(tmp_path: Pat
 
 
 @pytest.mark.requirement("client-round-trip")
-@EVERYWHERE
-@EACH
-def test_what_was_changed_since_stays_when_our_entry_goes(tmp_path: Path, client: Client, platform: str) -> None:
-    world = world_in(tmp_path, platform)
-    path = file_of(client, world)
+def test_what_was_changed_since_stays_when_our_entry_goes(desk: Desk) -> None:
+    client, world, path = desk
     written(path, samples(client)["comments"])
     connect(client.name, world)
     more = client.family.put(path.read_text(encoding="utf-8"), (*client.holder, "later"), {"command": "later"}, "f")
@@ -271,11 +277,8 @@ def test_what_was_changed_since_stays_when_our_entry_goes(tmp_path: Path, client
 
 
 @pytest.mark.requirement("client-drift")
-@EVERYWHERE
-@EACH
-def test_an_entry_of_an_older_place_is_drift_and_is_set_right(tmp_path: Path, client: Client, platform: str) -> None:
-    world = world_in(tmp_path, platform)
-    path = file_of(client, world)
+def test_an_entry_of_an_older_place_is_drift_and_is_set_right(desk: Desk) -> None:
+    client, world, path = desk
     original = written(path, samples(client)["comments"])
     old = replace(world, command=["/gone/multi-mcp", "stdio"])
     connect(client.name, old)
@@ -288,11 +291,8 @@ def test_an_entry_of_an_older_place_is_drift_and_is_set_right(tmp_path: Path, cl
 
 
 @pytest.mark.requirement("client-drift")
-@EVERYWHERE
-@EACH
-def test_an_entry_that_vanished_is_drift(tmp_path: Path, client: Client, platform: str) -> None:
-    world = world_in(tmp_path, platform)
-    path = file_of(client, world)
+def test_an_entry_that_vanished_is_drift(desk: Desk) -> None:
+    client, world, path = desk
     written(path, samples(client)["plain"])
     connect(client.name, world)
     written(path, samples(client)["plain"])
@@ -305,13 +305,8 @@ def test_an_entry_that_vanished_is_drift(tmp_path: Path, client: Client, platfor
 
 
 @pytest.mark.requirement("client-drift")
-@EVERYWHERE
-@EACH
-def test_what_the_user_wrote_into_our_entry_stays_when_it_is_set_right(
-    tmp_path: Path, client: Client, platform: str
-) -> None:
-    world = world_in(tmp_path, platform)
-    path = file_of(client, world)
+def test_what_the_user_wrote_into_our_entry_stays_when_it_is_set_right(desk: Desk) -> None:
+    client, world, path = desk
     written(path, samples(client)["plain"])
     connect(client.name, replace(world, command=["/gone/multi-mcp", "stdio"]))
     text = client.family.put(path.read_text(encoding="utf-8"), (*client.holder, NAME, "note"), "mine", "f")
@@ -324,9 +319,8 @@ def test_what_the_user_wrote_into_our_entry_stays_when_it_is_set_right(
     assert (entry["note"], entry["disabled"]) == ("mine", False)
 
 
-def test_options_behind_the_shim_are_the_users_own(tmp_path: Path) -> None:
-    world = world_in(tmp_path)
-    path = file_of(CURSOR, world)
+def test_options_behind_the_shim_are_the_users_own(cursor: Desk) -> None:
+    _, world, path = cursor
     words = [*COMMAND, "--expose", "tools"]
     entry = {"command": words[0], "args": words[1:]}
     original = written(path, json.dumps({"mcpServers": {"multi-mcp": entry}}))
@@ -335,18 +329,16 @@ def test_options_behind_the_shim_are_the_users_own(tmp_path: Path) -> None:
     assert path.read_bytes() == original
 
 
-def test_an_entry_that_is_no_mapping_is_replaced(tmp_path: Path) -> None:
-    world = world_in(tmp_path)
-    path = file_of(CURSOR, world)
+def test_an_entry_that_is_no_mapping_is_replaced(cursor: Desk) -> None:
+    _, world, path = cursor
     written(path, '{"mcpServers": {"multi-mcp": "oops", "other": {}}}')
     assert client_state("cursor", world).reason == "its entry is no mapping"
     connect("cursor", world)
     assert entry_in(CURSOR, path) == wanted(CURSOR)
 
 
-def test_an_entry_by_address_becomes_the_shim(tmp_path: Path) -> None:
-    world = world_in(tmp_path)
-    path = file_of(CURSOR, world)
+def test_an_entry_by_address_becomes_the_shim(cursor: Desk) -> None:
+    _, world, path = cursor
     written(path, '{"mcpServers": {"multi-mcp": {"url": "http://127.0.0.1:7461/mcp", "note": 1}}}')
     connect("cursor", world)
     assert entry_in(CURSOR, path) == {"note": 1, "type": "stdio", "command": COMMAND[0], "args": ["stdio"]}
@@ -364,9 +356,8 @@ def test_an_entry_that_cline_wrote_in_its_own_form_is_known_and_set_right(tmp_pa
     assert entry_in(BY_NAME["cline"], path) == wanted(BY_NAME["cline"])
 
 
-def test_a_dry_run_changes_nothing_and_shows_the_difference(tmp_path: Path) -> None:
-    world = world_in(tmp_path)
-    path = file_of(CURSOR, world)
+def test_a_dry_run_changes_nothing_and_shows_the_difference(cursor: Desk) -> None:
+    _, world, path = cursor
     original = written(path, samples(CURSOR)["plain"])
     change = plan_connect("cursor", world)
     assert any(line.startswith("+") and '"multi-mcp"' in line for line in change.diff())
@@ -391,9 +382,8 @@ def test_a_wrong_name_is_a_usage_error_with_the_nearest(tmp_path: Path) -> None:
         connect("curser", world_in(tmp_path))
 
 
-def test_a_backup_is_never_of_a_file_with_our_entry_in_it(tmp_path: Path) -> None:
-    world = world_in(tmp_path)
-    path = file_of(CURSOR, world)
+def test_a_backup_is_never_of_a_file_with_our_entry_in_it(cursor: Desk) -> None:
+    _, world, path = cursor
     original = written(path, samples(CURSOR)["plain"])
     connect("cursor", replace(world, command=["/gone/multi-mcp", "stdio"]))
     connect("cursor", world)
