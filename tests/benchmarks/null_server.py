@@ -1,10 +1,12 @@
 """An MCP server that costs next to nothing: raw frames on stdin and stdout, no SDK. Run it with `python -I -S`.
 
-Its one tool `echo` answers `{"size": N}` with N characters of text. Never here: anything that waits.
+`null_server.py [FILE]`: FILE holds the result of tools/list as it is sent, without it there is one tool, `echo`. Every
+tool answers `{"size": N}` with N characters of text. Never here: anything that waits.
 """
 
 import json
 import os
+import sys
 
 CHUNK = 1 << 18  # bytes a read
 LINE = 'row 17\t"Zo\u00eb" wrote C:\\notes\\a.txt, 12345 bytes\n'  # escapes and a wide character, as real answers have
@@ -21,6 +23,14 @@ def compact(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def read_list() -> bytes:
+    """What tools/list answers."""
+    if len(sys.argv) == 1:
+        return compact({"tools": TOOLS})
+    with open(sys.argv[1], "rb") as file:  # noqa: PTH123 - pathlib would be most of this program's start
+        return file.read()
+
+
 def text_of(size: int) -> bytes:
     """The result object with `size` characters of text."""
     if size not in results:
@@ -34,7 +44,7 @@ def result(method: str, params: dict) -> "bytes | None":  # type: ignore[type-ar
     if method == "tools/call":
         return text_of(params.get("arguments", {}).get("size", 100))
     if method == "tools/list":
-        return compact({"tools": TOOLS})
+        return read_list()
     if method == "ping":
         return b"{}"
     if method == "initialize":

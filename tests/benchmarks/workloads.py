@@ -1,0 +1,179 @@
+"""What is measured with: the servers behind a gateway, what each of them lists, and the tool that is called.
+
+Servers that answer from a catalog are null servers on a bare interpreter, as light as a server can be, so that the
+direct way is the fair base. Never here: gateways, clients, what is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks import catalog
+from trayapp.model.offer import Item
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data"  # beside a checkout, on the machines that have it
+CATALOG, QUERIES = "catalog.json", "queries.json"
+NULL_SERVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("null_server.py")))
+ECHO: Item = {
+    "name": "echo",
+    "description": "Text of the wanted length",
+    "inputSchema": {"type": "object", "properties": {"size": {"type": "integer", "description": "characters of text"}}},
+}
+SERVERS, EACH = 10, 30  # of the workload with real definitions
+
+Shelf = Mapping[str, Sequence[Item]]  # server -> its tools
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Servers as `mcpServers` have them, and the tool that is called.
+
+    `arguments` None: the tool takes `{"size": N}` and answers with N characters of text. `shelf`: what each server
+    lists, where it is known without asking.
+    """
+
+    name: str
+    servers: Mapping[str, tuple[str, ...]]  # argv of each
+    server: str  # that has the tool which is called
+    tool: str = "echo"
+    arguments: Mapping[str, Any] | None = None
+    env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of the servers that want one
+    shelf: Shelf = field(default_factory=dict)
+
+    @property
+    def exposed(self) -> str:
+        """The called tool's name behind a gateway that prefixes names as ours does."""
+        return f"{self.server}_{self.tool}"
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """Of the server that has the called tool: the direct way."""
+        return self.servers[self.server]
+
+    @property
+    def tools(self) -> int:
+        """How many all servers list together; 0 where that is not known without asking."""
+        return sum(map(len, self.shelf.values()))
+
+    def entries(self) -> dict[str, dict[str, Any]]:
+        """For `mcpServers` in JSON, and for `servers` of servers.yaml."""
+        return {name: self._entry(name, argv) for name, argv in self.servers.items()}
+
+    def _entry(self, name: str, argv: Sequence[str]) -> dict[str, Any]:
+        env = {"env": dict(self.env[name])} if name in self.env else {}
+        return {"command": argv[0], "args": list(argv[1:]), **env}
+
+    def servers_yaml(self, switched: bool = False, **settings: Any) -> str:
+        """servers.yaml (JSON is YAML); with `switched` it has a switch for each tool, as a first discovery leaves."""
+        entries = self.entries()
+        for name, tools in self.shelf.items() if switched else ():
+            entries[name]["tools"] = {tool["name"]: {"enabled": True} for tool in tools}
+        lines = [f"settings: {json.dumps({'expose': 'tools', **settings})}", "servers:"]
+        return "\n".join([*lines, *(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in entries.items())])
+
+
+def trivial(folder: Path) -> Workload:
+    """One server with ten tools."""
+    tools = [ECHO, *(catalog.tool("null", number) for number in range(9))]
+    return replayed("1 server, 10 tools", {"null": tools}, folder)
+
+
+def ten(folder: Path, data: Path | None = None) -> Workload:
+    """Ten servers with thirty tools each, real ones where there is data; each also has the tool that is called."""
+    every = iter(unique(read_shelf(data)))
+    shelf = {f"server-{place}": [ECHO, *islice(every, EACH - 1)] for place in range(SERVERS)}
+    return replayed(f"{SERVERS} servers, {SERVERS * EACH} tools", shelf, folder)
+
+
+def large(folder: Path, data: Path | None = None) -> Workload:
+    """All servers of the data, else of the generated catalog: 70 with 527 tools; one has the tool that is called."""
+    shelf = {name: list(tools) for name, tools in read_shelf(data).items()}
+    first = next(iter(shelf))
+    shelf[first] = [ECHO, *shelf[first][1:]]
+    return replayed(f"{len(shelf)} servers, {sum(map(len, shelf.values()))} tools", shelf, folder)
+
+
+def sized(folder: Path, servers: int, tools: int) -> Workload:
+    """So many servers, and so many tools spread over them evenly: for curves. Raises ValueError for fewer tools."""
+    if tools < servers:
+        raise ValueError("each server wants a tool")
+    shelf: dict[str, list[Item]] = {}
+    for place in range(servers):
+        name = f"service-{place:03d}"
+        count = tools * (place + 1) // servers - tools * place // servers
+        shelf[name] = [ECHO, *(catalog.tool(name, number) for number in range(count - 1))]
+    return replayed(f"{servers} servers, {tools} tools", shelf, folder)
+
+
+def replayed(name: str, shelf: Shelf, folder: Path) -> Workload:
+    """A null server for each of the shelf's, that lists these tools; what they list is written into the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    servers: dict[str, tuple[str, ...]] = {}
+    for place, (server, tools) in enumerate(shelf.items()):
+        file = folder / f"{place}.json"
+        file.write_text(json.dumps({"tools": list(tools)}, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+        servers[server] = (*NULL_SERVER, str(file))
+    with_echo = next(server for server, tools in shelf.items() if any(tool is ECHO for tool in tools))
+    return Workload(name, servers, with_echo, shelf=shelf)
+
+
+def real(folder: Path) -> Workload:
+    """The reference servers that `packaging/dev.py test` installs. Raises ImportError, LookupError without them."""
+    sys.path.append(str(ROOT / "packaging"))  # tests find devtools there by pytest's own setting
+    from _pytest.outcomes import OutcomeException
+
+    from tests import servers
+
+    files, repository = folder / "files", folder / "repository"
+    files.mkdir(parents=True)
+    try:
+        argvs = {
+            "everything": servers.everything(),
+            "filesystem": servers.filesystem(files),
+            "memory": servers.memory(),
+            "sequential-thinking": servers.sequential_thinking(),
+            "time": servers.time(),
+            "git": servers.git(repository),
+        }
+    except OutcomeException as missing:
+        raise LookupError(str(missing)) from None
+    subprocess.run(["git", "init", "-q", str(repository)], check=True, capture_output=True)
+    env = {"memory": {"MEMORY_FILE_PATH": str(folder / "memory.json")}}
+    servers_by_name = {name: tuple(argv) for name, argv in argvs.items()}
+    return Workload(
+        f"{len(argvs)} real servers", servers_by_name, "everything", arguments={"message": "x" * 100}, env=env
+    )
+
+
+def read_shelf(data: Path | None = None) -> dict[str, list[Item]]:
+    """What real servers list, from the first catalog in the folder; without one the generated catalog."""
+    file = data_file(CATALOG, data)
+    if file is None:
+        return {name: list(offer.tools) for name, offer in catalog.offers()}
+    return {given["server"]: given["tools"] for given in json.loads(file.read_text(encoding="utf-8"))}
+
+
+def data_file(name: str, data: Path | None = None) -> Path | None:
+    """A file of that name in the folder of data or in a folder in it; None where there is none."""
+    folder = DATA if data is None else data
+    return next(iter(sorted(chain(folder.glob(name), folder.glob(f"*/{name}")))), None)
+
+
+def unique(shelf: Shelf) -> list[Item]:
+    """All tools in order; a name that was there before gets a number, because a server lists a name once."""
+    seen: Counter[str] = Counter()
+    tools: list[Item] = []
+    for tool in chain.from_iterable(shelf.values()):
+        name = str(tool["name"])
+        seen[name] += 1
+        tools.append(tool if seen[name] == 1 else {**tool, "name": f"{name}_{seen[name]}"})
+    return tools
