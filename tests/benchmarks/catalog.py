@@ -6,14 +6,14 @@ The same at every run. Never here: servers that could be started.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trayapp.catalog.cache import CacheEntry, save
 from trayapp.config.parse import parse
 from trayapp.config.paths import find_paths
-from trayapp.model.offer import Offer
+from trayapp.model.offer import Item, Offer
 from trayapp.model.servers import launch_hash
 
 SERVERS = 70
@@ -67,8 +67,7 @@ def offers() -> Iterator[tuple[str, Offer]]:
     """Every server's name and what it offers."""
     for place, count in enumerate(shares()):
         name = f"service-{place:02d}"
-        tools = tuple(tool(name, number) for number in range(count))
-        yield name, Offer(tools=tools, capabilities={"tools": {}}, server_info={"name": name}, protocol=PROTOCOL)
+        yield name, offer(name, [tool(name, number) for number in range(count)])
 
 
 def servers_yaml(offered: dict[str, Offer]) -> str:
@@ -83,8 +82,17 @@ def servers_yaml(offered: dict[str, Offer]) -> str:
 def write_catalog(home: Path) -> None:
     """Fill a home."""
     offered = dict(offers())
+    write_home(home, servers_yaml(offered), offered)
+
+
+def write_home(home: Path, text: str, offered: Mapping[str, Offer]) -> None:
+    """servers.yaml, and the cache as a first run that found these offers leaves it."""
     paths = find_paths({"MULTI_MCP_HOME": str(home)})
-    text = servers_yaml(offered)
     paths.config_file.write_text(text, encoding="utf-8")
     for name, server in parse(text, str(paths.config_file)).servers.items():
         save(paths.cache_dir, CacheEntry(name, launch_hash(server), time.time(), offered[name]))
+
+
+def offer(name: str, tools: Sequence[Item]) -> Offer:
+    """What a server with these tools offers."""
+    return Offer(tools=tuple(tools), capabilities={"tools": {}}, server_info={"name": name}, protocol=PROTOCOL)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,11 @@ class Workload:
     def tools(self) -> int:
         """How many all servers list together; 0 where that is not known without asking."""
         return sum(map(len, self.shelf.values()))
+
+    def fill(self, home: Path, **settings: Any) -> None:
+        """A home as a first run leaves it: a switch for each tool, and the cache. Nothing is started for it."""
+        offers = {name: catalog.offer(name, tools) for name, tools in self.shelf.items()}
+        catalog.write_home(home, self.servers_yaml(switched=True, **settings), offers)
 
     def entries(self) -> dict[str, dict[str, Any]]:
         """For `mcpServers` in JSON, and for `servers` of servers.yaml."""
@@ -127,8 +132,26 @@ def replayed(name: str, shelf: Shelf, folder: Path) -> Workload:
 
 
 def real(folder: Path) -> Workload:
-    """The reference servers that `packaging/dev.py test` installs. Raises ImportError, LookupError without them."""
-    sys.path.append(str(ROOT / "packaging"))  # tests find devtools there by pytest's own setting
+    """The six reference servers that `packaging/dev.py test` installs. Raises LookupError without them."""
+    argvs, env = _reference_servers(folder)
+    arguments = {"message": "x" * 100}
+    return Workload(f"{len(argvs)} real servers", argvs, "everything", arguments=arguments, env=env)
+
+
+def real_ten(folder: Path) -> Workload:
+    """Ten of them, four for a second folder or purpose, as people have them. Raises LookupError without them."""
+    first = real(folder / "first")
+    argvs, env = _reference_servers(folder / "second")
+    again = {name: argvs[name] for name in ("filesystem", "memory", "time", "git")}
+    servers = {**first.servers, **{f"{name}-2": argv for name, argv in again.items()}}
+    envs = {**first.env, "memory-2": env["memory"]}
+    return replace(first, name=f"{len(servers)} real servers", servers=servers, env=envs)
+
+
+def _reference_servers(folder: Path) -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, str]]]:
+    """argv and environment by name."""
+    if (packaging := str(ROOT / "packaging")) not in sys.path:
+        sys.path.append(packaging)  # pytest's own setting does that for tests
     from _pytest.outcomes import OutcomeException
 
     from tests import servers
@@ -148,10 +171,7 @@ def real(folder: Path) -> Workload:
         raise LookupError(str(missing)) from None
     subprocess.run(["git", "init", "-q", str(repository)], check=True, capture_output=True)
     env = {"memory": {"MEMORY_FILE_PATH": str(folder / "memory.json")}}
-    servers_by_name = {name: tuple(argv) for name, argv in argvs.items()}
-    return Workload(
-        f"{len(argvs)} real servers", servers_by_name, "everything", arguments={"message": "x" * 100}, env=env
-    )
+    return {name: tuple(argv) for name, argv in argvs.items()}, env
 
 
 def read_shelf(data: Path | None = None) -> dict[str, list[Item]]:
