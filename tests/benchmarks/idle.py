@@ -1,6 +1,6 @@
-"""What the processes cost while nobody asks them anything: processor time, wake-ups, memory.
+"""What the gateway costs while nobody asks it anything, with ten servers: processor time and wake-ups.
 
-Never here: calls, starts.
+Never here: calls, starts, memory.
 """
 
 from __future__ import annotations
@@ -13,68 +13,80 @@ from pathlib import Path
 import psutil
 
 from tests.benchmarks.figures import OURS, Figure, Target
-from tests.benchmarks.ways import Home, Way
+from tests.benchmarks.ways import fresh_home, gateway, through
+from tests.benchmarks.workloads import sized
 
 MIB = 1 << 20  # bytes
-SETTLE_S = 1.0  # what the last request or change set off is over by then
+SERVERS = 10
+SETTLE_S = 3.0  # what a start or a change set off is over by then
 SOON_IDLE_MIN = 0.005  # minutes until an unused server is closed: at once, for the second half
 LINUX = sys.platform == "linux"
 
 
-def measure_idle(home: Home, way: Way, pid: int, seconds: float) -> Iterator[Figure]:
-    """The gateway with one client: its server connected, then closed for being idle; then all that is resident."""
-    with way.connect() as client:
-        client.timed(way.tool, 100, 10)
-        home.await_state("connected")
-        yield from watched(pid, seconds, "1 server connected")
-        home.configure(SOON_IDLE_MIN)
-        home.await_state("idle")
-        yield from watched(pid, seconds, "none connected")
-        yield from resident(pid, "gateway")
-        yield from resident(client.process.pid, "shim")
+def measure_idle(seconds: float) -> Iterator[Figure]:
+    """The gateway with one client: all its servers connected, then all closed for being idle. Raises BrokenError."""
+    with fresh_home() as home:
+        work = sized(home.path / "lists", SERVERS, SERVERS)
+        home.write("servers.yaml", work.servers_yaml(idle_timeout=0))
+        with gateway(home) as started:
+            home.settle()
+            with through(home, tool=work.exposed).connect() as client:
+                for name in work.servers:
+                    client.timed(f"{name}_{work.tool}", 100, 1)
+                yield from watched(started.pid, seconds, f"{SERVERS} servers connected")
+                home.write("servers.yaml", work.servers_yaml(idle_timeout=SOON_IDLE_MIN))
+                home.await_states("idle")
+                yield from watched(started.pid, seconds, f"{SERVERS} servers idle")
 
 
 def watched(pid: int, seconds: float, when: str) -> Iterator[Figure]:
     """Per cent of one core, and how often it gave the processor up by itself, each second."""
     time.sleep(SETTLE_S)
-    start, used, woken = time.perf_counter(), cpu_s(pid), wake_ups(pid)
+    meter = Meter(pid)
     time.sleep(seconds)
-    used, woken, passed = cpu_s(pid) - used, wake_ups(pid) - woken, time.perf_counter() - start
-    share = Figure(f"gateway idle, {when}", "% of a core", target=Target("value", 0.5))
-    share.add(OURS, used / passed * 100)
-    yield share
-    switches = Figure(f"gateway idle, {when}", "wake-ups/s")
-    switches.add(OURS, woken / passed)
-    yield switches
+    share = Figure(f"gateway idle, {when}", "% of a core", target=Target("value", 0.05))
+    share.add(OURS, meter.percent())
+    switches = Figure(f"gateway idle, {when}", "wake-ups/s", target=Target("value", 1.0))
+    switches.add(OURS, meter.wake_ups())
+    yield from (share, switches)
 
 
-def resident(pid: int, whose: str) -> Iterator[Figure]:
-    """Memory of one process: all of it, and with what it shares with others divided among them (Linux only)."""
-    process = psutil.Process(pid)
-    whole = Figure(f"{whose} resident, RSS", "MiB")
-    whole.add(OURS, process.memory_info().rss / MIB)
-    yield whole
-    if LINUX:
-        share = Figure(f"{whose} resident, PSS", "MiB")
-        share.add(OURS, process.memory_full_info().pss / MIB)
-        yield share
+class Meter:
+    """What a process has used since this was made. Linux counts its wake-ups by thread, elsewhere they are one sum."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._began, self._used, self._woken = time.perf_counter(), cpu_s(pid), wake_ups(pid)
+
+    def percent(self) -> float:
+        """Of one core."""
+        return (cpu_s(self._pid) - self._used) / (time.perf_counter() - self._began) * 100
+
+    def wake_ups(self) -> float:
+        """A second. A thread that has ended meanwhile took its own along."""
+        woken = wake_ups(self._pid).items()
+        count = sum(now - self._woken.get(thread, 0) for thread, now in woken)
+        return count / (time.perf_counter() - self._began)
 
 
 def cpu_s(pid: int) -> float:
-    """Processor seconds of a process and its threads: on Linux to the nanosecond, elsewhere to the clock's tick."""
+    """Processor seconds of a process, its ended threads included: on Linux to the nanosecond, elsewhere to the tick."""
     if LINUX:
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks(pid)) / 1e9
+        return time.clock_gettime((~pid << 3) | 2)  # clock_getcpuclockid(3)
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
 
 
-def wake_ups(pid: int) -> int:
-    """Voluntary context switches of a process and its threads: each is a wait that something ended."""
+def wake_ups(pid: int) -> dict[str, int]:
+    """By thread so far: voluntary context switches, each a wait that something ended."""
     if not LINUX:
-        return int(psutil.Process(pid).num_ctx_switches().voluntary)
+        return {"": int(psutil.Process(pid).num_ctx_switches().voluntary)}
     label = "voluntary_ctxt_switches:"
-    lines = (line for task in tasks(pid) for line in (task / "status").read_text().splitlines())
-    return sum(int(line.split()[1]) for line in lines if line.startswith(label))
+    counts = {}
+    for task in tasks(pid):
+        lines = (task / "status").read_text().splitlines()
+        counts[task.name] = sum(int(line.split()[1]) for line in lines if line.startswith(label))
+    return counts
 
 
 def tasks(pid: int) -> list[Path]:

@@ -16,7 +16,7 @@ import psutil
 
 from tests.benchmarks.client import STOP_GRACE_S, BrokenError
 from tests.benchmarks.figures import OURS, Figure, Target
-from tests.benchmarks.idle import MIB, cpu_s, wake_ups
+from tests.benchmarks.idle import MIB, Meter
 from tests.benchmarks.starts import MS
 from tests.benchmarks.ways import Home, fresh_home
 from trayapp.service.command import own_command
@@ -62,12 +62,11 @@ def changed(home: Home, running: Running, *, off: bool) -> float:
 def idle(pid: int, seconds: float) -> Iterator[Figure]:
     """What it costs beside a gateway to which nothing happens."""
     time.sleep(REST_S)
-    start, used, woken = time.perf_counter(), cpu_s(pid), wake_ups(pid)
+    meter = Meter(pid)
     time.sleep(seconds)
-    used, woken, passed = cpu_s(pid) - used, wake_ups(pid) - woken, time.perf_counter() - start
     for name, unit, value, target in (
-        ("tray idle", "% of a core", used / passed * 100, Target("value", 0.1)),
-        ("tray idle", "wake-ups/s", woken / passed, None),
+        ("tray idle", "% of a core", meter.percent(), Target("value", 0.1)),
+        ("tray idle", "wake-ups/s", meter.wake_ups(), None),
         ("tray resident, RSS", "MiB", psutil.Process(pid).memory_info().rss / MIB, Target("value", 45)),
     ):
         figure = Figure(name, unit, target=target)

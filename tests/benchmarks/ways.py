@@ -68,9 +68,9 @@ def direct() -> Way:
     return Way(DIRECT, tuple(NULL_SERVER), environment(), "echo")
 
 
-def through(home: Home, name: str = OURS, argv: tuple[str, ...] = ()) -> Way:
+def through(home: Home, name: str = OURS, argv: tuple[str, ...] = (), tool: str = "null_echo") -> Way:
     """The client starts the shim, by default as people do, and the gateway of `home` has the server."""
-    return Way(name, argv or tuple(shim_command()), home.env, "null_echo")
+    return Way(name, argv or tuple(shim_command()), home.env, tool)
 
 
 def isolated_shim() -> tuple[str, ...]:
@@ -126,12 +126,12 @@ class Home:
         except MultiMcpError as error:
             raise BrokenError(f"the gateway does not settle: {error}") from None
 
-    def await_state(self, state: str) -> None:
-        """Wait until its first server is in that state. Raises BrokenError."""
+    def await_states(self, state: str) -> None:
+        """Wait until all its servers are in that state. Raises BrokenError."""
         deadline = time.monotonic() + SETTLE_LIMIT_S
-        while (found := self.snapshot()["servers"][0]["state"]) != state:
+        while (found := {server["state"] for server in self.snapshot()["servers"]}) != {state}:
             if time.monotonic() > deadline:
-                raise BrokenError(f"the server is {found}, not {state}, after {SETTLE_LIMIT_S:g} s")
+                raise BrokenError(f"servers are {', '.join(sorted(found))}, not {state}, after {SETTLE_LIMIT_S:g} s")
             time.sleep(0.05)
 
 
