@@ -1,6 +1,6 @@
 """A raw MCP client over stdin and stdout of any process, the shim or a server itself. Keeps every frame as it came.
 
-Never here: what a test expects.
+`Conversation` is what clients on any transport share. Never here: HTTP (http_client.py), what a test expects.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ class RpcFailure(Exception):
         self.error = error
 
 
-class RawClient:
-    """One process at the other end. `told` are the notifications it sent, in order."""
+class Conversation:
+    """What one client and what it speaks with said. `told` are the notifications that came, in order."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
+    def __init__(self) -> None:
         self.told: list[Message] = []
         self.requests: list[Message] = []  # of the server's; answered only when a test does
         self.stray: list[Message] = []  # answers to no open request: there must be none
@@ -43,28 +42,27 @@ class RawClient:
         self._ids = count(1)
         self._news = anyio.Event()
 
-    async def read(self) -> None:
-        """Sort what comes, to the end."""
-        assert self.process.stdout is not None
-        while line := await self.process.stdout.readline():
-            message: Message = json.loads(line)
-            if "method" in message:
-                (self.requests if "id" in message else self.told).append(message)
-            elif (waiting := self._open.pop(_key(message["id"]), None)) is not None:
-                if not waiting.cancelled():  # who asked may have given up
-                    waiting.set_result(message)
-            else:
-                self.stray.append(message)
-            self._news.set()
-            self._news = anyio.Event()
+    def send(self, message: Message) -> None:
+        """One frame."""
+        raise NotImplementedError
+
+    def take(self, message: Message) -> None:
+        """Sort what came."""
+        if "method" in message:
+            (self.requests if "id" in message else self.told).append(message)
+        elif (waiting := self._open.pop(_key(message["id"]), None)) is not None:
+            if not waiting.cancelled():  # who asked may have given up
+                waiting.set_result(message)
+        else:
+            self.stray.append(message)
+        self._news.set()
+        self._news = anyio.Event()
+
+    def ended(self) -> None:
+        """Nothing comes any more."""
         for waiting in [w for w in self._open.values() if not w.done()]:
             waiting.set_exception(EOFError("the other end is gone"))
             waiting.exception()  # nobody has to ask
-
-    def send(self, message: Message) -> None:
-        """One frame."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     def ask(self, method: str, params: Message | None = None, request_id: Any = None) -> asyncio.Future[Message]:
         """Send a request; the future gets the whole answer."""
@@ -119,6 +117,26 @@ class RawClient:
             while len(found := [m.get("params", {}) for m in self.told if m["method"] == method]) < times:
                 await self._news.wait()
         return found
+
+
+class RawClient(Conversation):
+    """One process at the other end."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        super().__init__()
+        self.process = process
+
+    async def read(self) -> None:
+        """Sort what comes, to the end."""
+        assert self.process.stdout is not None
+        while line := await self.process.stdout.readline():
+            self.take(json.loads(line))
+        self.ended()
+
+    def send(self, message: Message) -> None:
+        """One frame."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
 
 @asynccontextmanager

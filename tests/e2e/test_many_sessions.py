@@ -13,9 +13,9 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.e2e.cell import META, MODERN, capabilities
 from tests.e2e.client import RawClient
 from tests.e2e.gateway import Gateway
-from tests.e2e.test_matrix import META, MODERN, capabilities
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("many-sessions"), pytest.mark.timeout(300)]
 

@@ -9,117 +9,17 @@ import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from tests.e2e.client import RawClient, RpcFailure
+from tests.e2e.cell import META, MODERN, PATIENCE_S, REVISIONS, SINCE, Cell, capabilities, impossible
+from tests.e2e.client import RpcFailure
 from tests.e2e.gateway import Gateway, gateway_in
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("matrix")]
-
-MODERN = "2026-07-28"
-REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN)
-META = "io.modelcontextprotocol/"
-PATIENCE_S = 20.0
-
-# Questions that a revision does not have: such a client cannot be asked, such a server cannot ask.
-SINCE = {
-    "elicitation_form": ("2025-06-18", "Key Changes of 2025-06-18: 'Add support for elicitation, enabling servers to "
-                         "request additional information from users during interactions.'"),
-    "elicitation_url": ("2025-11-25", "Key Changes of 2025-11-25: 'Support URL mode elicitation, allowing servers to "
-                        "request sensitive user input via URL-based interactions.'"),
-}  # fmt: skip
-CAN: dict[str, Any] = {"sampling": {"tools": {}}, "roots": {"listChanged": True}}
-
-
-def capabilities(revision: str) -> dict[str, Any]:
-    """All that a client of that revision can do."""
-    if revision < "2025-06-18":
-        return CAN
-    return {**CAN, "elicitation": {} if revision < "2025-11-25" else {"form": {}, "url": {}}}
-
-
-@dataclass
-class Cell:
-    """One client, of one revision, and the server's own name."""
-
-    client: RawClient
-    revision: str
-    server: str
-    notes: Path
-
-    @property
-    def modern(self) -> bool:
-        return self.revision == MODERN
-
-    @property
-    def newer_server(self) -> bool:
-        return self.server.endswith("2026-07-28")
-
-    def params(self, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-        """Params as the client's revision sends them."""
-        stamps: dict[str, Any] = dict(meta)
-        if self.modern:
-            stamps[META + "protocolVersion"] = MODERN
-            stamps[META + "clientCapabilities"] = capabilities(MODERN)
-        return {**(params or {}), **({"_meta": stamps} if stamps else {})}
-
-    async def request(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-        """The result, as the revision wants it."""
-        result = await self.client.request(method, self.params(params, **meta))
-        assert ("resultType" in result) is self.modern, result
-        return result
-
-    async def call(self, tool: str, arguments: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-        """A tool of the server's."""
-        return await self.request("tools/call", {"name": f"{self.server}_{tool}", "arguments": arguments or {}}, **meta)
-
-    async def ask(self, method: str, params: dict[str, Any] | None, reply: dict[str, Any]) -> dict[str, Any]:
-        """Have the server ask that, answer with `reply`; what the server got."""
-        arguments = {"method": method, **({} if params is None else {"params": params})}
-        asked = {"name": f"{self.server}_ask", "arguments": arguments}
-        if self.modern:
-            first = await self.client.request("tools/call", self.params(asked))
-            assert first["resultType"] == "input_required", first
-            ((key, question),) = first["inputRequests"].items()
-            again = {**asked, "inputResponses": {key: reply}, "requestState": first["requestState"]}
-            last = await self.request("tools/call", again)
-        else:
-            waiting = self.client.ask("tools/call", asked)
-            question = await self.question()
-            self.client.send({"id": question["id"], "result": reply})
-            with anyio.fail_after(PATIENCE_S):
-                answer = await waiting
-            last = answer["result"]
-        assert question["method"] == method
-        assert {k: v for k, v in question.get("params", {}).items() if k != "elicitationId"} == (params or {})
-        said: dict[str, Any] = json.loads(last["content"][0]["text"])
-        if self.newer_server:
-            assert said["state"] == "opaque é"
-        result: dict[str, Any] = said["result"]
-        return result
-
-    async def question(self) -> dict[str, Any]:
-        """The next request of the gateway's."""
-        with anyio.fail_after(PATIENCE_S):
-            while not self.client.requests:
-                await self.client.something()
-        return self.client.requests.pop(0)
-
-    async def noted(self, what: str) -> Any:
-        """Wait until the server wrote that down; the newest value."""
-        with anyio.fail_after(PATIENCE_S):
-            while True:
-                lines = self.notes.read_text(encoding="utf-8").splitlines() if self.notes.exists() else []
-                values = [note["value"] for note in map(json.loads, lines) if note["what"] == what]
-                if values:
-                    return values[-1]
-                await anyio.sleep(0.01)  # the server is another process
-
 
 # -- the features ----------------------------------------------------------------------------------------------------
 
@@ -246,12 +146,6 @@ FEATURES: tuple[Feature, ...] = (
     tools, resources, subscribe, prompts, completion, sampling, elicitation_form, elicitation_url, roots, progress,
     cancel, logging, list_changed,
 )  # fmt: skip
-
-
-def impossible(client: str, server: str, feature: str) -> str:
-    """The sentence of the specification that says so; empty for what has to work."""
-    since, why = SINCE.get(feature, ("", ""))
-    return why if min(client, server) < since else ""
 
 
 CELLS = [(client, server, feature) for client in REVISIONS for server in REVISIONS for feature in FEATURES]

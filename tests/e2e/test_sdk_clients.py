@@ -19,8 +19,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 from devtools.places import NPM_CLIENTS
+from tests.e2e.cell import MODERN
 from tests.e2e.gateway import Gateway, gateway_in
-from tests.e2e.test_matrix import MODERN
 from tests.servers import REMEDY
 from tests.tools import require, require_file
 from trayapp.service.command import own_command

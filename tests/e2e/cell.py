@@ -1,0 +1,129 @@
+"""A conversation of a client of one revision of MCP with the server of one: what each asks, in that revision's way.
+
+Never here: what carries it (client.py, http_client.py), which features are looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from tests.e2e.client import Conversation
+from tests.patience import stretched
+
+MODERN = "2026-07-28"
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN)
+META = "io.modelcontextprotocol/"
+PATIENCE_S = 20.0
+
+# Questions that a revision does not have: such a client cannot be asked, such a server cannot ask.
+SINCE = {
+    "elicitation_form": ("2025-06-18", "Key Changes of 2025-06-18: 'Add support for elicitation, enabling servers to "
+                         "request additional information from users during interactions.'"),
+    "elicitation_url": ("2025-11-25", "Key Changes of 2025-11-25: 'Support URL mode elicitation, allowing servers to "
+                        "request sensitive user input via URL-based interactions.'"),
+}  # fmt: skip
+CAN: dict[str, Any] = {"sampling": {"tools": {}}, "roots": {"listChanged": True}}
+
+
+def capabilities(revision: str) -> dict[str, Any]:
+    """All that a client of that revision can do."""
+    if revision < "2025-06-18":
+        return CAN
+    return {**CAN, "elicitation": {} if revision < "2025-11-25" else {"form": {}, "url": {}}}
+
+
+@dataclass
+class Cell:
+    """One client, of one revision, and the server's own name."""
+
+    client: Conversation
+    revision: str
+    server: str
+    notes: Path
+
+    @property
+    def modern(self) -> bool:
+        return self.revision == MODERN
+
+    @property
+    def newer_server(self) -> bool:
+        return self.server.endswith("2026-07-28")
+
+    def params(self, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+        """Params as the client's revision sends them."""
+        stamps: dict[str, Any] = dict(meta)
+        if self.modern:
+            stamps[META + "protocolVersion"] = MODERN
+            stamps[META + "clientCapabilities"] = capabilities(MODERN)
+        return {**(params or {}), **({"_meta": stamps} if stamps else {})}
+
+    async def request(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+        """The result, as the revision wants it."""
+        result = await self.client.request(method, self.params(params, **meta))
+        assert ("resultType" in result) is self.modern, result
+        return result
+
+    async def call(self, tool: str, arguments: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+        """A tool of the server's."""
+        return await self.request("tools/call", self.calling(tool, arguments), **meta)
+
+    def calling(self, tool: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The params of tools/call."""
+        return {"name": self.exposed(tool), "arguments": arguments or {}}
+
+    def exposed(self, tool: str) -> str:
+        """That tool's name for the client."""
+        return f"{self.server}_{tool}"
+
+    async def ask(self, method: str, params: dict[str, Any] | None, reply: dict[str, Any]) -> dict[str, Any]:
+        """Have the server ask that, answer with `reply`; what the server got."""
+        arguments = {"method": method, **({} if params is None else {"params": params})}
+        asked = self.calling("ask", arguments)
+        if self.modern:
+            first = await self.client.request("tools/call", self.params(asked))
+            assert first["resultType"] == "input_required", first
+            ((key, question),) = first["inputRequests"].items()
+            again = {**asked, "inputResponses": {key: reply}, "requestState": first["requestState"]}
+            last = await self.request("tools/call", again)
+        else:
+            waiting = self.client.ask("tools/call", asked)
+            question = await self.question()
+            self.client.send({"id": question["id"], "result": reply})
+            with anyio.fail_after(stretched(PATIENCE_S)):
+                answer = await waiting
+            last = answer["result"]
+        assert question["method"] == method
+        assert {k: v for k, v in question.get("params", {}).items() if k != "elicitationId"} == (params or {})
+        said: dict[str, Any] = json.loads(last["content"][0]["text"])
+        if self.newer_server:
+            assert said["state"] == "opaque é"
+        result: dict[str, Any] = said["result"]
+        return result
+
+    async def question(self) -> dict[str, Any]:
+        """The next request of the gateway's."""
+        with anyio.fail_after(stretched(PATIENCE_S)):
+            while not self.client.requests:
+                await self.client.something()
+        return self.client.requests.pop(0)
+
+    async def noted(self, what: str) -> Any:
+        """Wait until the server wrote that down; the newest value."""
+        with anyio.fail_after(stretched(PATIENCE_S)):
+            while True:
+                lines = self.notes.read_text(encoding="utf-8").splitlines() if self.notes.exists() else []
+                values = [note["value"] for note in map(json.loads, lines) if note["what"] == what]
+                if values:
+                    return values[-1]
+                await anyio.sleep(0.01)  # the server is another process
+
+
+def impossible(client: str, server: str, feature: str) -> str:
+    """The sentence of the specification that says so; empty for what has to work."""
+    since, why = SINCE.get(feature, ("", ""))
+    return why if min(client, server) < since else ""
