@@ -9,6 +9,7 @@ import os
 import subprocess
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -87,16 +88,10 @@ def limit(process: subprocess.Popen[bytes], seconds: float = ANSWER_LIMIT_S) -> 
         timer.cancel()
 
 
-class Client:
-    """A process and the conversation with it. Use it as a context manager: the process ends with it."""
+class Conversation(ABC):
+    """A client's side of a connection, however it goes out. Use it as a context manager: it ends with the block."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, bufsize=0)
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
-        self._rest = b""
+    def __init__(self) -> None:
         self._last = 0
 
     def __enter__(self) -> Self:
@@ -106,6 +101,76 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it."""
+
+    @property
+    @abstractmethod
+    def pids(self) -> tuple[int, ...]:
+        """Of the process that was started for it, where one was."""
+
+    @abstractmethod
+    def exchange(self, frame: bytes) -> bytes:
+        """Send a request and wait for its answer. Raises BrokenError without one."""
+
+    @abstractmethod
+    def tell(self, frame: bytes) -> None:
+        """Send a notification."""
+
+    @abstractmethod
+    def timed(self, tool: str, size: int, calls: int) -> list[float]:
+        """`calls` calls, one after the other: seconds each. Raises BrokenError."""
+
+    @abstractmethod
+    def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
+        """`calls` calls with `in_flight` of them open at any time; calls per second. Raises BrokenError."""
+
+    def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Send one request and verify its answer; the result. Raises BrokenError."""
+        self._last += 1
+        return result_of(self.exchange(request(self._last, method, params)), self._last)
+
+    def initialize(self) -> None:
+        """The first half of the handshake: the answer of initialize has come. Raises BrokenError."""
+        result = self.ask("initialize", HELLO)
+        if result.get("protocolVersion") != PROTOCOL or "serverInfo" not in result:
+            raise BrokenError(f"not an answer to initialize: {result}")
+
+    def tools(self) -> list[str]:
+        """The second half, and the names that tools/list gives. Raises BrokenError."""
+        self.tell(READY)
+        return self.listed()
+
+    def listed(self) -> list[str]:
+        """The names on every page of tools/list. Raises BrokenError."""
+        names: list[str] = []
+        params: dict[str, Any] = {}
+        while True:
+            page = self.ask("tools/list", params)
+            names += [tool["name"] for tool in page["tools"]]
+            if not page.get("nextCursor"):
+                return names
+            params = {"cursor": page["nextCursor"]}
+
+
+class Client(Conversation):
+    """A process and the conversation on its pipes; the process ends with it."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        super().__init__()
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, bufsize=0)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
+        self._rest = b""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Of the process."""
+        return (self.process.pid,)
 
     def close(self) -> None:
         """Close its stdin and see it end; kill it if it does not."""
@@ -122,23 +187,15 @@ class Client:
 
     # -- one at a time -------------------------------------------------------------------------------------------
 
-    def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Send one request and verify its answer; the result. Raises BrokenError."""
-        self._last += 1
+    def exchange(self, frame: bytes) -> bytes:
+        """Send a request and wait for its answer. Raises BrokenError without one."""
         with limit(self.process):
-            self.send(request(self._last, method, params))
-            return result_of(self._answer(), self._last)
+            self.send(frame)
+            return self._answer()
 
-    def initialize(self) -> None:
-        """The first half of the handshake: the answer of initialize has come. Raises BrokenError."""
-        result = self.ask("initialize", HELLO)
-        if result.get("protocolVersion") != PROTOCOL or "serverInfo" not in result:
-            raise BrokenError(f"not an answer to initialize: {result}")
-
-    def tools(self) -> list[str]:
-        """The second half, and the names that tools/list gives. Raises BrokenError."""
-        self.send(READY)
-        return [tool["name"] for tool in self.ask("tools/list", {})["tools"]]
+    def tell(self, frame: bytes) -> None:
+        """Send a notification. Raises BrokenError when nobody reads."""
+        self.send(frame)
 
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
         """`calls` calls, one after the other: seconds each. Raises BrokenError."""
