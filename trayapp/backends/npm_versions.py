@@ -9,16 +9,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from trayapp.model.late import late
+
 RANGE_LONGEST = 256  # characters; node-semver's own limit
 _PART = r"(?:0|[1-9]\d{0,15})"
 _TAIL = r"(?:-(?P<pre>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z.-]+)?"
-_FULL = re.compile(rf"[v=\s]*(?P<major>{_PART})\.(?P<minor>{_PART})\.(?P<patch>{_PART}){_TAIL}", re.ASCII)
-_PARTIAL = re.compile(
+_FULL = late(rf"[v=\s]*(?P<major>{_PART})\.(?P<minor>{_PART})\.(?P<patch>{_PART}){_TAIL}", re.ASCII)
+_PARTIAL = late(
     rf"[v=]?(?P<major>{_PART}|[xX*])(?:\.(?P<minor>{_PART}|[xX*])(?:\.(?P<patch>{_PART}|[xX*]){_TAIL})?)?", re.ASCII
 )
-_OPERATOR = re.compile(r"(<=|>=|~>|[<>=~^]|)(.*)", re.DOTALL)
-_GAP = re.compile(r"(<=|>=|~>|[<>=~^])\s+")
-_HYPHEN = re.compile(r"(\S+)\s+-\s+(\S+)")
+_OPERATOR = late(r"(<=|>=|~>|[<>=~^]|)(.*)", re.DOTALL)
+_GAP = late(r"(<=|>=|~>|[<>=~^])\s+")
+_HYPHEN = late(r"(\S+)\s+-\s+(\S+)")
 
 Key = tuple[int, int, int, tuple[tuple[int, int, str], ...]]
 

@@ -26,6 +26,8 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
+from trayapp.model.late import late
+
 log = logging.getLogger(__name__)
 
 SHELL_LIMIT_S = 10.0  # slow rc files take 2 s; one that hangs must not keep servers from starting for good
@@ -37,7 +39,7 @@ RESOLVING = "MULTI_MCP_RESOLVING_ENVIRONMENT"
 
 # Besides PATH, and only where we have none: where toolchains lie, and what a download needs in a company's network.
 # No wild cards where a token may hide (HOMEBREW_GITHUB_API_TOKEN, UV_PUBLISH_TOKEN, npm_config__auth).
-_TAKEN = re.compile(
+_TAKEN = late(
     r"NVM_(?:DIR|BIN|INC)|FNM_(?:DIR|MULTISHELL_PATH)|VOLTA_HOME|N_PREFIX|PNPM_HOME|BUN_INSTALL|DENO_(?:DIR|INSTALL(?:_ROOT)?)"
     r"|(?:npm_config|NPM_CONFIG)_(?:cache|prefix|userconfig|CACHE|PREFIX|USERCONFIG)|COREPACK_HOME|NODE_EXTRA_CA_CERTS"
     r"|(?:PY|RB|NOD|GO|J|PL|PHP)ENV_ROOT|PIPX_(?:HOME|BIN_DIR)|UV_(?:CACHE_DIR|TOOL_DIR|TOOL_BIN_DIR|PYTHON_INSTALL_DIR)"
@@ -48,8 +50,8 @@ _TAKEN = re.compile(
 )
 _POOR_TERMS = ("", "dumb", "linux")  # what a session without a terminal window has too
 _BEGIN, _END = "begin", "end"
-_NAME = re.compile(r"[A-Za-z_][\w()]*", re.ASCII)
-_NEW_VARIABLE = re.compile(r"\n(?=[A-Za-z_]\w*=)", re.ASCII)
+_NAME = late(r"[A-Za-z_][\w()]*", re.ASCII)
+_NEW_VARIABLE = late(r"\n(?=[A-Za-z_]\w*=)", re.ASCII)
 
 Find = Callable[[Mapping[str, str]], Awaitable[dict[str, str]]]
 

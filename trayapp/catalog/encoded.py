@@ -13,17 +13,19 @@ import re
 import urllib.parse
 from collections.abc import Iterator
 
+from trayapp.model.late import late
+
 RUN_SHORTEST = 24  # characters of base64 or hex: below that is nothing but ids
 RUNS_MOST = 20  # of one text that are decoded
 READ_MOST = 20_000  # characters of a text that are looked at
 
-_BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{RUN_SHORTEST},}}={{0,2}}")
-_HEX = re.compile(rf"(?:[0-9A-Fa-f]{{2}}[ :]?){{{RUN_SHORTEST // 2},}}")
-_ESCAPES = re.compile(
+_BASE64 = late(rf"[A-Za-z0-9+/_-]{{{RUN_SHORTEST},}}={{0,2}}")
+_HEX = late(rf"(?:[0-9A-Fa-f]{{2}}[ :]?){{{RUN_SHORTEST // 2},}}")
+_ESCAPES = late(
     r"(?:\\x[0-9A-Fa-f]{2}|\\u\{?[0-9A-Fa-f]{4,5}\}?|&#x?[0-9A-Fa-f]{2,5};|%[0-9A-Fa-f]{2}[A-Za-z0-9]?){6,}"
 )
-_WORD = re.compile(r"[A-Za-z]{2,}")
-_URL = re.compile(r"https?://\S+")
+_WORD = late(r"[A-Za-z]{2,}")
+_URL = late(r"https?://\S+")
 
 
 def decoded_in(text: str) -> Iterator[str]:

@@ -5,10 +5,11 @@ Pure functions over one text. Never here: what the text means (orders), what it 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from trayapp.model.late import late
 
 STEGANOGRAPHY = 8  # invisible characters of one text, wherever they stand: enough for a letter in bits
 SELECTOR_RUN = 3  # variation selectors in a row; a character takes one
@@ -19,20 +20,20 @@ _ZERO = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
     "\U0001d173-\U0001d17a"
 )
-_FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{1,6}\U000e007f")  # of England and others
-_TAGS = re.compile(f"[{_TAG}]+")
-_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_OVERRIDES = re.compile("[\u202d\u202e]")
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-_INVISIBLE = re.compile(f"[{_ZERO}]+")
-_BETWEEN_LETTERS = re.compile(f"[A-Za-z0-9][{_ZERO}]+(?=[A-Za-z0-9])")
-_SOFT = re.compile("\u00ad")  # a place where a word may be broken: invisible by its purpose
-_JOINED = re.compile("(?<=[^\x00-\u02ff])[\u200c\u200d]|[\u200d](?=[^\x00-\u02ff])")  # in emoji, Persian, Indic scripts
-_SELECTORS = re.compile(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
-_CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
-_ESCAPE = re.compile("\x1b|[\x90\x9b\x9d]")
-_FAR = re.compile(rf"[^\S\n]{{{FAR_AWAY},}}+|(?:\n[^\S\n]*+){{{FAR_AWAY // 4},}}+")
-_SUSPECTS = re.compile("[^\t\n\x20-\x7e\u00a1-\u00ac\u00ae-\u034e\u0400-\u0590\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+_FLAG = late("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{1,6}\U000e007f")  # of England and others
+_TAGS = late(f"[{_TAG}]+")
+_BIDI = late("[\u202a-\u202e\u2066-\u2069]")
+_OVERRIDES = late("[\u202d\u202e]")
+_RIGHT_TO_LEFT = late("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_INVISIBLE = late(f"[{_ZERO}]+")
+_BETWEEN_LETTERS = late(f"[A-Za-z0-9][{_ZERO}]+(?=[A-Za-z0-9])")
+_SOFT = late("\u00ad")  # a place where a word may be broken: invisible by its purpose
+_JOINED = late("(?<=[^\x00-\u02ff])[\u200c\u200d]|[\u200d](?=[^\x00-\u02ff])")  # in emoji, Persian, Indic scripts
+_SELECTORS = late(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
+_CONTROLS = late("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_ESCAPE = late("\x1b|[\x90\x9b\x9d]")
+_FAR = late(rf"[^\S\n]{{{FAR_AWAY},}}+|(?:\n[^\S\n]*+){{{FAR_AWAY // 4},}}+")
+_SUSPECTS = late("[^\t\n\x20-\x7e\u00a1-\u00ac\u00ae-\u034e\u0400-\u0590\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 
 # Letters that look like one of ASCII (Unicode TR39, the ones that pass for it in a name): Cyrillic, Greek, others.
 _ALIKE = dict(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from trayapp.catalog.signs import ADDRESSES, SIGNS, Sign
+from trayapp.model.late import late
 
 SERIOUS = 3  # weight from which a text counts as an order
 NOTED = 2  # from which it is worth a word to whoever looks
@@ -21,11 +22,11 @@ _NEGATION = (
     r"\b(?:do not|don't|never|not|must not|should not|shouldn't|avoid|without|no|cannot|can't|"
     r"doesn't|does not|refrain from)"
 )
-_NEGATED = re.compile(_NEGATION + r"(?: [\w'-]+){0,4} ?$")
-_NEGATED_BEFORE = re.compile(_NEGATION + r"\b[^.\n]*$")
+_NEGATED = late(_NEGATION + r"(?: [\w'-]+){0,4} ?$")
+_NEGATED_BEFORE = late(_NEGATION + r"\b[^.\n]*$")
 _CONCEAL = "orders.conceal"
 _GROWING = frozenset({"orders.tools", "orders.secrets"})
-_BLANKS = re.compile(r"[^\S\n]+")
+_BLANKS = late(r"[^\S\n]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ was measured on real tool definitions with the real encoding. Never here: which 
 
 from __future__ import annotations
 
-import re
+from trayapp.model.late import late
 
 # As o200k_base splits: a word (one mark or space before it belongs to it; humps end it), up to three digits, a run of
 # marks, white space. Scripts without spaces cost by the character.
-_PIECE = re.compile(
+_PIECE = late(
     r"(?:(?![\r\n])[\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f])?(?:(?P<word>[A-Z]*[a-z]+(?:'(?:s|t|re|ve|m|ll|d)\b)?)"
     r"|(?P<capitals>[A-Z]+)|(?P<signs>[\u0e00-\u0eff\u3040-\u9fff\uac00-\ud7af]+)|(?P<other>[^\W\d_a-zA-Z]+[a-z]*))"
     r"|(?P<number>\d{1,3})|(?P<marks> ?(?:[^\s\w]|_)+[\r\n/]*)|(?P<space>\s*[\r\n]+|\s+(?!\S)|\s+)"

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trayapp.config.nodes import plain_kind
+from trayapp.model.late import late
 
 # words that mean themselves anywhere in YAML, in a flow too
-_PLAIN = re.compile(r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~][A-Za-z0-9_./+@=~-]*(?: [A-Za-z0-9_./+@=~-]+)*", re.ASCII)
-_PLAIN_BLOCK = re.compile(
+_PLAIN = late(r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~][A-Za-z0-9_./+@=~-]*(?: [A-Za-z0-9_./+@=~-]+)*", re.ASCII)
+_PLAIN_BLOCK = late(
     r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~](?:[A-Za-z0-9_./+@=~-]|:(?=[^\s:])|[ ](?=[A-Za-z0-9_./+@=~-]))*", re.ASCII
 )
-_ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
+_ESCAPED = late("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
 MAX_FLOW_CHARACTERS = 100  # a longer list or map gets a line for each item
 
 

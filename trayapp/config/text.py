@@ -10,16 +10,17 @@ import re
 from typing import Any, NamedTuple
 
 from trayapp.config.problems import Unparsable
+from trayapp.model.late import late
 from trayapp.model.status import Problem
 
 MAX_BYTES = 10_000_000  # a configuration of 1,000 servers with all their tools has 2 MB
 BOM = "\ufeff"
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"?'
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+_COMMENT = late(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TRAILING_COMMA = late(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 # what YAML calls printable; a byte order mark may only stand at the very start
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = late("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
 class Spot(NamedTuple):

@@ -5,8 +5,7 @@ Never here: where the text comes from or goes to, what a secret looks like (secr
 
 from __future__ import annotations
 
-import re
-
+from trayapp.model.late import late
 from trayapp.model.secret_names import without_named
 from trayapp.model.secret_shapes import REDACTED, without_shapes
 
@@ -16,14 +15,14 @@ HELD_LONGEST = 64 * 1024  # characters of a line that is waited for; what comes 
 TAIL_DROPPED = 256  # characters before such a cut: a secret that is cut in two is not recognised
 CUT = " [line cut]"
 
-_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")  # they stand between a name and its value
-_LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")  # a lone return at the very end may be half of one
-_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|-----END")
-_KEY_LINE = re.compile(r"""[\s"'\\n,+|>=]*[A-Za-z0-9+/]*={0,2}[\s"'\\nr,+]*""")
-_KEY_HEADER = re.compile(r"\s*(?:Proc-Type|DEK-Info|Version|Comment|Hash)\s*:")
-_KEY_RUN = re.compile(r"[A-Za-z0-9+/=]{16,}")
-_BLOCK_HEAD = re.compile(  # a YAML text of several lines
+_COLOURS = late(r"\x1b\[[0-9;:]*m")  # they stand between a name and its value
+_LINE_END = late(r"\r\n|\n|\r(?!\Z)")  # a lone return at the very end may be half of one
+_KEY_BEGIN = late(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END = late(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|-----END")
+_KEY_LINE = late(r"""[\s"'\\n,+|>=]*[A-Za-z0-9+/]*={0,2}[\s"'\\nr,+]*""")
+_KEY_HEADER = late(r"\s*(?:Proc-Type|DEK-Info|Version|Comment|Hash)\s*:")
+_KEY_RUN = late(r"[A-Za-z0-9+/=]{16,}")
+_BLOCK_HEAD = late(  # a YAML text of several lines
     r"""(\s*)(?:-\ )?["']?[\w.-]{0,48}?(?i:token|secret|password|passwd|passphrase|key)["']?\s*:\s*[|>][+-]?\d?\s*"""
 )
 

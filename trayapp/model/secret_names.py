@@ -14,6 +14,7 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
+from trayapp.model.late import late
 from trayapp.model.secret_shapes import REDACTED
 
 NAME_LONGEST = 48  # characters of a name on either side of the word that makes it one of a secret
@@ -29,16 +30,16 @@ _STEMS = (
     "token", "secret", "passw", "passphrase", "pwd", "key", "credential", "assertion", "verifier", "otp", "_auth",
     "authorization", "cookie", "code", "state", "nonce", "sig", "jwt",
 )  # fmt: skip
-_WORD = re.compile(  # in small letters
+_WORD = late(  # in small letters
     r"(?P<rest_of_line>authorization|cookie)"
     r"|(?P<strong>token|secret|passw(?:or)?d|passphrase|credential|assertion|code[_-]?verifier|device[_-]?code)"
     r"|(?P<lone>_auth|pwd|otp)(?![a-z])|(?P<key>key)|(?P<weak>code|state|nonce|sig(?:nature)?|jwt)(?![a-z])"
 )
-_KEY_OF = re.compile(
+_KEY_OF = late(
     r"(?:api|access|private|signing|encryption|account|auth|subscription|master|licen[cs]e|shared|deploy)[ _-]?\Z"
 )
-_WEAK_PREFIX = re.compile(r"(?:.*(?:auth|[_.-]))?\Z")  # not exitCode, monkeystate
-_AFTER = re.compile(
+_WEAK_PREFIX = late(r"(?:.*(?:auth|[_.-]))?\Z")  # not exitCode, monkeystate
+_AFTER = late(
     r"""(?x)
     [A-Za-z0-9_-]{0,48}+
     (?P<close> (?:\\{0,8} ["'`] \]?)? )
@@ -46,20 +47,20 @@ _AFTER = re.compile(
     (?P<sep> (?: := | => | ==? | : | %(?:25)?3[DdAa] | > | , )? )
     [ \t]{0,8}+"""
 )
-_SUFFIX = re.compile(r"[A-Za-z0-9_-]{0,48}")  # NAME_LONGEST
-_PROSE = re.compile(  # WEAK_LONGEST
+_SUFFIX = late(r"[A-Za-z0-9_-]{0,48}")  # NAME_LONGEST
+_PROSE = late(  # WEAK_LONGEST
     r"""["'`]?s?(?:\s{1,4}(is|was|value|of))?\s{0,4}["'`(]?([A-Za-z0-9+/=_.~@!$-]{4,256})"""
 )
-_OPEN = re.compile(r"""[bBrRuU]{0,2}(\\{0,8})(["'`])""")
-_PLAIN = re.compile(r"""[^\s"'`&;<>\\%]*+(?:(?:%(?!26|2526)|\\(?![nrtu"'\\]))[^\s"'`&;<>\\%]*+)*+""")
-_WEAK_PLAIN = re.compile(r"(?:[A-Za-z0-9+/_.~-]|%(?!26|2526)){0,256}+={0,2}")  # WEAK_LONGEST
-_TO_BLANK = re.compile(r"\S+")
-_SCHEME = re.compile(r"(?i)(?:bearer|basic|digest|token|apikey|negotiate|bot)(?:\s+|%20|\+)")
-_PAIR = re.compile(r""".?\(b?["']""")  # ('x-key', 'value')
-_LINE_HEAD = re.compile(r"\s*(?:- )?(?:export |set |ENV |\$env:)?[\"'`]?")
+_OPEN = late(r"""[bBrRuU]{0,2}(\\{0,8})(["'`])""")
+_PLAIN = late(r"""[^\s"'`&;<>\\%]*+(?:(?:%(?!26|2526)|\\(?![nrtu"'\\]))[^\s"'`&;<>\\%]*+)*+""")
+_WEAK_PLAIN = late(r"(?:[A-Za-z0-9+/_.~-]|%(?!26|2526)){0,256}+={0,2}")  # WEAK_LONGEST
+_TO_BLANK = late(r"\S+")
+_SCHEME = late(r"(?i)(?:bearer|basic|digest|token|apikey|negotiate|bot)(?:\s+|%20|\+)")
+_PAIR = late(r""".?\(b?["']""")  # ('x-key', 'value')
+_LINE_HEAD = late(r"\s*(?:- )?(?:export |set |ENV |\$env:)?[\"'`]?")
 
 # What is no secret. Not `id` as the end of a name: some ids are half a secret.
-_REFERENCE = re.compile(r"\$\{[A-Za-z_][\w:]*\}|\$(?:env:)?[A-Za-z_]\w*|\{env:\w+\}|%\w+%|<[\w -]*>|\*+|\.\.\.|x{3,}")
+_REFERENCE = late(r"\$\{[A-Za-z_][\w:]*\}|\$(?:env:)?[A-Za-z_]\w*|\{env:\w+\}|%\w+%|<[\w -]*>|\*+|\.\.\.|x{3,}")
 _NOTHING = frozenset(("null", "none", "nil", "true", "false", "undefined", "yes", "no", "required", "optional"))
 _PROSE_WORDS = frozenset(
     ("to", "and", "or", "is", "for", "the", "in", "with", "from", "flag", "option", "must", "if", "not", "can", "when")
@@ -72,11 +73,11 @@ _HARMLESS_ENDS = {
     "status", "field", "provider", "version",
 }  # fmt: skip
 _COUNTED = ("progress", "page", "pagination", "continuation", "max", "total", "prompt", "completion", "input", "output")
-_HARMLESS_STARTS = re.compile(rf"(?i)(?:{'|'.join(_COUNTED)})[_-]?$")  # before `token`
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_WORDS = re.compile(r"[a-z]+(?:[_ -][a-z]+)*")
-_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z0-9]{1,12}")
-_RUN = re.compile(r"[A-Za-z0-9+/=_.~%-]{6,256}")
+_HARMLESS_STARTS = late(rf"(?i)(?:{'|'.join(_COUNTED)})[_-]?$")  # before `token`
+_PARTS = late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORDS = late(r"[a-z]+(?:[_ -][a-z]+)*")
+_CONSTANT = late(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z0-9]{1,12}")
+_RUN = late(r"[A-Za-z0-9+/=_.~%-]{6,256}")
 
 
 class _Span(NamedTuple):

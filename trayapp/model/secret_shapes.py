@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 
+from trayapp.model.late import late
+
 REDACTED = "[redacted]"
 USERINFO_LONGEST = 200  # characters before the @: each :// of a line may cost that many
 
 _START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"  # no letter before it, or an escaped one as in %3Dghp_...
 
 # Prefixes that say by themselves what follows. Sources: the providers' own pages on the form of their keys.
-_PREFIXED = re.compile(
+_PREFIXED = late(
     _START
     + r"""(?x:
       gh[opsur]_[A-Za-z0-9_-]{16,} | github_pat_[A-Za-z0-9_-]{16,} | gl[a-z]{2,6}-[A-Za-z0-9_-]{16,}  # GitHub, GitLab
@@ -32,19 +34,19 @@ _PREFIXES = (
     "AIza", "ya29.", "GOCSPX-", "1//0", "k_live_", "k_test_", "whsec_", "npm_", "pypi-", "hf_", "gsk_", "lin_", "ntn_",
     "figd_", "shp", "_v1_", "r8_", "pplx-", "tvly-", "nvapi-", "fc-", "xai-", "ctx7sk-", "dckr_pat-", "AGE-SECRET",
 )  # fmt: skip
-_SK = re.compile(_START + r"sk-[A-Za-z0-9_-]{16,}")  # OpenAI, Anthropic and others
-_DOTTED = re.compile(
+_SK = late(_START + r"sk-[A-Za-z0-9_-]{16,}")  # OpenAI, Anthropic and others
+_DOTTED = late(
     r"(?:(?<![A-Za-z0-9_-])|(?<=%[0-9A-Fa-f]{2}))"
     r"(?:eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)+|SG(?:\.[A-Za-z0-9_-]{16,}+){2})"  # JWT (RFC 7519), SendGrid
 )
-_WEBHOOK = re.compile(r"(hooks\.slack\.com/(?:services|workflows)/|/api/webhooks/\d{1,30}/)[A-Za-z0-9_/-]+")
-_SCHEME = re.compile(r"\b(Bearer|Basic)((?:\s|%20|\+){1,4})([A-Za-z0-9._~+/%-]{4,}={0,2})(?![=\w])", re.IGNORECASE)
-_USERINFO = re.compile(  # USERINFO_LONGEST; after a colon, what is no port is a password, whatever is in it
+_WEBHOOK = late(r"(hooks\.slack\.com/(?:services|workflows)/|/api/webhooks/\d{1,30}/)[A-Za-z0-9_/-]+")
+_SCHEME = late(r"\b(Bearer|Basic)((?:\s|%20|\+){1,4})([A-Za-z0-9._~+/%-]{4,}={0,2})(?![=\w])", re.IGNORECASE)
+_USERINFO = late(  # USERINFO_LONGEST; after a colon, what is no port is a password, whatever is in it
     r"""(?x) (://) (?: ([^\s/?\#@"'<>\\]{1,200}) @(?=[\w\[])
     | [^\s/:@"'<>\\]{0,80} : (?!\d{1,5}(?:[/?\#]|$)) [^\s"'<>\\]{1,200} @(?=[\w\[]) )"""
 )
 _LOGIN_NAMES = frozenset(("git", "hg", "svn", "user", "username", "anonymous"))  # as in ssh://git@host
-_WORDS = re.compile(r"(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,10})(?:[._-](?:[A-Z]?[a-z]{1,15}|[A-Z]{1,10}))*=?")
+_WORDS = late(r"(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,10})(?:[._-](?:[A-Z]?[a-z]{1,15}|[A-Z]{1,10}))*=?")
 
 
 def without_shapes(line: str) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_ESCAPES = re.compile(
+from trayapp.model.late import late
+
+_ESCAPES = late(
     r"\x1b\[[0-?]*[ -/]*[@-~]?"  # CSI: colours, cursor
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]).*?(?:\x07|\x1b\\|\x9c|\Z)"  # OSC, DCS, SOS, PM, APC and what they carry
     r"|\x9b[0-?]*[ -/]*[@-~]?"  # CSI as one character
@@ -17,7 +19,7 @@ _ESCAPES = re.compile(
     re.DOTALL,
 )
 # What draws nothing and yet does something: other controls, bidirectional overrides, invisible tags
-CONTROLS = re.compile(
+CONTROLS = late(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 ELLIPSIS = "..."

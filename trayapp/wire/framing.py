@@ -5,7 +5,7 @@ Never here: writing, waiting, what a method means.
 
 from __future__ import annotations
 
-import re
+from trayapp.model.late import late
 
 MAX_FRAME_BYTES = 64 * 1024 * 1024  # PRODUCT 15
 # Answers up to this size are parsed before they are passed on, so that a client never gets a broken frame; larger ones
@@ -18,11 +18,11 @@ _ID_JSON = rb'-?(?:0|[1-9][0-9]{0,17})|"[ !#-\[\]-~]{0,200}"'  # ids with escape
 _ID = rb'"id"' + _SPACE + rb":" + _SPACE + rb"(" + _ID_JSON + rb")" + _SPACE
 _COMMA = rb"," + _SPACE
 _OPEN = _SPACE + rb"\{" + _SPACE + rb"(?:" + _VERSION + _COMMA + rb")?"  # the version may come first
-_ANSWER_HEAD = re.compile(_OPEN + _ID + _COMMA + rb"(?:" + _VERSION + _COMMA + rb')?"(?:result|error)"')
-_ANSWER_START = re.compile(_OPEN + rb'"(?:result|error)"')
-_ANY_HEAD = re.compile(_OPEN + _ID + rb",")
-_ANY_START = re.compile(_OPEN + rb'"(?:result|error|method)"')
-_TAIL = re.compile(_COMMA + _ID + rb"\}" + _SPACE + rb"\Z")
+_ANSWER_HEAD = late(_OPEN + _ID + _COMMA + rb"(?:" + _VERSION + _COMMA + rb')?"(?:result|error)"')
+_ANSWER_START = late(_OPEN + rb'"(?:result|error)"')
+_ANY_HEAD = late(_OPEN + _ID + rb",")
+_ANY_START = late(_OPEN + rb'"(?:result|error|method)"')
+_TAIL = late(_COMMA + _ID + rb"\}" + _SPACE + rb"\Z")
 TAIL_BYTES = 260  # the longest id that _ID takes, and what stands around it
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from trayapp.model.late import late
+
 
 @dataclass(frozen=True, slots=True)
 class Sign:
@@ -16,11 +18,11 @@ class Sign:
 
     code: str
     weight: int
-    pattern: re.Pattern[str]
+    pattern: re.Pattern[str]  # compiled where `hint` is found, which in honest catalogs is seldom
     hint: str
     needs: re.Pattern[str] | None  # a part of the pattern that is rare, and quicker to look for
 
 
 def sign(code: str, weight: int, pattern: str, hint: str, needs: str = "") -> Sign:
     """See Sign."""
-    return Sign(code, weight, re.compile(pattern), hint, re.compile(needs) if needs else None)
+    return Sign(code, weight, late(pattern), hint, late(needs) if needs else None)
