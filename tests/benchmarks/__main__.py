@@ -1,96 +1,95 @@
-"""`python -m tests.benchmarks [--quick] [--json FILE]`: measure, print a table, say which targets are met.
+"""`python -m tests.benchmarks [--peers] [--quick] [--only PART,...]`: measure, and write a report with plots.
 
-Exit code 0 whatever the figures say, 1 when a measurement broke. Never here: how anything is measured.
+`--summary` writes packaging/BENCHMARKS.md from the last run. Exit code 0 whatever the figures say, 1 when a measurement
+broke: the parts after it are still made. Never here: how anything is measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import signal
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from tests.benchmarks import calls
-from tests.benchmarks.calls import measure_calls
 from tests.benchmarks.client import BrokenError
-from tests.benchmarks.figures import OURS, Figure
-from tests.benchmarks.idle import measure_idle
-from tests.benchmarks.starts import measure_cold_starts, measure_shims
-from tests.benchmarks.table import table
-from tests.benchmarks.tray import measure_tray
-from tests.benchmarks.ways import direct, fresh_home, gateway, has_script, isolated_shim, through
-from trayapp import __version__
+from tests.benchmarks.parts import PARTS, Setup
+from tests.benchmarks.run import FOLDER, Chapter, Measured, Run, machine
+from tests.benchmarks.ways import has_script
 from trayapp.model.errors import MultiMcpError
-
-SPAWN_PAIRS, IDLE_S, COLD_STARTS, CHANGES = 30, 20.0, 7, 10
-QUICK_SPAWN_PAIRS, QUICK_IDLE_S, QUICK_COLD_STARTS, QUICK_CHANGES = 10, 5.0, 3, 3
 
 
 def main() -> int:
     """Run all of it; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="How fast and small multi-mcp is.")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds: under half a minute")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every round of every figure there")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: some two minutes")
+    parser.add_argument("--peers", action="store_true", help="other gateways too, installed from PyPI and npm")
+    parser.add_argument("--only", default=",".join(PARTS), metavar="PART,...", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="catalog.json and queries.json of real servers")
+    parser.add_argument(
+        "--out", type=Path, default=FOLDER, metavar="FOLDER", help="where run.json, report and plots go"
+    )
+    parser.add_argument("--summary", action="store_true", help="measure nothing: write packaging/BENCHMARKS.md")
     options = parser.parse_args()
+    names = options.only.split(",")
+    if unknown := [name for name in names if name not in PARTS]:
+        parser.error(f"no such part: {', '.join(unknown)}")
     signal.signal(signal.SIGTERM, leave)
-    print(f"multi-mcp {__version__}, {machine()}")
+    if options.summary:
+        return summarize(options.out)
     if not has_script():
         print("multi-mcp is not installed beside this interpreter: its programs are started by their path")
-    start, figures = time.perf_counter(), []
+    return measure(names, Setup(options.quick, options.peers, options.data), options.out)
+
+
+def measure(names: Sequence[str], setup: Setup, out: Path) -> int:
+    """Each part in turn, what is measured so far written after each; 1 when one broke."""
+    run, broken = Run.now(setup.quick), False
+    for name in names:
+        chapter = Chapter(name, PARTS[name].title)
+        run.put(chapter)
+        try:
+            for measured in PARTS[name].measure(setup):
+                chapter.measured.append(measured)
+                progress(measured)
+        except (BrokenError, MultiMcpError, OSError, LookupError) as error:
+            chapter.broken, broken = str(error), True
+            print(f"{name} broke: {error}", file=sys.stderr)
+        run.save(out)
+    run.end()
+    publish(run, out)
+    return int(broken)
+
+
+def publish(run: Run, out: Path) -> None:
+    """The report, with its plots where they can be drawn, and the figures as text."""
+    from tests.benchmarks import report  # after the measurements: nothing of it may be in memory before
+
+    run.save(out)
+    report.write(run, out)
+    print(f"{report.as_text(run)}\n\n{run.seconds:.0f} s, {machine()}; the report is {out / report.NAME}")
+
+
+def summarize(out: Path) -> int:
+    """The summary of the last run; 1 without one."""
+    from tests.benchmarks import report
+
     try:
-        for figure in measure(options.quick):
-            figures.append(figure)
-            progress(figure)
-    except (BrokenError, MultiMcpError, OSError) as error:
-        print(f"broken: {error}", file=sys.stderr)
+        run = Run.load(out)
+    except FileNotFoundError:
+        print(f"no run in {out}", file=sys.stderr)
         return 1
-    print(f"\n{table(figures)}\n\n{time.perf_counter() - start:.0f} s, at the end {machine()}")
-    if options.json:
-        write_json(options.json, figures, options.quick)
+    report.write(run, out)
+    print(f"written: {report.write_summary(run)}")
     return 0
 
 
-def measure(quick: bool) -> Iterator[Figure]:
-    """Everything, in turn; no process is left when it ends, whatever way. Raises BrokenError."""
-    with fresh_home() as home:
-        home.configure()
-        with gateway(home):
-            home.settle()
-            ours = through(home)
-            yield from measure_calls((direct(), ours), calls.QUICK if quick else calls.FULL)
-            shims = (ours, through(home, f"{OURS}, -I -S", isolated_shim()))
-            yield from measure_shims(shims, QUICK_SPAWN_PAIRS if quick else SPAWN_PAIRS)
-    starts, changes = (QUICK_COLD_STARTS, QUICK_CHANGES) if quick else (COLD_STARTS, CHANGES)
-    yield from measure_cold_starts(starts)
-    seconds = QUICK_IDLE_S if quick else IDLE_S
-    yield from measure_idle(seconds)
-    yield from measure_tray(starts, changes, seconds)
-
-
-def machine() -> str:
-    """What the figures depend on, and how busy it is."""
-    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    return f"{python}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores{load}"
-
-
-def progress(figure: Figure) -> None:
+def progress(measured: Measured) -> None:
     """On a terminal, say what has just been measured."""
     if sys.stderr.isatty():
-        print(f"{figure.name}, {figure.unit}", file=sys.stderr)
-
-
-def write_json(path: Path, figures: list[Figure], quick: bool) -> None:
-    """All that was measured, for comparing runs."""
-    facts = {"version": 1, "program": __version__, "at": time.time(), "machine": machine(), "quick": quick}
-    path.write_text(json.dumps(facts | {"figures": [figure.as_json() for figure in figures]}, indent=1))
+        print(f"{measured.name}, {measured.unit}", file=sys.stderr)
 
 
 def leave(number: int, frame: FrameType | None) -> NoReturn:

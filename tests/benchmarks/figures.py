@@ -6,11 +6,12 @@ Never here: measuring, clocks, printing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
+RISING = frozenset({"calls/s", "of the queries", "1/rank", "ok"})  # units of which more is better
 OURS = "ours"  # how the names of the ways begin that the targets are for
 Subject = Literal["value", "added", "ratio"]  # a target is about the way's own figure, its difference, or its ratio
 
@@ -76,6 +77,11 @@ class Figure:
         self.rounds.setdefault(way, []).append(value)
 
     @property
+    def more_is_better(self) -> bool:
+        """Whether a larger value is the better one."""
+        return self.target.at_least if self.target is not None else self.unit in RISING
+
+    @property
     def rows(self) -> list[Row]:
         """The base first, then every other way. Raises ValueError when the rounds do not pair."""
         ways = list(self.rounds)
@@ -102,11 +108,19 @@ class Figure:
         return {
             "name": self.name,
             "unit": self.unit,
+            "compared": self.compared,
             "target": {"subject": target.subject, "limit": target.limit, "at_least": target.at_least}
             if target is not None
             else None,
             "ways": [self._row_json(row) for row in self.rows],
         }
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """What `as_json` made. Raises KeyError."""
+        rounds = {way["way"]: way["rounds"] for way in given["ways"]}
+        target = Target(**given["target"]) if given["target"] else None
+        return cls(given["name"], given["unit"], rounds, target, given["compared"])
 
     def _row_json(self, row: Row) -> dict[str, Any]:
         verdict = self.judged(row)

@@ -1,0 +1,82 @@
+"""What one run measures, part by part, each in homes of its own: no process is left when a part ends, whatever way.
+
+A further part is one more line in PARTS. Never here: how anything is measured, what becomes of the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.benchmarks import calls
+from tests.benchmarks.calls import measure_calls
+from tests.benchmarks.figures import OURS
+from tests.benchmarks.first import measure_first_lists
+from tests.benchmarks.idle import measure_idle
+from tests.benchmarks.run import Measured
+from tests.benchmarks.starts import measure_cold_starts, measure_shims
+from tests.benchmarks.tray import measure_tray
+from tests.benchmarks.ways import direct, fresh_home, gateway, isolated_shim, through
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the command line asks for. `data`: a folder with catalog.json and queries.json of real servers."""
+
+    quick: bool = False
+    peers: bool = False
+    data: Path | None = None
+
+    def of(self, whole: int, quick: int) -> int:
+        """How often."""
+        return quick if self.quick else whole
+
+    @property
+    def idle_s(self) -> float:
+        """How long to watch what should do nothing."""
+        return 5.0 if self.quick else 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A heading of the report, and what stands under it."""
+
+    title: str
+    measure: Callable[[Setup], Iterator[Measured]]
+
+
+def calls_part(setup: Setup) -> Iterator[Measured]:
+    """Calls and starts of clients by every way."""
+    with fresh_home() as home:
+        home.configure()
+        with gateway(home):
+            home.settle()
+            ours = through(home)
+            yield from measure_calls((direct(), ours), calls.QUICK if setup.quick else calls.FULL)
+            shims = (ours, through(home, f"{OURS}, -I -S", isolated_shim()))
+            yield from measure_shims(shims, setup.of(30, 10))
+
+
+def starts_part(setup: Setup) -> Iterator[Measured]:
+    """What a client sees first, and the gateway's own start."""
+    yield from measure_first_lists(setup.of(9, 3), setup.of(30, 10), setup.of(5, 2), setup.data)
+    yield from measure_cold_starts(setup.of(7, 3))
+
+
+def idle_part(setup: Setup) -> Iterator[Measured]:
+    """The gateway while nobody asks it anything."""
+    yield from measure_idle(setup.idle_s)
+
+
+def tray_part(setup: Setup) -> Iterator[Measured]:
+    """The tray."""
+    yield from measure_tray(setup.of(7, 3), setup.of(10, 3), setup.idle_s)
+
+
+PARTS = {
+    "calls": Part("Calls", calls_part),
+    "starts": Part("Starts", starts_part),
+    "idle": Part("Idle", idle_part),
+    "tray": Part("Tray", tray_part),
+}

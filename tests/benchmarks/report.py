@@ -1,0 +1,183 @@
+"""A run as Markdown: the report of everything beside its plots, and packaging/BENCHMARKS.md, the summary.
+
+Never here: measuring, drawing (plots).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.benchmarks.curves import Curve
+from tests.benchmarks.figures import OURS, Figure, Row
+from tests.benchmarks.run import ROOT, Chapter, Run
+from tests.benchmarks.table import HEADS, cells, number, table, wanted
+
+NAME = "report.md"
+SUMMARY = ROOT / "packaging" / "BENCHMARKS.md"
+NOTES = "## Notes"  # what people write from here on stays
+BASES = ("direct", "python -c pass")  # what is compared with, and no peer
+
+INTRODUCTION = """\
+`python -m tests.benchmarks --peers` measures in turns, on one machine, the direct way to a server, multi-mcp and other
+gateways doing the same work; `--summary` then writes this page. Figures are medians. "Ratio" and "added" are against
+the direct way (or a bare interpreter's start), pair by pair in the same round. All figures, the rounds' spread and the
+plots are in `.cache/benchmarks` after a run."""
+
+
+def write(run: Run, folder: Path) -> None:
+    """The report, and its plots. Raises OSError."""
+    from tests.benchmarks import plots  # matplotlib takes a second, and some machines are without it
+
+    pictures = plots.draw(run, folder)
+    (folder / NAME).write_text(as_markdown(run, pictures), encoding="utf-8")
+
+
+def write_summary(run: Run, file: Path = SUMMARY) -> Path:
+    """The summary; the notes in it stay. Raises OSError."""
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    notes = before[before.index(NOTES) :] if NOTES in before else f"{NOTES}\n"
+    file.write_text(f"{summary(run)}\n{notes}", encoding="utf-8")
+    return file
+
+
+# -- the report ------------------------------------------------------------------------------------------------------
+
+
+def as_text(run: Run) -> str:
+    """For a terminal."""
+    parts = [f"multi-mcp {run.program}, {run.machine}", table(list(run.figures))]
+    lines = [f"{curve.axis}: {curve.name}, {curve.unit}: {values(curve)}: {judged(curve)}" for curve in run.curves]
+    broken = [f"{chapter.title} broke: {chapter.broken}" for chapter in run.chapters if chapter.broken]
+    return "\n\n".join(filter(None, [*parts, "\n".join(lines), "\n".join(broken)]))
+
+
+def as_markdown(run: Run, pictures: dict[str, list[str]]) -> str:
+    """Everything; `pictures`: file names by chapter."""
+    parts = ["# Benchmarks", about(run), "## Targets", targets(run)]
+    for chapter in run.chapters:
+        parts += [f"## {chapter.title}", *chapter_parts(chapter), *images(pictures.get(chapter.name, []))]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def chapter_parts(chapter: Chapter) -> Iterator[str]:
+    """Its tables, and whether it broke."""
+    if chapter.broken:
+        yield f"**Broke:** {chapter.broken}"
+    if chapter.figures:
+        rows = [
+            cells(figure, row, first=place == 0) for figure in chapter.figures for place, row in enumerate(figure.rows)
+        ]
+        yield markdown(HEADS, rows)
+    if chapter.curves:
+        yield curve_table(chapter.curves)
+
+
+def images(names: Sequence[str]) -> list[str]:
+    """The plots, shown."""
+    return [f"![{name.removesuffix('.png')}]({name})" for name in names]
+
+
+# -- the summary -----------------------------------------------------------------------------------------------------
+
+
+def summary(run: Run) -> str:
+    """Targets, everything side by side, growth, and what is lost; without a line at the end."""
+    parts = ["# Benchmarks", INTRODUCTION, about(run), "## Targets", targets(run)]
+    beside = [(chapter, side_by_side(chapter.figures)) for chapter in run.chapters]
+    parts += [f"## {chapter.title}\n\n{text}" for chapter, text in beside if text]
+    parts += ["## Growth", curve_table(list(run.curves))] if any(run.curves) else []
+    parts += ["## Where another way is ahead", lost(run)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def about(run: Run) -> str:
+    """When, where, and what is missing."""
+    quick = " A quick run: few rounds." if run.quick else ""
+    broken = "".join(f" {chapter.title} broke: {chapter.broken}." for chapter in run.chapters if chapter.broken)
+    return f"{run.day}, multi-mcp {run.program}; {run.machine}.{quick}{broken}"
+
+
+def targets(run: Run) -> str:
+    """Every figure that has a target, for the ways that are ours."""
+    rows = [
+        (f"{figure.name}, {figure.unit}", row.way, number(row.value), against(row), wanted(figure.target), verdict)
+        for figure in run.figures
+        for row in figure.rows
+        if figure.target is not None and (verdict := in_words(figure, row))
+    ]
+    return markdown(("figure", "way", "median", "against the base", "target", ""), rows) if rows else ""
+
+
+def in_words(figure: Figure, row: Row) -> str:
+    """Whether it meets its target; nothing where it has none."""
+    judgement = figure.judged(row)
+    if judgement is None:
+        return ""
+    met, missed_by = judgement
+    return "met" if met else f"**missed by {missed_by:.0%}**"
+
+
+def against(row: Row) -> str:
+    """The ratio and the difference."""
+    return f"x {number(row.ratio)}, {row.added:+,.3g}" if row.ratio is not None and row.added is not None else ""
+
+
+def side_by_side(figures: Sequence[Figure]) -> str:
+    """A line a figure, a column a way; nothing where there is one way only."""
+    several = [figure for figure in figures if len(figure.rounds) > 1]
+    ways = list(dict.fromkeys(way for figure in several for way in figure.rounds))
+    rows = []
+    for figure in several:
+        found = {row.way: number(row.value) for row in figure.rows}
+        rows.append((f"{figure.name}, {figure.unit}", *(found.get(way, "") for way in ways)))
+    return markdown(("", *ways), rows) if rows else ""
+
+
+def lost(run: Run) -> str:
+    """The figures in which a peer is ahead of us, and by how much."""
+    lines = [
+        f"- {figure.name}: {row.way} {number(row.value)} {figure.unit}, {OURS} {number(own.value)}"
+        for figure in run.figures
+        for own, row in behind(figure)
+    ]
+    return "\n".join(lines) if lines else "In none of the figures of this run."
+
+
+def behind(figure: Figure) -> Iterator[tuple[Row, Row]]:
+    """Our way and each peer's that has the better median."""
+    rows = {row.way: row for row in figure.rows}
+    own = rows.get(OURS)
+    sign = -1 if figure.more_is_better else 1
+    if own is not None:
+        yield from (
+            (own, row)
+            for way, row in rows.items()
+            if not way.startswith((OURS, *BASES)) and sign * row.value < sign * own.value
+        )
+
+
+# -- curves and tables -----------------------------------------------------------------------------------------------
+
+
+def curve_table(curves: Sequence[Curve]) -> str:
+    """A line a curve."""
+    rows = [(curve.axis, f"{curve.name}, {curve.unit}", values(curve), judged(curve)) for curve in curves]
+    return markdown(("as these grow", "cost", "size: median", "growth"), rows)
+
+
+def values(curve: Curve) -> str:
+    """Its points."""
+    return ", ".join(f"{size:,}: {number(value)}" for size, value in curve.points.items())
+
+
+def judged(curve: Curve) -> str:
+    """The exponent and what it means."""
+    verdict = curve.verdict if curve.holds else f"**{curve.verdict}**"
+    return f"size ^ {curve.exponent:.2f}, {verdict}"
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

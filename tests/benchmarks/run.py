@@ -1,0 +1,127 @@
+"""One run: its chapters with what was measured, the machine and when; kept as run.json.
+
+Never here: measuring, texts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from tests.benchmarks.curves import Curve
+from tests.benchmarks.figures import Figure
+from trayapp import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / ".cache" / "benchmarks"  # ignored
+NAME = "run.json"
+VERSION = 2
+
+Measured = Figure | Curve
+
+
+@dataclass(slots=True)
+class Chapter:
+    """One part's figures and curves. `broken`: why the rest of them is missing."""
+
+    name: str
+    title: str
+    measured: list[Measured] = field(default_factory=list)
+    broken: str = ""
+
+    @property
+    def figures(self) -> list[Figure]:
+        """Those that are no curves."""
+        return [one for one in self.measured if isinstance(one, Figure)]
+
+    @property
+    def curves(self) -> list[Curve]:
+        """Those that are."""
+        return [one for one in self.measured if isinstance(one, Curve)]
+
+    def as_json(self) -> dict[str, Any]:
+        """For the file."""
+        figures, curves = ([one.as_json() for one in some] for some in (self.figures, self.curves))
+        return {"name": self.name, "title": self.title, "broken": self.broken, "figures": figures, "curves": curves}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """What `as_json` made. Raises KeyError, ValueError."""
+        measured: list[Measured] = [Figure.from_json(one) for one in given["figures"]]
+        measured += [Curve.from_json(one) for one in given["curves"]]
+        return cls(given["name"], given["title"], measured, given["broken"])
+
+
+@dataclass(slots=True)
+class Run:
+    """All of it. `at`: seconds since 1970 at its start; `seconds`: how long it took."""
+
+    at: float
+    machine: str
+    quick: bool
+    chapters: list[Chapter] = field(default_factory=list)
+    seconds: float = 0.0
+    program: str = __version__
+
+    @classmethod
+    def now(cls, quick: bool) -> Self:
+        """A run that begins, here."""
+        return cls(time.time(), machine(), quick)
+
+    def end(self) -> None:
+        """It is over."""
+        self.seconds += time.time() - self.at
+
+    @property
+    def day(self) -> str:
+        """When it began: 2026-11-21."""
+        return time.strftime("%Y-%m-%d", time.gmtime(self.at))
+
+    @property
+    def figures(self) -> Iterator[Figure]:
+        """Of all chapters."""
+        return (figure for chapter in self.chapters for figure in chapter.figures)
+
+    @property
+    def curves(self) -> Iterator[Curve]:
+        """Of all chapters."""
+        return (curve for chapter in self.chapters for curve in chapter.curves)
+
+    def put(self, chapter: Chapter) -> None:
+        """In the place of the one of that name, else at the end."""
+        for place, known in enumerate(self.chapters):
+            if known.name == chapter.name:
+                self.chapters[place] = chapter
+                return
+        self.chapters.append(chapter)
+
+    def save(self, folder: Path) -> None:
+        """Write run.json: every round of every figure, for comparing runs and for the summary."""
+        facts = {"version": VERSION, "program": self.program, "at": self.at, "seconds": self.seconds}
+        facts |= {"machine": self.machine, "quick": self.quick}
+        chapters = [chapter.as_json() for chapter in self.chapters]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / NAME).write_text(json.dumps(facts | {"chapters": chapters}, indent=1), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read run.json. Raises FileNotFoundError, KeyError, ValueError."""
+        given = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        if given.get("version") != VERSION:
+            raise ValueError(f"{folder / NAME} is of another version")
+        chapters = [Chapter.from_json(one) for one in given["chapters"]]
+        return cls(given["at"], given["machine"], given["quick"], chapters, given["seconds"], given["program"])
+
+
+def machine() -> str:
+    """What the figures depend on, and how busy it is."""
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    system = f"{platform.system()} {platform.release().split('-')[0]} {platform.machine()}"
+    return f"{os.cpu_count()} cores, {python}, {system}{load}"
