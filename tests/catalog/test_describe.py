@@ -27,10 +27,12 @@ def of(required: Any = (), **properties: Any) -> dict[str, Any]:
 
 CASES: list[tuple[str, Any, list[str]]] = [
     ("describe-01", {"type": "object", "properties": {}}, ["(no parameters)"]),
-    ("no properties", {"type": "object"}, ["(no parameters)"]),
+    ("no properties", {"type": "object"}, ["(object)"]),
+    ("none at all", {"type": "object", "additionalProperties": False}, ["(no parameters)"]),
     ("describe-03", {"type": "string"}, ["(string)"]),
     ("describe-04", {}, ["(complex schema)"]),
-    ("no schema", None, ["(complex schema)"]),
+    ("no schema", None, ["(no schema)"]),
+    ("a list", {"type": "array", "items": {"type": "string"}}, ["(array)"]),
     (
         "describe-05",
         of(("a",), a={"type": "integer", "minimum": 1, "maximum": 5, "default": 3, "description": "count"}),
@@ -54,11 +56,11 @@ CASES: list[tuple[str, Any, list[str]]] = [
                         "wait": {"type": "boolean", "default": True}}, "required": ["simulatorId"]},
         ["simulatorId (string) *required* - UDID", "wait (boolean) [default: true]"],
     ),
-    ("nullable", of(a={"anyOf": [{"type": "string"}, {"type": "null"}]}), ["a (string or null)"]),
-    ("types", of(a={"type": ["string", "integer"]}), ["a (string or integer)"]),
+    ("nullable", of(a={"anyOf": [{"type": "string"}, {"type": "null"}]}), ["a (string | null)"]),
+    ("types", of(a={"type": ["string", "integer"]}), ["a (string | integer)"]),
     ("lines of a description", of(a={"description": "one\n  two"}), ["a - one two"]),
     ("default text", of(a={"type": "string", "default": ""}, b={"default": "x"}),
-     ['a (string) [default: ""]', "b [default: x]"]),
+     ['a (string) [default: ""]', 'b [default: "x"]']),
     (
         "reference",
         {**of(p={"$ref": "#/$defs/p"}), "$defs": {"p": of(("x",), x={"type": "integer"})}},
@@ -69,6 +71,11 @@ CASES: list[tuple[str, Any, list[str]]] = [
     ("forms at the top", {"anyOf": [of(("a",), a={}), of(b={})]},
      ["anyOf:", "  - object", "    a *required*", "  - object", "    b"]),
     ("never", of(a=False, b=True), ["b"]),
+    ("constant", of(a={"type": "string", "const": "k"}), ['a (const "k")']),
+    ("items say it", of(a={"items": {"type": "string"}}), ["a (array)", "  items (string)"]),
+    ("limits", of(a={"type": "string", "pattern": "^a", "format": "uri", "maxLength": 9, "minLength": 1}),
+     ['a (string) [minLength: 1] [maxLength: 9] [format: "uri"] [pattern: "^a"]']),
+    ("any form", of(a={"oneOf": [{}, {"type": "null"}]}), ["a", "  oneOf:", "    - any", "    - null"]),
 ]  # fmt: skip
 
 

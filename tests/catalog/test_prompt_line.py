@@ -34,6 +34,9 @@ def declared(*names: str) -> list[dict[str, Any]]:
         ("-", "a= =b", ["=b"], {"a": ""}),
         ("-", "1=2", ["1=2"], {}),
         ("-", 'the "end', ["the", '"end'], {}),
+        ("-", r'"say \"hi\"" x', ['say "hi"', "x"], {}),
+        ("-", r'D:\b path="C:\my dir\"', ["D:\\b"], {"path": "C:\\my dir\\"}),
+        ("-", r"it\s C:\x", ["it\\s", "C:\\x"], {}),
     ],
 )
 def test_a_line_is_positional_and_named_words(

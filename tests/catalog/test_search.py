@@ -87,6 +87,7 @@ FIRST = [
     ("the exposed name", "xcodebuild_boot_sim", "xcodebuild_boot_sim"),
     ("open issue", "open issue", "github_create_issue"),
     ("context7", "context7", "context7_resolve-library-id"),
+    ("the very form", "simulators", "xcodebuild_list_sims"),
     ("a long question", "I have lost the phone with which I test, so please could you start one of those simulators "
      "for me and tell me, as soon as it is up, that I can go on with my work", "xcodebuild_boot_sim"),
     ("two typos", "creat isue", "github_create_issue"),

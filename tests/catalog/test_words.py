@@ -26,6 +26,7 @@ from trayapp.catalog.words import STOP_WORDS, joined, meaningful, split
         ("使用必应搜索", ["使用", "用必", "必应", "应搜", "搜索"]),
         ("Café ＡＢＣ Привет", ["cafe", "abc", "привет"]),
         ("naïve résumé", ["naive", "resume"]),
+        ("Straße SøkFil łódź", ["strasse", "sok", "fil", "lodz"]),
         ("", []),
         ("?! --", []),
     ],

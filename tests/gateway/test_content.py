@@ -57,9 +57,16 @@ def test_each_revision_gets_what_it_knows_as_it_is_and_words_for_the_rest(protoc
     assert all(part["type"] == "text" for part in shown if part not in kept)
 
 
-def test_a_text_without_text_is_an_empty_one() -> None:
-    """content-02."""
-    assert fitted_part({"type": "text"}, NEWEST) == {"type": "text", "text": ""}
+@pytest.mark.parametrize("protocol", [FIRST, NEWEST, UNKNOWN])
+def test_what_a_text_or_an_image_must_have_is_there(protocol: str) -> None:
+    """content-02: strict clients drop the whole result for a part without it."""
+    assert fitted_part({"type": "text"}, protocol) == {"type": "text", "text": ""}
+    assert fitted_part({"type": "image", "x": 1}, protocol) == {
+        "type": "image",
+        "x": 1,
+        "data": "",
+        "mimeType": "image/png",
+    }
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,11 @@ async def test_a_search_answers_with_rows_best_first_and_with_a_text(tmp_path: P
 async def test_a_batch_answers_with_one_list_a_query_in_their_order(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         stocked(made)
-        found = await asked(made, control.SEARCH, batch=["read note", "zzzzz", "boot simulator"], limit=1)
+        found = await asked(made, control.SEARCH, batch=["read note", "zzzzz", "", " ", "boot simulator"], limit=1)
         assert [[row["exposed_name"] for row in rows] for rows in found["results"]] == [
             ["obsidian_read_note"],
+            [],
+            [],
             [],
             ["xcodebuild_boot_sim"],
         ]

@@ -130,8 +130,8 @@ async def test_a_list_comes_in_pages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "code", "words"),
     [
-        ("unknown", "server_not_found", ["unknown", "github"]),
-        ("githb", "server_not_found", ["github"]),
+        ("unknown", "not_found", ["unknown", "github"]),
+        ("githb", "not_found", ["github"]),
         ("off", "server_disabled", ["multi-mcp enable off"]),
     ],
 )
@@ -180,7 +180,7 @@ async def test_a_search_names_the_best_tools_with_their_parameters(tmp_path: Pat
         ({"search": ""}, "empty_query", []),
         ({"search": "   "}, "empty_query", []),
         ({"search": "[", "regex": True}, "invalid_pattern", ["["]),
-        ({"search": "anything", "server": "nope"}, "server_not_found", ["nope", "github"]),
+        ({"search": "anything", "server": "nope"}, "not_found", ["nope", "github"]),
     ],
 )
 async def test_a_search_that_cannot_be_made_is_an_error(

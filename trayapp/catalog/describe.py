@@ -20,8 +20,8 @@ INDENT = "  "
 
 # In their order behind a parameter, as `[minimum: 1]`.
 _LIMITS = (
-    "format", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
-    "maxLength", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "const", "default",
+    "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems",
+    "maxItems", "uniqueItems", "minProperties", "maxProperties", "format", "pattern", "default",
 )  # fmt: skip
 _CHOICES = ("oneOf", "anyOf", "allOf")
 
@@ -84,14 +84,17 @@ class _Scope:
         return here if isinstance(here, Mapping) and reference.startswith("#/") else {}
 
     def lines(self, schema: Any) -> Iterator[str]:
-        """Each parameter of a tool; its type alone for what is no object."""
+        """Each parameter of a tool; its type alone for what names none."""
+        if not isinstance(schema, Mapping):
+            yield "(no schema)"
+            return
         schema = self.opened(schema)
         properties = schema.get("properties")
         inner = chain(self._properties(schema, 0), self._choices(schema, 0))
         first = next(inner, None)
         if first is not None:
             yield from chain([first], inner)
-        elif isinstance(properties, Mapping) or schema.get("type") == "object":
+        elif isinstance(properties, Mapping) or schema.get("additionalProperties") is False:
             yield "(no parameters)"
         else:
             yield f"({_kind(schema, 'complex schema')})"
@@ -129,12 +132,8 @@ class _Scope:
                 yield from self._choice(self.opened(choice), depth + 1)
 
     def _choice(self, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
-        if "const" in schema:
-            kind = f"const {_value(schema['const'])}"
-        else:
-            kind = _kind(schema, "object" if "properties" in schema else "any")
-        limits = [limit for limit in _limits(schema) if not limit.startswith("[const")]
-        yield " ".join(part for part in (f"{INDENT * depth}- {kind}", _told(schema), *limits) if part)
+        head = f"{INDENT * depth}- {_kind(schema, 'any')}"
+        yield " ".join(part for part in (head, _told(schema), *_limits(schema)) if part)
         if depth < DEPTH_MOST:
             yield from self._inside(schema, depth + 1)
 
@@ -145,7 +144,9 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 
 def _kind(schema: Mapping[str, Any], otherwise: str) -> str:
-    """`integer`, `string or null`, `enum: "a", "b"`; `otherwise` when nothing says it."""
+    """`integer`, `string | null`, `enum: "a", "b"`, `const 1`; `otherwise` when nothing says it."""
+    if "const" in schema:
+        return f"const {_value(schema['const'])}"
     values = schema.get("enum")
     if isinstance(values, list) and values:
         return f"enum: {', '.join(map(_value, values))}"
@@ -153,8 +154,10 @@ def _kind(schema: Mapping[str, Any], otherwise: str) -> str:
     if not types and _is_nullable(schema):
         types = [inner.get("type") for key in ("anyOf", "oneOf") for inner in schema.get(key, ())]
     if isinstance(types, list):
-        return " or ".join(map(str, types))
-    return str(types) if types else "object" if isinstance(schema.get("properties"), Mapping) else otherwise
+        return " | ".join(map(str, types))
+    if types:
+        return str(types)
+    return "object" if isinstance(schema.get("properties"), Mapping) else "array" if "items" in schema else otherwise
 
 
 def _is_nullable(schema: Mapping[str, Any]) -> bool:
@@ -172,12 +175,7 @@ def _told(schema: Mapping[str, Any]) -> str:
 
 
 def _limits(schema: Mapping[str, Any]) -> Iterator[str]:
-    return (f"[{key}: {_plain(schema[key])}]" for key in _LIMITS if key in schema)
-
-
-def _plain(value: Any) -> str:
-    """Texts without quotation marks where nothing could be mistaken: `[format: date]`, but `[default: ""]`."""
-    return value if isinstance(value, str) and value.strip() else _value(value)
+    return (f"[{key}: {_value(schema[key])}]" for key in _LIMITS if key in schema)
 
 
 def _value(value: Any) -> str:

@@ -11,9 +11,11 @@ from typing import Any
 
 from trayapp.model.errors import UsageError
 
-# A word is a quoted text, or what stands between white space, in which a part may be quoted: topic="two words".
-_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"']|["'](?=\s|\Z)|["'](?![^"']*["']))+""")
-_QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
+# A word is a quoted text, or what stands between white space, in which a part may be quoted: topic="two words". In
+# double quotes \" is the sign itself if another one closes them; all else, too, as it is: backslashes are in paths.
+_INSIDE = r"""(?:[^"\\]|\\"(?=[^"]*")|\\(?!")|\\(?="[^"]*\Z))*+"""
+_WORD = re.compile(rf"""(?:"{_INSIDE}"|'[^']*'|[^\s"']|["'](?=\s|\Z)|["'](?![^"']*["']))+""")
+_QUOTED = re.compile(rf""""({_INSIDE})"|'([^']*)'""")
 _NAMED = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 
 
@@ -54,4 +56,4 @@ def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[st
 
 
 def _bare(word: str) -> str:
-    return _QUOTED.sub(lambda found: found[1] if found[1] is not None else found[2], word)
+    return _QUOTED.sub(lambda found: found[2] if found[1] is None else found[1].replace('\\"', '"'), word)

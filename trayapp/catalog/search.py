@@ -26,7 +26,7 @@ RELEVANT = 0.04  # of the best one's score: what comes after those and is much w
 FIRST_CHARS = 200  # of a description: where the forms of words are compared, and its first line that patterns match
 REFINED = 12  # of the best ones, whose order the very forms of words decide
 SCORE_DIGITS = 6  # what lies beyond depends on the order in which sets are summed up, other at each start
-WRITTEN_MET = 0.1  # added to the factor 1 when all words are there as they are asked for
+WRITTEN_MET = 0.15  # added to the factor 1 when all words are there as they are asked for
 
 
 class EmptyQueryError(MultiMcpError):

@@ -5,20 +5,25 @@ Never here: synonyms, ranking, indexes.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
+
+from trayapp.model.late import late
 
 LONGEST = 64  # characters of one word that count: a key or a checksum in a description is no word to look for
 
 # The plural of an abbreviation (PDFs), an abbreviation before the next capitalised word (HTML|Parser), a capitalised
 # word, digits with what hangs on them (3d, 10th), or letters of any other script.
-_WORD = re.compile(
+_WORD = late(
     r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*"
     r"|[0-9]+(?:[A-Z]+(?![a-z])|[a-z]*)|[^\W\d_a-zA-Z]+"
 )
-_HUMPED = re.compile(r"[A-Za-z]+[a-z][A-Z][A-Za-z]*|[a-z][A-Z]{2,}[a-z]*")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]+")
+_HUMPED = late(r"[A-Za-z]+[a-z][A-Z][A-Za-z]*|[a-z][A-Z]{2,}[a-z]*")
+_UNSPACED = late("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]+")
+_LETTERS = str.maketrans({
+    "ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L",
+    "đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "þ": "th", "Þ": "TH", "ı": "i",
+})  # fmt: skip  # Latin letters that are no letter and an accent
 _PAIR = 2  # characters: scripts without spaces are searched by pairs
 
 STOP_WORDS = frozenset(
@@ -61,8 +66,8 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Compatibility forms made plain, accents taken off: full-width letters and `é` are found as `e`."""
-    parts = unicodedata.normalize("NFKD", text)
+    """Compatibility forms made plain, accents taken off: full-width letters and `é` are found as `e`, `ß` as `ss`."""
+    parts = unicodedata.normalize("NFKD", text).translate(_LETTERS)
     return unicodedata.normalize("NFC", "".join(c for c in parts if not "\u0300" <= c <= "\u036f"))
 
 

@@ -24,6 +24,9 @@ KNOWN_PARTS: dict[str, frozenset[str]] = {
     "2026-07-28": _ALL,
 }
 
+# What parts of kinds that every revision knows must have, and what stands in for it.
+_WANTED: dict[object, dict[str, str]] = {"text": {"text": ""}, "image": {"data": "", "mimeType": "image/png"}}
+
 Result = dict[str, Any]
 
 
@@ -42,11 +45,17 @@ def fitted_part(part: Any, protocol: str) -> Any:
     """One part: itself, or text that stands for it."""
     known = KNOWN_PARTS.get(protocol)
     kind = part.get("type") if isinstance(part, dict) else None
-    if kind == "text":
-        return part if isinstance(part.get("text"), str) else {**part, "text": ""}
+    if kind in _WANTED:
+        return _completed(part, _WANTED[kind])
     if known is None or kind in known:
         return part
     return _text(stand_in(part))
+
+
+def _completed(part: dict[str, Any], wanted: Mapping[str, str]) -> dict[str, Any]:
+    """The part, itself when it has all that its kind must have: a strict client drops the whole result otherwise."""
+    missing = {key: value for key, value in wanted.items() if not isinstance(part.get(key), str)}
+    return {**part, **missing} if missing else part
 
 
 def stand_in(part: Any) -> str:

@@ -103,7 +103,7 @@ class Inquiries:
         async with self._window(asked) as window:
             results, text = [], ""
             for query in queries:
-                hits, text = await self._found(window, query, asked)
+                hits, text = ([], "") if _is_blank_line(query, asked) else await self._found(window, query, asked)
                 results.append(hits)
                 await anyio.lowlevel.checkpoint()  # a long batch must not hold up the gateway's clients
             return {"results": results, "text": text if batch is None else ""}
@@ -203,6 +203,11 @@ class Inquiries:
                 return window.exposure.find_callable(asked, server)  # which knows better suggestions
         await self._gateway.pool.settled()
         return window.exposure.find_callable(asked, server)
+
+
+def _is_blank_line(query: str, asked: Asked) -> bool:
+    """Whether it is a line of a batch that asks for nothing: it keeps its place, and spoils none of the others."""
+    return asked.get("batch") is not None and asked.get("server") is None and not query.strip()
 
 
 def _prepared(window: Window, key: Key, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:

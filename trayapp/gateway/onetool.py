@@ -23,7 +23,7 @@ from trayapp.gateway.paging import CutResults
 from trayapp.gateway.request import Request, read_request
 from trayapp.gateway.router import is_up
 from trayapp.gateway.standing import Standing, standing
-from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerError, ToolNotFoundError
+from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerError, ServerNotFoundError, ToolNotFoundError
 from trayapp.wire.messages import RequestId
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class OneTool:
     # -- reading about tools -------------------------------------------------------------------------------------
 
     def _list(self, request: Request) -> str:
-        server = self._server(request.text)
+        server = self._about(request.text)
         return texts.list_text(self._seen, server, self._standing(server), request.offset, request.limit)
 
     def _find_tools(self, request_id: RequestId, request: Request) -> None:
@@ -134,7 +134,7 @@ class OneTool:
 
     def _asked(self, request: Request) -> dict[str, Any]:
         """What a search is asked. Raises ServerError."""
-        server = self._server(request.server) if request.server is not None else None
+        server = self._about(request.server) if request.server is not None else None
         limit = min(max(1, request.limit or LIMIT), SEARCH_MOST)
         return {"words": request.text, "server": server, "limit": limit, "regex": request.regex}
 
@@ -142,7 +142,7 @@ class OneTool:
         """The answer to a search. The servers of the best hits are warmed up."""
         for name in list(dict.fromkeys(hit.server for hit in hits))[:WARMED_HITS]:
             self._warm(name)
-        server = self._server(request.server) if request.server is not None else None
+        server = self._about(request.server) if request.server is not None else None
         asking = [name for name in self._window.missing() if server in (None, name)]
         return texts.search_text(self._seen, hits, request.text, self._standing, schemas=request.schemas, asking=asking)
 
@@ -165,6 +165,15 @@ class OneTool:
         shared = self._window.find(server)
         return self._gateway.pool.get(self._gateway.own.key(self._session, shared.name)) or shared
 
+    def _about(self, asked: str) -> str:
+        """The server that is asked about. Raises ServerError; of one that is not there `not_found`: a call says
+        `server_not_found`, since it is about a tool."""
+        try:
+            return self._server(asked)
+        except ServerNotFoundError as error:
+            error.code = "not_found"
+            raise
+
     def _server(self, asked: str) -> str:
         """A server by its name, or by one that differs in hyphens or case alone. Raises ServerError."""
         name = self._window.named(asked)
@@ -184,7 +193,7 @@ class OneTool:
             except MultiMcpError:
                 return True
         asked = request.text if request.mode == "server" else request.server
-        return request.mode in ("server", "search") and asked is not None and self._window.named(asked) in unknown
+        return request.mode in ("server", "search") and asked is not None and self._about(asked) in unknown
 
     async def _meet(self, request_id: RequestId, request: Request) -> None:
         """Ask the server first, then answer."""
@@ -199,7 +208,7 @@ class OneTool:
 
     async def _connect(self, request_id: RequestId, request: Request) -> None:
         """Connect, or connect anew; calls of others that are under way there are not torn down for it."""
-        server = self._server(request.text)
+        server = self._about(request.text)
         connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
             await self._gateway.pool.reconnect(connection)
