@@ -340,7 +340,7 @@ async def test_a_watcher_that_wants_signs_of_life_gets_them_and_others_none(tmp_
         beating, quiet = made.control(), made.control()
         assert await beating.result(control.WATCH, {"beat_s": 0.001}) == {control.BEAT: BEAT_SHORTEST_S}
         assert await quiet.result(control.WATCH) == {}
-        await made.clock.pass_(3 * BEAT_SHORTEST_S)
+        await made.clock.pass_(3.5 * BEAT_SHORTEST_S)
         assert len(beating.told(control.BEAT)) == 3
         assert quiet.told(control.BEAT) == []
         assert beating.dispatcher is not None

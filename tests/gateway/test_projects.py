@@ -354,7 +354,7 @@ async def test_a_folder_that_hangs_holds_its_session_for_a_moment_only(tmp_path:
     async with shops(tmp_path) as made:
         await made.started()
         made.made.look = hanging
-        made.made.gateway.projects.limit_s = 0.05
+        made.made.gateway.projects.looks.limit_s = 0.05
         try:
             first = await made.made.ready(cwd=str(tmp_path))
             second = await made.made.ready(cwd=str(tmp_path))

@@ -30,6 +30,9 @@ class SlowClock:
     async def sleep(self, seconds: float) -> None:
         await self.whole.sleep(seconds)
 
+    async def beat(self, period_s: float) -> None:
+        await self.whole.beat(period_s)
+
 
 @pytest.mark.requirement("expose-changes-told")
 async def test_telling_that_takes_long_is_followed_by_a_longer_rest(tmp_path: Path) -> None:

@@ -187,6 +187,9 @@ class BrokenClock:
     async def sleep(self, seconds: float) -> None:
         await self.whole.sleep(seconds)
 
+    async def beat(self, period_s: float) -> None:
+        await self.whole.beat(period_s)
+
 
 class House:
     """A gateway whose servers are fakes. `apply` is what a saved servers.yaml does."""

@@ -100,7 +100,7 @@ class Serving:
             if "keep-alive" not in connection.server.lifecycle:
                 await connection.adjusted.wait()
                 continue
-            await self._world.clock.sleep(self._world.settings().health_interval)
+            await self._world.clock.beat(self._world.settings().health_interval)
             if connection.in_flight:
                 continue
             if (why := await self._silence()) is not None:

@@ -18,7 +18,7 @@ from trayapp.backends.clock import Clock
 
 log = logging.getLogger(__name__)
 
-TICK_S = 5.0  # 0.2 wake-ups a second, and a sleep is noticed at most this long after its end
+TICK_S = 5.0  # a sleep is noticed at most this long after its end
 GAP_S = 3.0  # less than this is a busy machine or a clock being set right
 TELL_DELAY_S = 1.5  # a network that comes up says so in several steps
 
@@ -44,7 +44,7 @@ def suspended_s() -> float:
 
 
 def slept(before: Reading, after: Reading) -> float:
-    """Seconds that this process has missed between two readings TICK_S apart; 0.0 when at most GAP_S.
+    """Seconds that this process has missed between two readings, at most TICK_S apart; 0.0 when at most GAP_S.
 
     A sleep shows as counted suspension (Linux), as wall time without running time (macOS, and a machine whose host
     slept), or as a tick that came late (Windows, a stopped process). Setting the clock forward looks the same and costs
@@ -114,7 +114,7 @@ async def _tick(note: OnWake, clock: Clock, suspended: Callable[[], float]) -> N
 
     before = read()
     while True:
-        await clock.sleep(TICK_S)
+        await clock.beat(TICK_S)
         after = read()
         if missed := slept(before, after):
             note(f"{missed:.0f} s were slept")

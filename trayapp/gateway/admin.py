@@ -119,7 +119,7 @@ class Control:
     async def _beat(self, beat_s: float) -> None:
         """Signs of life, by which a watcher tells a hung gateway from an idle one."""
         while True:
-            await self._gateway.clock.sleep(beat_s)
+            await self._gateway.clock.beat(beat_s)
             await self._link.room()
             self.dispatcher.send_notification(control.BEAT, {})
 

@@ -6,27 +6,24 @@ Never here: what sessions see of it (view), asking the user.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
-import anyio.to_thread
 
 from trayapp.backends.clock import Clock
+from trayapp.config.files import signature
 from trayapp.config.overlay import Overlay, overlay
 from trayapp.config.project import find_project, read_project
 from trayapp.config.trust import TrustStore, untrusted_problem
+from trayapp.gateway.looks import Looks
 from trayapp.model.errors import StorageError
 from trayapp.model.plan import Config
 from trayapp.model.status import Problem
 
-log = logging.getLogger(__name__)
-
-LOOK_LIMIT_S = 2.0  # a folder on a network that is gone may hang: its session goes on without its project
-LOOK_EVERY_S = 5.0  # files of projects are changed by hand, seldom
+LOOK_EVERY_S = 10.0  # who changes a project's file has to approve it, which tells us; this is for all else
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +44,26 @@ def no_projects(folder: Path, user: Config) -> Finding:
 
 
 def look_with(trust: TrustStore, home: Path) -> Look:
-    """The Look of a real gateway: the bytes that are hashed for trust are those that are parsed."""
+    """The Look of a real gateway: the bytes that are hashed for trust are those that are parsed.
+
+    What is trusted is laid over `user` anew once the file, the approvals or `user` is another.
+    """
+    laid: dict[Path, tuple[object, Config, Finding]] = {}
 
     def look(folder: Path, user: Config) -> Finding:
         path = find_project(folder, home)
         if path is None:
             return NOTHING
+        mark = signature(path), signature(trust.path)
+        known = laid.get(path)
+        if known is not None and known[0] == mark and known[1] is user:
+            return known[2]
+        found = read(path, user)
+        if found.overlay is not None:
+            laid[path] = mark, user, found
+        return found
+
+    def read(path: Path, user: Config) -> Finding:
         try:
             file = read_project(path)
         except StorageError as error:
@@ -62,8 +73,8 @@ def look_with(trust: TrustStore, home: Path) -> Look:
         trusted = trust.check(file)
         if trusted is None:
             return Finding(problems=(untrusted_problem(file),))
-        laid = overlay(user, trusted)
-        return Finding(laid, laid.config.problems)
+        found = overlay(user, trusted)
+        return Finding(found, found.config.problems)
 
     return look
 
@@ -84,10 +95,9 @@ class Projects:
         self._user = user
         self._changed = changed
         self._clock = clock
-        self.limit_s = LOOK_LIMIT_S
+        self.looks = Looks(NOTHING)
         self._folders: dict[Visiting, Path] = {}
         self._found: dict[Path, Finding] = {}  # by the sessions' folders
-        self._looking: dict[Path, anyio.Event] = {}  # folders at which a thread looks; the event: nobody awaits it
         self._some = anyio.Event()
 
     def problems_of(self, session: Visiting) -> tuple[Problem, ...]:
@@ -132,9 +142,7 @@ class Projects:
     async def refresh(self) -> None:
         """Look again: a file, an approval or the user's own servers may be others now."""
         before = dict(self._found)
-        async with anyio.create_task_group() as tasks:
-            for folder in set(self._folders.values()):
-                tasks.start_soon(self._look_at, folder)
+        await self._look_at(*set(self._folders.values()))
         if any(before.get(folder, NOTHING) != found for folder, found in self._found.items()):
             self._changed()
 
@@ -144,31 +152,12 @@ class Projects:
             if not self._folders:
                 self._some = anyio.Event()
                 await self._some.wait()
-            await self._clock.sleep(LOOK_EVERY_S)
+            await self._clock.beat(LOOK_EVERY_S)
             await self.refresh()
 
-    async def _look_at(self, folder: Path) -> None:
-        """One look, bounded; while an earlier one hangs there is no other at that folder."""
-        if earlier := self._looking.get(folder):
-            await earlier.wait()
-        if folder in self._looking:
-            return
-        self._looking[folder] = ended = anyio.Event()
-        user, found = self._user(), self._found.get(folder, NOTHING)
-        with anyio.move_on_after(self.limit_s) as limit:
-            found = await anyio.to_thread.run_sync(self._guarded, folder, user, abandon_on_cancel=True)
-        ended.set()
-        if limit.cancelled_caught:
-            log.warning("%s, where a client runs, does not answer; its project is not looked at", folder)
-        if folder in self._folders.values():
-            self._found[folder] = found
-
-    def _guarded(self, folder: Path, user: Config) -> Finding:
-        """Look, in a thread: the boundary at which a mistake of ours stops. In doubt there is no project."""
-        try:
-            return self._look(folder, user)
-        except Exception:
-            log.exception("Looking at %s failed in a way that we do not know", folder)
-            return NOTHING
-        finally:
-            del self._looking[folder]
+    async def _look_at(self, *folders: Path) -> None:
+        """Look at each; one that hangs stays what it was."""
+        user = self._user()
+        found = await self.looks.at(folders, lambda folder: self._look(folder, user))
+        wanted = set(self._folders.values())
+        self._found.update({folder: finding for folder, finding in found.items() if folder in wanted})

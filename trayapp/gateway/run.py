@@ -22,7 +22,7 @@ from trayapp import __version__
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.places import SEALED_NAME, place_for
 from trayapp.auth.vault import Vault
-from trayapp.backends.clock import SystemClock
+from trayapp.backends.clock import SystemClock, next_beat
 from trayapp.backends.keeper import make_keeper, reap_leftovers
 from trayapp.backends.launch import own_environment
 from trayapp.backends.shellenv import Environment
@@ -257,11 +257,11 @@ class Process:
 
     async def _linger(self) -> None:
         """End `settings.linger` minutes after the last session, tray or watcher; with 0 never."""
-        gateway, unused_s = self._gateway, 0.0
-        while unused_s < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
-            pause_s = min(LINGER_CHECK_S, limit_s / 4) if limit_s > 0 else LINGER_CHECK_S
-            await anyio.sleep(pause_s)
-            unused_s = 0.0 if self._links or gateway.sessions else unused_s + pause_s
+        gateway, used = self._gateway, anyio.current_time()
+        while anyio.current_time() - used < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
+            await next_beat(min(LINGER_CHECK_S, limit_s / 4) if limit_s > 0 else LINGER_CHECK_S)
+            if self._links or gateway.sessions:
+                used = anyio.current_time()
         log.info("Nobody has used the gateway for %g minutes", gateway.config.settings.linger)
         gateway.stop_wanted.set()
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import anyio
 import anyio.to_thread
 
+from trayapp.backends.clock import beat_after, next_beat
 from trayapp.config.laid import lay_over
 from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
@@ -168,9 +169,10 @@ class ServersFile:
     async def _may_have_changed(self, watch: FolderWatch | None) -> None:
         """Wait for news of the folder; look anyway from time to time, since network folders bring no news."""
         if watch is None or self._look_again:
-            await anyio.sleep(WATCH_S)
+            await next_beat(WATCH_S)
             return
-        with anyio.move_on_after(LOOK_ANYWAY_S):
+        with anyio.CancelScope(deadline=beat_after(anyio.current_time(), LOOK_ANYWAY_S)) as quiet:
             await anyio.wait_readable(watch.descriptor)
-        await anyio.sleep(SAVE_SETTLES_S)
-        watch.drain()
+        if not quiet.cancelled_caught:
+            await anyio.sleep(SAVE_SETTLES_S)
+            watch.drain()
