@@ -20,6 +20,7 @@ import orjson
 PROTOCOL = "2025-06-18"
 READ_BYTES = 1 << 16  # what a pipe holds
 STOP_GRACE_S = 5.0  # after its stdin closed; then it is killed
+FOREIGN_GRACE_S = 1.5  # one peer does not end when its stdin does
 ANSWER_LIMIT_S = 20.0  # a single answer; a thousand times what it should take
 HELLO = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}
 READY = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
@@ -156,12 +157,16 @@ class Conversation(ABC):
 
 
 class Client(Conversation):
-    """A process and the conversation on its pipes; the process ends with it."""
+    """A process and the conversation on its pipes; the process ends with it.
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+    `foreign`: what it logs is not shown, and not much time is spent on its end, for which nobody waits.
+    """
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], foreign: bool = False) -> None:
         super().__init__()
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, bufsize=0)
+        self._grace_s = FOREIGN_GRACE_S if foreign else STOP_GRACE_S
+        pipe, log = subprocess.PIPE, subprocess.DEVNULL if foreign else None
+        self.process = subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, stderr=log, bufsize=0)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
@@ -179,7 +184,7 @@ class Client(Conversation):
         with suppress(BrokenPipeError):
             self.process.stdin.close()
         try:
-            self.process.wait(STOP_GRACE_S)
+            self.process.wait(self._grace_s)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

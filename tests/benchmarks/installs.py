@@ -6,6 +6,7 @@ is configured or measured.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from devtools.steps import StepFailed, clean_environment, fingerprint, installin
 FOLDER = CACHE / "peers"
 INSTALL_LIMIT_S = 240.0  # the largest of them is 135 MB
 NPM_INSTALL = ("install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error")
+PLACE = re.compile(r"(?:https?|file)://\S+|npm error (?:code )?")  # what differs from one machine to the next
 SAID = 160  # characters of what an installer says last: a line of a table
 
 Registry = Literal["PyPI", "npm"]
@@ -65,7 +67,7 @@ MCP_PROXY_PY = Package("PyPI", "mcp-proxy", "0.13.0")
 MCP_PROXY_JS = Package("npm", "mcp-proxy", "6.7.19")
 MCP_HUB = Package("npm", "mcp-hub", "4.2.1")
 SUPERGATEWAY = Package("npm", "supergateway", "4.0.0")
-ONE_MCP = Package("npm", "@1mcp/agent", "latest")  # no version has been had yet: see `absence`
+ONE_MCP = Package("npm", "@1mcp/agent", "0.26.0")
 PACKAGES = (FASTMCP, MCP_PROXY_PY, MCP_PROXY_JS, MCP_HUB, SUPERGATEWAY, ONE_MCP)
 
 
@@ -112,6 +114,6 @@ def _quietly(argv: Sequence[str]) -> None:
 
 def reason(said: str) -> str:
     """The line of an installer's output that names the error, short enough for a table."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    telling = [line for line in lines if "404" in line or line.startswith("ERROR")] or lines or ["no word why"]
+    lines = [" ".join(PLACE.sub("", line).split()) for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if "not be found" in line or line.startswith("ERROR")] or lines or ["no word why"]
     return telling[0][:SAID]

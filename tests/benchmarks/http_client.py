@@ -1,0 +1,190 @@
+"""A bare client of Streamable HTTP: sockets that stay open, no HTTP library, no event loop.
+
+What it costs itself is small beside any server over HTTP, so that the server is what is measured. Never here: the older
+transport with one event stream for all answers (sse_client).
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.benchmarks.client import (
+    ANSWER_LIMIT_S,
+    PROTOCOL,
+    READ_BYTES,
+    BrokenError,
+    Conversation,
+    echo,
+    verify_echo,
+    verify_echoes,
+)
+from tests.benchmarks.http_answer import Answer
+
+ACCEPTED = (200, 202, 204)  # of a message that asks for no answer
+SESSION = b"mcp-session-id"
+ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+@contextmanager
+def broken() -> Iterator[None]:
+    """What a socket says is a BrokenError here."""
+    try:
+        yield
+    except TimeoutError:
+        raise BrokenError(f"no answer over HTTP within {ANSWER_LIMIT_S:g} s") from None
+    except OSError as error:
+        raise BrokenError(f"the connection broke: {error}") from None
+
+
+class Link:
+    """One connection, one request on it at a time."""
+
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        self._host, self._path = parts.netloc, parts.path + (f"?{parts.query}" if parts.query else "")
+        self.headers = dict(headers)
+        with broken():
+            self.socket = socket.create_connection((parts.hostname, parts.port or 80), ANSWER_LIMIT_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._answer = Answer()
+
+    def request(self, method: str, body: bytes = b"", path: str = "") -> bytes:
+        """The bytes of a request."""
+        lines = [f"{method} {path or self._path} HTTP/1.1", f"Host: {self._host}"]
+        lines += [f"{name}: {value}" for name, value in self.headers.items()]
+        return "\r\n".join([*lines, f"Content-Length: {len(body)}\r\n\r\n"]).encode() + body
+
+    def post(self, frame: bytes, path: str = "") -> None:
+        """Send a frame."""
+        self._answer = Answer()
+        with broken():
+            self.socket.sendall(self.request("POST", frame.rstrip(b"\n"), path))
+
+    def read(self) -> Answer | None:
+        """Read once; the answer when it is complete with that. Raises BrokenError."""
+        with broken():
+            data = self.socket.recv(READ_BYTES)
+        if not data:
+            raise BrokenError("the gateway closed the connection before its answer")
+        return self._answer if self._answer.feed(data) else None
+
+    def answered(self) -> Answer:
+        """Read until the answer is complete. Raises BrokenError."""
+        while (answer := self.read()) is None:
+            pass
+        return answer
+
+
+class HttpClient(Conversation):
+    """A session at a URL; `headers` go along with every request."""
+
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self._url, self._headers = url, {**ACCEPT, **(headers or {})}
+        self._links = [Link(url, self._headers)]
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """None: nothing was started."""
+        return ()
+
+    def close(self) -> None:
+        """End the session at the server, then the connections."""
+        try:
+            if "Mcp-Session-Id" in self._headers:
+                link = Link(self._url, self._headers)
+                self._links.append(link)
+                with broken():
+                    link.socket.sendall(link.request("DELETE"))
+                link.answered()
+        except BrokenError:
+            pass  # gone already
+        for link in self._links:
+            link.socket.close()
+
+    def exchange(self, frame: bytes) -> bytes:
+        """Send a request and wait for its answer. Raises BrokenError without one."""
+        link = self._links[0]
+        link.post(frame)
+        answer = link.answered()
+        if SESSION in answer.headers and "Mcp-Session-Id" not in self._headers:
+            self._headers |= {"Mcp-Session-Id": answer.headers[SESSION].decode(), "MCP-Protocol-Version": PROTOCOL}
+            link.headers = dict(self._headers)
+        return answer.message()
+
+    def tell(self, frame: bytes) -> None:
+        """Send a notification. Raises BrokenError unless it is accepted."""
+        link = self._links[0]
+        link.post(frame)
+        accepted(link.answered())
+
+    def timed(self, tool: str, size: int, calls: int) -> list[float]:
+        """`calls` calls, one after the other: seconds each. Raises BrokenError."""
+        seconds: list[float] = []
+        link = self._links[0]
+        for _ in range(calls):
+            self._last += 1
+            frame = echo(self._last, tool, size)
+            start = time.perf_counter()
+            link.post(frame)
+            answer = link.answered()
+            seconds.append(time.perf_counter() - start)
+            verify_echo(answer.message(), self._last, size)
+        return seconds
+
+    def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
+        """`calls` calls with `in_flight` of them open at any time, a connection each; calls per second."""
+        numbers = range(self._last + 1, self._last + calls + 1)
+        self._last += calls
+        while len(self._links) < in_flight:
+            self._links.append(Link(self._url, self._headers))
+        frames = [echo(number, tool, size) for number in numbers]
+        start = time.perf_counter()
+        answers = pour(self._links[:in_flight], frames)
+        seconds = time.perf_counter() - start
+        verify_echoes([answer.message() for answer in answers], numbers, size)
+        return calls / seconds
+
+
+def accepted(answer: Answer) -> None:
+    """Raises BrokenError when a message that asks for no answer was not taken."""
+    if answer.status not in ACCEPTED:
+        raise BrokenError(f"a message got HTTP status {answer.status}: {answer.body[:200]!r}")
+
+
+def pour(links: Sequence[Link], frames: Sequence[bytes]) -> list[Answer]:
+    """Send every frame, each connection the next one when it has its answer; the answers. Raises BrokenError."""
+    answers: list[Answer] = []
+    left = iter(frames)
+    with selectors.DefaultSelector() as selector:
+        for link, frame in zip(links, left, strict=False):
+            selector.register(link.socket, selectors.EVENT_READ, link)
+            link.post(frame)
+        while len(answers) < len(frames):
+            for link in ready(selector):
+                if (answer := link.read()) is not None:
+                    answers.append(answer)
+                    send_next(link.post, left)
+    return answers
+
+
+def ready(selector: selectors.BaseSelector) -> list[Any]:
+    """What there is to read from. Raises BrokenError when nothing comes."""
+    found = [key.data for key, _ in selector.select(ANSWER_LIMIT_S)]
+    if not found:
+        raise BrokenError(f"no answer over HTTP within {ANSWER_LIMIT_S:g} s")
+    return found
+
+
+def send_next(post: Callable[[bytes], None], left: Iterator[bytes]) -> None:
+    """Post one more, if there is one."""
+    frame = next(left, None)
+    if frame is not None:
+        post(frame)

@@ -1,0 +1,332 @@
+"""The other gateways, each in every shape that it offers: as data, and started with a client's servers behind it.
+
+How to use it: `present()` installs what can be installed and gives the peers; `running(peer, entries, folder)` starts
+the peer's gateway, if it has one, for the servers in `entries` (as `mcpServers` has them), and gives a `Reach`:
+`reach.connect()` is a client that has shaken hands (client.Conversation), `reach.argv` and `reach.env` what a client
+spawns, or `reach.url` where it connects to; `reach.tool(server, tool)` the name of a tool there. All processes end with
+the block. `missing()` says which peers could not be installed, and why. Never here: what is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from tests.benchmarks.client import BrokenError, Client, Conversation
+from tests.benchmarks.http_client import HttpClient
+from tests.benchmarks.installs import (
+    FASTMCP,
+    MCP_HUB,
+    MCP_PROXY_JS,
+    MCP_PROXY_PY,
+    ONE_MCP,
+    SUPERGATEWAY,
+    Package,
+    absence,
+)
+from tests.benchmarks.sse_client import SseClient
+from tests.benchmarks.ways import environment
+
+Entries = Mapping[str, Mapping[str, Any]]  # server -> {"command", "args", "env"} or {"url"}
+Shape = Literal["stdio", "shim", "http", "sse"]
+HOST = "127.0.0.1"
+LISTENS_S = 30.0  # a gateway that does not listen by then is broken
+LISTED_S = 30.0  # tools that are not listed by then never will be
+POLL_S = 0.002
+END_S = 3.0  # after SIGTERM; then it is killed
+LEFT_S = 1.0  # for its servers after it, which see their stdin end; then they are
+SERVER = "{server...}"  # stands for the words of the only server's command
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One gateway in one shape.
+
+    `shape`: what a client talks to. "stdio": the gateway itself, a process for each client; "shim": a bridge that it
+    spawns, before a gateway for all clients, as ours; "http", "sse": that gateway, without a bridge. The words may be
+    {config} (file with mcpServers), {command} (of the only server, for a shell), {port}, {url}, and SERVER.
+    """
+
+    name: str
+    packages: tuple[Package, ...]
+    shape: Shape
+    gateway: tuple[str, ...] = ()
+    client: tuple[str, ...] = ()
+    path: str = "/mcp"
+    gathers: bool = True  # several servers behind one address
+    early: bool = False  # it listens before it can take clients
+    alone: str = "{tool}"  # a tool's name where there is one server only
+    among: str = "{server}_{tool}"  # where there are more
+
+    def tool(self, server: str, tool: str, servers: int) -> str:
+        """The name of a server's tool for a client."""
+        return (self.alone if servers == 1 else self.among).format(server=server, tool=tool)
+
+    @property
+    def absence(self) -> str:
+        """ "" when all its packages are there or could be installed, else why not."""
+        return next(filter(None, map(absence, self.packages)), "")
+
+
+def config_text(entries: Entries) -> str:
+    """The file that all of them read."""
+    return json.dumps({"mcpServers": entries}, indent=1)
+
+
+def filled(words: Sequence[str], entries: Entries, config: Path, port: int, path: str) -> list[str]:
+    """A peer's words with what they stand for. Raises BrokenError when there are more servers than it takes."""
+    first = next(iter(entries.values()))
+    server = [first.get("command", ""), *first.get("args", ())]
+    if len(entries) > 1 and any(word == SERVER or "{command}" in word for word in words):
+        raise BrokenError("it takes one server only")
+    known = {"config": config, "port": port, "url": f"http://{HOST}:{port}{path}", "command": shlex.join(server)}
+    return [whole for word in words for whole in (server if word == SERVER else [_filled(word, known)])]
+
+
+def _filled(word: str, known: Mapping[str, object]) -> str:
+    name = word[1:-1]
+    return str(known[name]) if word == f"{{{name}}}" and name in known else word
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A way through a peer that is running, or that its client will start."""
+
+    name: str
+    shape: Shape
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    url: str
+    names: Callable[[str, str], str] = field(repr=False)
+    pids: tuple[int, ...] = ()  # of the gateway; of what it started, see `own` in memory
+
+    def tool(self, server: str, tool: str) -> str:
+        """The name of a server's tool for a client."""
+        return self.names(server, tool)
+
+    def opened(self) -> Conversation:
+        """A client that has said nothing yet. Raises BrokenError."""
+        if self.argv:
+            return Client(self.argv, self.env, foreign=True)
+        return SseClient(self.url) if self.shape == "sse" else HttpClient(self.url)
+
+    def connect(self) -> Conversation:
+        """A client that has shaken hands and listed tools until there were some. Raises BrokenError."""
+        client = self.opened()
+        try:
+            client.initialize()
+            until_listed(client, 1)
+        except BaseException:
+            client.close()
+            raise
+        return client
+
+
+def until_listed(client: Conversation, count: int) -> list[str]:
+    """List tools until there are so many: a gateway may answer before its servers did. Raises BrokenError."""
+    deadline = time.monotonic() + LISTED_S
+    names = client.tools()
+    while len(names) < count:
+        if time.monotonic() > deadline:
+            raise BrokenError(f"lists {len(names)} of {count} tools")
+        time.sleep(POLL_S)
+        names = client.listed()
+    return names
+
+
+@contextmanager
+def running(peer: Peer, entries: Entries, folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Reach]:
+    """The peer for these servers; `env` goes to all that is started. Raises BrokenError when it does not listen."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if len(entries) > 1 and not peer.gathers:
+        raise BrokenError("one server an address: it does not gather several")
+    config = folder / "mcp.json"
+    config.write_text(config_text(entries), encoding="utf-8")
+    port = free_port() if peer.gateway else 0
+    surroundings = {**environment(), **quiet(folder), **(env or {})}
+    argv = tuple(filled(peer.client, entries, config, port, peer.path))
+    url = f"http://{HOST}:{port}{peer.path}" if peer.gateway else ""
+
+    def names(server: str, tool: str) -> str:
+        return peer.tool(server, tool, len(entries))
+
+    if not peer.gateway:
+        yield Reach(peer.name, peer.shape, argv, surroundings, url, names)
+        return
+    with listening(filled(peer.gateway, entries, config, port, peer.path), surroundings, folder, port) as pid:
+        if peer.early:
+            await_door(url)
+        yield Reach(peer.name, peer.shape, argv, surroundings, url, names, (pid,))
+
+
+def quiet(folder: Path) -> dict[str, str]:
+    """So that a peer keeps its files here, and asks nobody whether there is a newer one."""
+    return {"HOME": str(folder), "XDG_STATE_HOME": str(folder), "FASTMCP_CHECK_FOR_UPDATES": "off"}
+
+
+def free_port() -> int:
+    """A port that nobody has at this moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def listening(argv: Sequence[str], env: Mapping[str, str], folder: Path, port: int) -> Iterator[int]:
+    """A gateway from its spawn until its end; its pid once it listens. Raises BrokenError."""
+    log = folder / "gateway.log"
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            argv, env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+        )
+    try:
+        _await_listening(process, port, log)
+        yield process.pid
+    finally:
+        end_tree(process)
+
+
+def _await_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + LISTENS_S
+    while time.monotonic() < deadline:
+        with suppress(OSError), socket.create_connection((HOST, port), 1.0):
+            return
+        if process.poll() is not None:
+            said = log.read_text(encoding="utf-8", errors="replace").strip()[-200:]
+            raise BrokenError(f"the gateway ended with code {process.returncode}: {said}")
+        time.sleep(POLL_S)
+    raise BrokenError(f"the gateway does not listen within {LISTENS_S:g} s")
+
+
+def await_door(url: str) -> None:
+    """Wait until an event stream can be opened there. Raises BrokenError."""
+    deadline = time.monotonic() + LISTENS_S
+    while True:
+        try:
+            return SseClient(url).close()
+        except BrokenError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(POLL_S)
+
+
+def end_tree(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all below it: some put their servers into sessions of their own, and leave them behind."""
+    below = descendants(process.pid)
+    process.terminate()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    kill(psutil.wait_procs(below, LEFT_S)[1])
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    """Every process below that one; none when it is gone."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def kill(processes: Sequence[psutil.Process]) -> None:
+    """At once, and see them end; psutil never takes another process that got the same number."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, END_S)
+
+
+def present() -> list[Peer]:
+    """The peers whose packages are there; they are installed first where they can be."""
+    return [peer for peer in PEERS if not peer.absence]
+
+
+def missing() -> dict[str, str]:
+    """Why each of the other peers is not there."""
+    return {peer.name: peer.absence for peer in PEERS if peer.absence}
+
+
+# -- the peers -------------------------------------------------------------------------------------------------------
+
+_FASTMCP = (FASTMCP.program("fastmcp"), "run")
+_FASTMCP_MORE = ("--no-banner", "--log-level", "ERROR")
+_FASTMCP_HTTP = (*_FASTMCP, "{config}", "--transport", "http", "--port", "{port}", *_FASTMCP_MORE)
+_PROXY_PY = (MCP_PROXY_PY.program("mcp-proxy"), "--log-level", "ERROR")
+_PROXY_PY_HTTP = (*_PROXY_PY, "--port", "{port}", "--", SERVER)
+_PROXY_JS_HTTP = (MCP_PROXY_JS.program("mcp-proxy"), "--host", HOST, "--port", "{port}", "--", SERVER)
+_BRIDGE_JS = (  # its package has a bridge, but no command for it
+    f"import {{ startStdioServer }} from '{(MCP_PROXY_JS.module / 'dist' / 'index.mjs').as_uri()}'; "
+    "await startStdioServer({ serverType: 'HTTPStream', url: process.argv[1] });"
+)
+_HUB = (MCP_HUB.program("mcp-hub"), "--port", "{port}", "--config", "{config}")
+_SUPER = (SUPERGATEWAY.program("supergateway"), "--logLevel", "none")
+_SUPER_HTTP = (*_SUPER, "--stdio", "{command}", "--outputTransport", "streamableHttp", "--stateful", "--port", "{port}")
+_ONE_MCP = ONE_MCP.program("1mcp")
+_ONE_MCP_HTTP = (_ONE_MCP, "serve", "--config", "{config}", "--host", HOST, "--port", "{port}")
+
+PEERS = (
+    Peer("fastmcp", (FASTMCP,), "stdio", client=(*_FASTMCP, "{config}", *_FASTMCP_MORE)),
+    Peer("fastmcp, bridge", (FASTMCP,), "shim", _FASTMCP_HTTP, (*_FASTMCP, "{url}", *_FASTMCP_MORE)),
+    Peer("fastmcp, HTTP", (FASTMCP,), "http", _FASTMCP_HTTP),
+    Peer(
+        "mcp-proxy (PyPI), bridge",
+        (MCP_PROXY_PY,),
+        "shim",
+        _PROXY_PY_HTTP,
+        (*_PROXY_PY, "--transport", "streamablehttp", "{url}"),
+        gathers=False,
+    ),
+    Peer("mcp-proxy (PyPI), HTTP", (MCP_PROXY_PY,), "http", _PROXY_PY_HTTP, gathers=False),
+    Peer(
+        "mcp-proxy (npm), bridge",
+        (MCP_PROXY_JS,),
+        "shim",
+        _PROXY_JS_HTTP,
+        ("node", "--input-type=module", "-e", _BRIDGE_JS, "{url}"),
+        gathers=False,
+    ),
+    Peer("mcp-proxy (npm), HTTP", (MCP_PROXY_JS,), "http", _PROXY_JS_HTTP, gathers=False),
+    Peer(
+        "mcp-hub, supergateway",
+        (MCP_HUB, SUPERGATEWAY),  # it has no bridge of its own
+        "shim",
+        _HUB,
+        (*_SUPER, "--sse", "{url}"),
+        early=True,
+        alone="{server}__{tool}",
+        among="{server}__{tool}",
+    ),
+    Peer("mcp-hub, SSE", (MCP_HUB,), "sse", _HUB, early=True, alone="{server}__{tool}", among="{server}__{tool}"),
+    Peer(
+        "supergateway, bridge",
+        (SUPERGATEWAY,),
+        "shim",
+        _SUPER_HTTP,
+        (*_SUPER, "--streamableHttp", "{url}"),
+        gathers=False,
+    ),
+    Peer("supergateway, HTTP", (SUPERGATEWAY,), "http", _SUPER_HTTP, gathers=False),
+    Peer(
+        "1mcp, bridge",
+        (ONE_MCP,),
+        "shim",
+        _ONE_MCP_HTTP,
+        (_ONE_MCP, "proxy", "--url", "{url}"),
+        alone="{server}_1mcp_{tool}",
+        among="{server}_1mcp_{tool}",
+    ),
+    Peer("1mcp, HTTP", (ONE_MCP,), "http", _ONE_MCP_HTTP, alone="{server}_1mcp_{tool}", among="{server}_1mcp_{tool}"),
+)

@@ -1,0 +1,129 @@
+"""A bare client of the older HTTP transport: one event stream with all answers, a POST for each request.
+
+Never here: Streamable HTTP (http_client).
+"""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Iterator, Sequence
+from urllib.parse import urljoin
+
+from tests.benchmarks.client import READ_BYTES, BrokenError, Conversation, echo, verify_echo, verify_echoes
+from tests.benchmarks.http_answer import Answer, events, is_answer
+from tests.benchmarks.http_client import ACCEPT, Link, accepted, broken, ready
+
+EVENT_END = b"\n\n"
+
+
+class Stream:
+    """The event stream, which is one endless answer."""
+
+    def __init__(self, url: str) -> None:
+        self.link = Link(url, {"Accept": "text/event-stream"})
+        self._answer = Answer()
+        self._rest = b""
+        with broken():
+            self.link.socket.sendall(self.link.request("GET"))
+        while not (told := self.events()):
+            pass
+        self.endpoint = urljoin(url, told[0].decode())
+
+    def events(self) -> list[bytes]:
+        """Read once; the data of each event that is complete with that. Raises BrokenError."""
+        with broken():
+            data = self.link.socket.recv(READ_BYTES)
+        if not data or self._answer.feed(data) or self._answer.status != 200:
+            raise BrokenError(f"the event stream ended, with HTTP status {self._answer.status}")
+        whole, end, self._rest = (self._rest + self._answer.taken().replace(b"\r\n", b"\n")).rpartition(EVENT_END)
+        return events(whole) if end else []
+
+    def answers(self) -> list[bytes]:
+        """Read once; the answers among what came."""
+        return [frame for frame in self.events() if is_answer(frame)]
+
+
+class SseClient(Conversation):
+    """A session at the URL of an event stream."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._stream = Stream(url)
+        self._links = [self._link()]
+
+    def _link(self) -> Link:
+        return Link(self._stream.endpoint, ACCEPT)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """None: nothing was started."""
+        return ()
+
+    def close(self) -> None:
+        """End the stream, which ends the session."""
+        for link in (self._stream.link, *self._links):
+            link.socket.close()
+
+    def exchange(self, frame: bytes) -> bytes:
+        """Send a request and wait for its answer. Raises BrokenError without one."""
+        link = self._links[0]
+        link.post(frame)
+        while not (found := self._stream.answers()):
+            pass
+        accepted(link.answered())
+        return found[0]
+
+    def tell(self, frame: bytes) -> None:
+        """Send a notification. Raises BrokenError unless it is accepted."""
+        self._links[0].post(frame)
+        accepted(self._links[0].answered())
+
+    def timed(self, tool: str, size: int, calls: int) -> list[float]:
+        """`calls` calls, one after the other: seconds each. Raises BrokenError."""
+        seconds: list[float] = []
+        for _ in range(calls):
+            self._last += 1
+            frame = echo(self._last, tool, size)
+            start = time.perf_counter()
+            answer = self.exchange(frame)
+            seconds.append(time.perf_counter() - start)
+            verify_echo(answer, self._last, size)
+        return seconds
+
+    def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
+        """`calls` calls with `in_flight` of them open at any time, a connection each; calls per second."""
+        numbers = range(self._last + 1, self._last + calls + 1)
+        self._last += calls
+        self._links += [self._link() for _ in range(len(self._links), in_flight)]
+        frames = [echo(number, tool, size) for number in numbers]
+        start = time.perf_counter()
+        answers = self._pour(frames, self._links[:in_flight])
+        seconds = time.perf_counter() - start
+        verify_echoes(answers, numbers, size)
+        return calls / seconds
+
+    def _pour(self, frames: Sequence[bytes], links: Sequence[Link]) -> list[bytes]:
+        """Send every frame while at most one a link is unanswered; the answers. Raises BrokenError."""
+        idle, left, sent, found = list(links), iter(frames), 0, list[bytes]()
+        with selectors.DefaultSelector() as selector:
+            for link in (self._stream.link, *links):
+                selector.register(link.socket, selectors.EVENT_READ, link)
+            while len(found) < len(frames) or len(idle) < len(links):
+                sent += post_more(idle, left, len(links) - (sent - len(found)))
+                for link in ready(selector):
+                    if link is self._stream.link:
+                        found += self._stream.answers()
+                    elif (answer := link.read()) is not None:
+                        accepted(answer)
+                        idle.append(link)
+        return found
+
+
+def post_more(idle: list[Link], left: Iterator[bytes], most: int) -> int:
+    """Post on connections that wait for nothing, so many at most; how many it were."""
+    posted = 0
+    while idle and posted < most and (frame := next(left, None)) is not None:
+        idle.pop().post(frame)
+        posted += 1
+    return posted
