@@ -16,6 +16,8 @@ QUIET_MS = 50  # nobody wants anything for this long: time to load the ledger
 EARLY_MOST = 32  # messages that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, unless told otherwise
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
+STARTS_WITHIN_S = 0.5  # usually; until then it is looked for often, at 2 % of a processor
+OFTEN_S = 0.002
 START_AGAIN_S = 2.0  # after a start that failed, requests are refused for so long without another try
 IS_PAUSED = 4  # exit code of a gateway that is not to start: the user paused multi-mcp in the tray
 RUNS_ALREADY = 7  # exit code of a gateway that found another one: one that is starting too, or one that is ending
@@ -115,21 +117,22 @@ class Shim:
 
     def _started(self, until: float) -> "bool | None":
         """Start a gateway and connect; None when it ended because it found another one."""
-        from trayapp.service.child import start_detached
+        from trayapp.service.detached import reap_by_itself, start_quickly
 
         reap_by_itself(False)  # the gateway would inherit that its children's exit codes are lost
         try:
-            child = start_detached(dict(os.environ), linger=True)
+            child = start_quickly(dict(os.environ))
         except OSError:
             return self._failed()
-        pause = 0.005
+        soon = time.monotonic() + STARTS_WITHIN_S
+        pause = OFTEN_S
         while not self._connect():
             code = child.poll()
             if code == RUNS_ALREADY:
                 return None
             if code is not None or time.monotonic() > until or not self._pause(pause):
                 return self._failed(code)
-            pause = min(pause * 1.5, 0.1)
+            pause = OFTEN_S if time.monotonic() < soon else min(pause * 1.5, 0.1)
         reap_by_itself(True)
         child.poll()  # it may have ended before: another one, which was quicker, answered us
         return True
@@ -329,14 +332,6 @@ class PartlyWritten(OSError):
     def __init__(self, written: int) -> None:
         super().__init__("the other end went away")
         self.written = written
-
-
-def reap_by_itself(wanted: bool) -> None:
-    """Let no zombie of a gateway hang on us."""
-    if sys.platform != "win32":
-        import signal
-
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN if wanted else signal.SIG_DFL)
 
 
 def whole_lines(rest: list[bytes], data: bytes) -> bytes:

@@ -1,10 +1,7 @@
 """A gateway process started from outside, and waited for: until it answers, until it is gone.
 
-Never here: which process a tray supervises, what one says to a gateway. The shim comes here: imports stay few.
+Never here: which process a tray supervises, what one says to a gateway, the shim's own way to start one (detached).
 """
-
-# pathlib costs the shim more than all of this
-# ruff: noqa: PTH100, PTH111
 
 from __future__ import annotations
 
@@ -13,7 +10,8 @@ import subprocess
 import sys
 import time
 
-from trayapp.service.command import gateway_command, is_frozen
+from trayapp.service.command import gateway_command
+from trayapp.service.detached import gateway_environment
 
 TYPE_CHECKING = False  # as in typing, which costs as much
 if TYPE_CHECKING:
@@ -31,24 +29,14 @@ FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that no 
 
 
 def start_detached(environ: Mapping[str, str], *, linger: bool) -> subprocess.Popen[bytes]:
-    """Start a gateway that outlives this process and its terminal. Raises OSError.
-
-    The home is taken from `environ`; a relative MULTI_MCP_HOME is resolved here, the gateway's folder is another.
-    """
-    env = {name: value for name, value in environ.items() if name != "MULTI_MCP_BACKEND"}  # nobody's descendant
-    if env.get("MULTI_MCP_HOME"):
-        env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
-    if is_frozen():  # it finds its own libraries; ours would come to its servers as the user's own
-        from trayapp.config.environment import own_environment
-
-        env = own_environment(env)
+    """Start a gateway that outlives this process and its terminal; `environ` says with which home. Raises OSError."""
     flags = 0
     if sys.platform == "win32":
         flags = subprocess.CREATE_NO_WINDOW | subprocess.DETACHED_PROCESS
     null = subprocess.DEVNULL
     return subprocess.Popen(
         gateway_command(linger=linger),
-        env=env,
+        env=gateway_environment(environ),
         cwd=FROM_ANYWHERE,
         stdin=null,
         stdout=null,

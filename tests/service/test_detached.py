@@ -1,0 +1,64 @@
+"""A process started by fork and exec, as a shim starts a gateway. Never here: what the shim then does (tests/shim)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trayapp.service.detached import CANNOT_RUN
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there a gateway is started as everybody does it")
+
+# Starts what its arguments say, waits for that, and prints its exit code: a process without threads, as the shim is.
+STARTS = """
+import os, sys, time
+from trayapp.service.detached import fork_detached, reap_by_itself
+child = fork_detached(sys.argv[1:], {"SAID": "hello"})
+while child.poll() is None:
+    time.sleep(0.005)
+reap_by_itself(True)
+forgotten = fork_detached([sys.executable, "-c", "raise SystemExit(5)"], {})
+while forgotten.poll() is None:
+    time.sleep(0.005)
+print(child.poll(), forgotten.poll())
+"""
+TELLS = """
+import json, os, sys
+facts = {
+    "folder": os.getcwd(), "leads": os.getsid(0) == os.getpid(), "said": os.environ.get("SAID"),
+    "null": [os.fstat(fd).st_rdev == os.stat(os.devnull).st_rdev for fd in (0, 1, 2)],
+    "open": [fd for fd in (int(sys.argv[2]),) if os.path.exists(f"/dev/fd/{fd}")],
+}
+with open(sys.argv[1], "w") as file:
+    json.dump(facts, file)
+raise SystemExit(4)
+"""
+
+
+def started(argv: list[str], inherited: tuple[int, ...] = ()) -> str:
+    """What the process that started it says of the exit codes."""
+    run = subprocess.run(
+        [sys.executable, "-c", STARTS, *argv], pass_fds=inherited, capture_output=True, text=True, check=True
+    )
+    return run.stdout.strip()
+
+
+def test_it_has_a_session_of_its_own_and_holds_nothing_that_was_open(tmp_path: Path) -> None:
+    facts, (reader, writer) = tmp_path / "facts", os.pipe()
+    try:
+        codes = started([sys.executable, "-c", TELLS, str(facts), str(writer)], inherited=(writer,))
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert codes == "4 0"  # of the second the system lost the code, which is no reason to wait for ever
+    expected = {"folder": "/", "leads": True, "said": "hello", "null": [True, True, True], "open": []}
+    assert json.loads(facts.read_text(encoding="utf-8")) == expected
+
+
+def test_a_program_that_cannot_run_is_told_apart(tmp_path: Path) -> None:
+    assert started([str(tmp_path / "nothing")]).split()[0] == str(CANNOT_RUN)

@@ -1,0 +1,105 @@
+"""How a gateway is started that outlives whoever starts it: its environment, and the start itself by fork and exec.
+
+The way of the shim, which starts a gateway while its client waits: `subprocess` takes 9 ms to load (child uses it, for
+those who have loaded it anyway). Never here: waiting for it. Imports stay few.
+"""
+
+# pathlib costs the shim more than all of this
+# ruff: noqa: PTH100, PTH111, PTH208
+
+from __future__ import annotations
+
+import os
+import sys
+
+from trayapp.service.command import gateway_command, is_frozen
+
+TYPE_CHECKING = False  # as in typing, which costs as much
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from subprocess import Popen
+    from typing import NoReturn
+
+CANNOT_RUN = 127  # exit code of a start whose program cannot be executed, as in shells
+
+
+def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What a gateway started from here gets. A relative MULTI_MCP_HOME is resolved: the gateway's folder is another."""
+    env = {name: value for name, value in environ.items() if name != "MULTI_MCP_BACKEND"}  # nobody's descendant
+    if env.get("MULTI_MCP_HOME"):
+        env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
+    if is_frozen():  # it finds its own libraries; ours would come to its servers as the user's own
+        from trayapp.config.environment import own_environment
+
+        env = own_environment(env)
+    return env
+
+
+def start_quickly(environ: Mapping[str, str]) -> Popen[bytes] | Forked:
+    """Start one that ends by itself some time after its last session. Raises OSError."""
+    if sys.platform == "win32":
+        from trayapp.service.child import start_detached
+
+        return start_detached(environ, linger=True)
+    return fork_detached(gateway_command(linger=True), gateway_environment(environ))
+
+
+def reap_by_itself(wanted: bool) -> None:
+    """Let no zombie of a gateway hang on us."""
+    if sys.platform != "win32":
+        import _signal  # type: ignore[import-not-found]  # a tenth of what `signal` costs
+
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN if wanted else _signal.SIG_DFL)
+
+
+class Forked:
+    """A child process of ours, as far as anybody wants to know of it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code once it has ended; negative: the signal that ended it."""
+        if self._code is None:
+            try:
+                ended, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # the system reaped it (reap_by_itself in shim)
+                ended, status = self.pid, 0
+            if ended:
+                self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+
+def fork_detached(argv: list[str], env: dict[str, str]) -> Forked:
+    """Start what outlives this process, which has no threads, and its terminal. Not on Windows.
+
+    Raises OSError when there can be no further process; a program that cannot run ends with CANNOT_RUN.
+    """
+    pid = os.fork()
+    if pid == 0:
+        _become(argv, env)
+    return Forked(pid)
+
+
+def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
+    """In the child: let go of the terminal and of all that is open, which the client may wait to see closed."""
+    try:
+        os.setsid()
+        os.chdir("/")
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
+        for name in os.listdir("/dev/fd"):
+            if int(name) > 2:
+                _close(int(name))
+        os.execve(argv[0], argv, env)
+    finally:
+        os._exit(CANNOT_RUN)
+
+
+def _close(descriptor: int) -> None:
+    try:
+        os.close(descriptor)
+    except OSError:
+        return  # the one that the listing itself had open
