@@ -111,7 +111,7 @@ REQUIREMENTS: dict[str, str] = {
     "wire-id-kept": "An answer carries the id that the client gave, number or text, whatever the backends' ids are.",
     "wire-large-result": "A large result passes with its id replaced in place and all other bytes unchanged.",
     "fault-table": "Each fault: sessions live, one error a call, others undisturbed, back in 5 s, nothing left behind.",
-    "fault-idle": "An idle gateway makes no network request and wakes fewer than twice a second.",
+    "idle-quiet": "An idle gateway makes no network request and wakes less than once a second.",
     "fault-disk-full": "A full disk or read-only folder is a clear error; nothing is lost or half written.",
     # Clients
     "client-round-trip": "A client is connected once, with a backup, and disconnect gives back the bytes it had.",

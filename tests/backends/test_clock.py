@@ -34,7 +34,7 @@ def test_a_beat_is_the_next_multiple_of_its_period(now: float, period_s: float, 
 
 
 @pytest.mark.anyio
-@pytest.mark.requirement("fault-idle")
+@pytest.mark.requirement("idle-quiet")
 async def test_who_waits_for_a_beat_is_woken_together_with_all_others() -> None:
     first, second = (asyncio.create_task(work) for work in (next_beat(0.125), SystemClock().beat(0.125)))
     await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)

@@ -44,7 +44,7 @@ def looks() -> Looks[str]:
     return Looks("")
 
 
-@pytest.mark.requirement("fault-idle")
+@pytest.mark.requirement("idle-quiet")
 async def test_all_folders_are_looked_at_in_one_thread(looks: Looks[str], folders: Folders) -> None:
     assert await looks.at([A, B, C], folders.look) == {A: "a", B: "b", C: "c"}
     assert [folder for folder, _ in folders.seen] == [A, B, C]
