@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -16,6 +17,9 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from tests.tools import require
+
+if TYPE_CHECKING:
+    from tests.tray.running import Panel
 
 __all__ = ["require"]
 
@@ -64,3 +68,22 @@ def is_gateway_of(process: psutil.Process, home: Path) -> bool:
     with suppress(psutil.Error):
         return "--linger" in process.cmdline() and process.environ().get("MULTI_MCP_HOME") == str(home)
     return False
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """The address of a running session bus, and nothing on it (Linux)."""
+    from tests.tray.bus import session_bus
+
+    with session_bus() as (made, _):
+        yield made
+
+
+@pytest.fixture
+def panel(address: str) -> Iterator[Panel]:
+    """A panel on that bus."""
+    from tests.tray.running import Panel
+
+    made = Panel(address)
+    yield made
+    made.close()

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from devtools.packaged import PACKAGED, is_current
 from tests.tools import missing
-
-if sys.platform == "linux":
-    from tests.tray.bus import session_bus
 
 HOW = "build it with: python3 packaging/dev.py test tests/packaged"
 
@@ -38,10 +34,3 @@ def deb(built: Path) -> Path:
     """The Debian package."""
     (path,) = built.glob("*.deb")
     return path
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    """The address of a running session bus, and nothing on it."""
-    with session_bus() as (made, _):
-        yield made

@@ -24,13 +24,6 @@ READY = "1 of 1 server ready, 3 tools"
 
 
 @pytest.fixture
-def panel(address: str) -> Iterator[Panel]:
-    made = Panel(address)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def app(home: Path, address: str, panel: Panel, bundle: Path) -> Iterator[PackagedTray]:
     with packaged_tray(home, address, bundle) as made:
         panel.until_header(READY)

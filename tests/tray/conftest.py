@@ -1,4 +1,4 @@
-"""A session bus, and a panel on it, for the tests of the tray that need them. Never here: a display."""
+"""A connection to the session bus, and a host of icons on it, for the tests that need them. Never here: a display."""
 
 from __future__ import annotations
 
@@ -8,14 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 if sys.platform == "linux":
-    from tests.tray.bus import Watcher, session_bus
+    from tests.tray.bus import Watcher
     from trayapp.tray.bus import SessionBus
-
-    @pytest.fixture
-    def address() -> Iterator[str]:
-        """The address of a running session bus, and nothing on it."""
-        with session_bus() as (made, _):
-            yield made
 
     @pytest.fixture
     def bus(address: str) -> Iterator[SessionBus]:

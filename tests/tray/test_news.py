@@ -237,6 +237,11 @@ def test_a_broken_file_names_the_line_and_opens() -> None:
     assert only([(0, BAD_ENTRY)]).text == "servers.yaml, line 7: db: Neither command nor url\nAll other servers run."
 
 
+def test_a_failure_without_words_has_ours() -> None:
+    silent = replace(server("a", S.FAILED), error={"title": " \u200b", "hint": ""})
+    assert only([(0, running(silent))]).text == "It failed"
+
+
 def test_changed_tools_are_counted() -> None:
     changed = running(server("a", tools=5, stale=1), server("b", tools=4), server("c"))
     assert told_in([(0, TOOLS[3]), (10, changed)])[0][1].text == "a: 2 new tools, 1 gone\nb: 1 new tool"

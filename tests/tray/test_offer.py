@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -30,13 +29,6 @@ from trayapp.tray.state import Offered
 
 pytestmark = pytest.mark.requirement("tray-offer")
 ENTRY = "! Take over 2 servers of Cursor"
-
-
-@pytest.fixture
-def panel(address: str) -> Iterator[Panel]:
-    made = Panel(address)
-    yield made
-    made.close()
 
 
 def with_cursor(made: TrayApp) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
+from functools import partial
 from typing import TypeVar
 
 from trayapp.model.child import ChildState
@@ -68,10 +69,10 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
         wants.append(Item("retry", texts.RETRY, Action(Verb.RETRY)))
     if known.live is None:
         return wants
-    wants += _first_few("sign-in", known.sign_in, _sign_in_want, texts.more_sign_ins)
-    wants += _first_few("grant", known.permissions, _grant_want, texts.more_grants)
-    wants += _first_few("approve", known.approvals, _approval, texts.more_approvals)
-    wants += _first_few("problem", known.problems, _problem, lambda number: texts.more(number, "problem"))
+    wants += _first_few("sign-in", known.sign_in, _sign_in_want, partial(texts.more, texts.MORE_SIGN_INS))
+    wants += _first_few("grant", known.permissions, _grant_want, partial(texts.more, texts.MORE_GRANTS))
+    wants += _first_few("approve", known.approvals, _approval, partial(texts.more, texts.MORE_APPROVALS))
+    wants += _first_few("problem", known.problems, _problem, partial(texts.more, texts.MORE_PROBLEMS, thing="problem"))
     if known.keyring is not None:
         wants.append(Item("keyring", texts.keyring(known.keyring), enabled=False))
     if known.offered:

@@ -5,7 +5,7 @@ Never here: showing a notification, clocks (times are passed in), the wording (t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -198,7 +198,7 @@ def _failed(known: Facts, names: set[str], told: Told) -> Notice:
         lines = texts.bounded(list(map(texts.failed_why, servers))).split("\n")
         return _notice(Kind.FAILED, texts.servers_failed(len(servers)), lines, (texts.RECONNECT_ALL, RECONNECT_ALL))
     name, error = servers[0].name, servers[0].error or {}
-    lines = [*texts.wrapped(error.get("title") or texts.NO_WORDS), *texts.wrapped(error.get("hint", ""))]
+    lines = [*texts.wrapped(texts.reason(error)), *texts.wrapped(error.get("hint", ""))]
     return _notice(
         Kind.FAILED,
         texts.failed([texts.server_name(servers[0])]),
@@ -211,21 +211,22 @@ def _failed(known: Facts, names: set[str], told: Told) -> Notice:
 def _sign_in(known: Facts, names: set[str], told: Told) -> Notice:
     servers = [server for server in known.sign_in if server.name in names]
     title = texts.sign_in_wanted([texts.server_name(server) for server in servers])
-    if len(servers) == 1:
-        action = (texts.SIGN_IN_NOW, Action(Verb.SIGN_IN, servers[0].name))
-        return _notice(Kind.SIGN_IN, title, [texts.SIGN_IN_TEXT], action)
-    actions = [(texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name)) for server in servers[: texts.BUTTONS]]
-    return _notice(Kind.SIGN_IN, title, [texts.SIGN_IN_TEXT_MANY], *actions)
+    text = texts.SIGN_IN_TEXT if len(servers) == 1 else texts.SIGN_IN_TEXT_MANY
+    return _notice(Kind.SIGN_IN, title, [text], *_sign_in_buttons(servers, texts.SIGN_IN_NOW))
 
 
 def _permissions(known: Facts, names: set[str], told: Told) -> Notice:
     servers = [server for server in known.permissions if server.name in names]
     title = texts.permissions_wanted([texts.server_name(server) for server in servers])
-    if len(servers) == 1:
-        action = (texts.GRANT_NOW, Action(Verb.SIGN_IN, servers[0].name))
-        return _notice(Kind.PERMISSIONS, title, [texts.GRANT_TEXT], action)
-    actions = [(texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name)) for server in servers[: texts.BUTTONS]]
-    return _notice(Kind.PERMISSIONS, title, [texts.GRANT_TEXT_MANY], *actions)
+    text = texts.GRANT_TEXT if len(servers) == 1 else texts.GRANT_TEXT_MANY
+    return _notice(Kind.PERMISSIONS, title, [text], *_sign_in_buttons(servers, texts.GRANT_NOW))
+
+
+def _sign_in_buttons(servers: Sequence[ServerStatus], alone: str) -> list[tuple[str, Action]]:
+    """One for each that finds room; a server that is alone need not be named."""
+    labels = [alone] if len(servers) == 1 else list(map(texts.sign_in_to, servers))
+    buttons = [(label, Action(Verb.SIGN_IN, server.name)) for label, server in zip(labels, servers, strict=True)]
+    return buttons[: texts.BUTTONS]
 
 
 def _approval(known: Facts, names: set[str], told: Told) -> Notice:

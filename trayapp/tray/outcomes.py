@@ -96,10 +96,10 @@ def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callab
         name, outcome = next(iter(servers.items()))
         if not bad:
             return said(f"{begin}: {texts.name(name)}", texts.sentence(words(outcome)))
-        lines = [*texts.wrapped(bad[name]["title"]), *texts.wrapped(bad[name].get("hint") or "")]
+        lines = [*texts.wrapped(texts.reason(bad[name])), *texts.wrapped(bad[name].get("hint") or "")]
         return said(f"Not {done}: {texts.name(name)}", *lines)
     good = len(servers) - len(bad)
-    why = [texts.fit(_named(name, error["title"])) for name, error in bad.items()]
+    why = [texts.fit(_named(name, texts.reason(error))) for name, error in bad.items()]
     changed = [texts.fit(f"{texts.name(n)}: {words(o)}") for n, o in servers.items() if n not in bad and _moved(o)]
     title = f"{good} of {count(len(servers), 'server')} {done}" if bad else f"{count(good, 'server')} {done}"
     return said(title, *texts.bounded([*why, *changed], SHOWN).split("\n") if why or changed else [texts.ALL_WELL])
@@ -199,7 +199,7 @@ def approved(server: str, done: Mapping[str, Any]) -> Notice:
 def signed_in(server: str, outcome: Outcome) -> Notice:
     """After Sign in; `outcome` is that of the request (wire/control)."""
     error, auth = outcome.get("error"), outcome.get("auth") or {}
-    lines = ["Its tools answer now."] if not error else texts.wrapped(str(error.get("title", "")))
+    lines = ["Its tools answer now."] if not error else texts.wrapped(texts.reason(error))
     if auth.get("kept") is False:
         lines.append(texts.SIGN_IN_NOT_KEPT)
     return said(f"Signed in to {texts.name(server)}", *lines)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trayapp.model.lifecycle import State
 from trayapp.model.status import KeyringState, Problem, ServerStatus
@@ -165,9 +165,14 @@ def clients(names: Sequence[str]) -> str:
     return listed(each, before=f"{count(len(names), 'client')}: ")
 
 
+def reason(error: Mapping[str, object] | None) -> str:
+    """What happened, in the words of whoever failed; in ours where those show nothing."""
+    return plain(str((error or {}).get("title") or "")) or NO_WORDS
+
+
 def failed_why(server: ServerStatus) -> str:
     """`github: It ended at once`; the name only once where the reason holds it."""
-    why = (server.error or {}).get("title") or NO_WORDS
+    why = reason(server.error)
     return fit(why if _names(why, server.name) else f"{server_name(server)}: {why}")
 
 
@@ -263,24 +268,16 @@ def problem_entry(problem: Problem) -> str:
     return fit(f"! {problem_line(problem)}")
 
 
-def more(number: int, thing: str) -> str:
-    """The way to those that do not fit."""
-    return f"! {count(number, f'more {thing}')}"
+# The ways to those that do not fit; what stands for the braces says how many.
+MORE_SIGN_INS = "! Sign in to {}"
+MORE_GRANTS = "! Grant {} more permissions"
+MORE_APPROVALS = "! Approve changed tools of {}"
+MORE_PROBLEMS = "! {}"
 
 
-def more_sign_ins(number: int) -> str:
-    """The way to those that do not fit."""
-    return f"! Sign in to {count(number, 'more server')}"
-
-
-def more_grants(number: int) -> str:
-    """The way to those that do not fit."""
-    return f"! Grant {count(number, 'more server')} more permissions"
-
-
-def more_approvals(number: int) -> str:
-    """The way to those that do not fit."""
-    return f"! Approve changed tools of {count(number, 'more server')}"
+def more(way: str, number: int, thing: str = "server") -> str:
+    """One of these, filled in: `! Sign in to 3 more servers`."""
+    return way.format(count(number, f"more {thing}"))
 
 
 TAKE_OVER = "Take them over"
