@@ -50,6 +50,7 @@ NAMES = [
     ("http://localhost:3000/mcp", "localhost"),
     ("http://127.0.0.1:3000/", "127-0-0-1"),
     ("https://mcp.dev/", "mcp"),
+    ("https://a..example/", "a"),
 ]
 
 

@@ -377,6 +377,17 @@ VALUES: list[tuple[str, str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("key", "hint"), [("enabld", "enabled"), ("disabled", "enabled"), ("Stale", "stale"), ("x", "")]
+)
+def test_an_unknown_key_of_a_tool_is_a_problem_with_the_nearest_known_one(key: str, hint: str) -> None:
+    config = read(f"servers:\n  s:\n    command: x\n    tools:\n      t: {{{key}: true, x-own: 1, description: d}}\n")
+    (problem,) = config.problems
+    assert (problem.line, problem.server, problem.fatal, problem.message) == (5, "s", False, f"Unknown key {key}")
+    assert hint in problem.hint
+    assert config.servers["s"].tools == {"t": ToolSwitch()}
+
+
 @pytest.mark.requirement("file-other-spellings")
 @pytest.mark.parametrize(("entry", "field", "value"), VALUES)
 def test_a_value_is_read(entry: str, field: str, value: Any) -> None:

@@ -206,8 +206,8 @@ async def test_what_a_session_does_not_see_it_can_neither_call_nor_find_nor_read
             assert (await client.ask(method, params))["error"]
         assert (await refused(client, tool="b_echo"))[0] == "tool_not_found"
         assert (await refused(client, tool="b_read_r"))[0] == "tool_not_found"
-        assert (await refused(client, server="b"))[0] == "server_not_found"
-        assert (await refused(client, connect="b"))[0] == "server_not_found"
+        assert (await refused(client, server="b"))[0] == "not_found"
+        assert (await refused(client, connect="b"))[0] == "not_found"
         assert not [name for name in names_in(await said(client, search="echo")) if name.startswith("b")]
         assert "b" not in {line.split(":")[0] for line in (await said(client)).splitlines()}
         assert [method for method in made.net["b"].methods() if method in ("tools/call", "resources/read")] == []

@@ -14,9 +14,9 @@ from trayapp.config import fields
 from trayapp.config.command import Exists, split_command
 from trayapp.config.keys import read_keys
 from trayapp.config.nodes import Node, Pair, is_null
-from trayapp.config.problems import Report, Wrong, shown
-from trayapp.config.server_values import reader_of
-from trayapp.config.spelling import SERVER_KEYS
+from trayapp.config.problems import Report, Wrong, nearest, shown
+from trayapp.config.server_values import reader_of, unknown_tool_keys
+from trayapp.config.spelling import SERVER_KEYS, TOOL_KEYS
 from trayapp.model.servers import ServerConfig
 
 MAX_NAME_CHARACTERS = 128
@@ -71,6 +71,7 @@ class _Entry:
             return None
         self._values = read_keys(pairs, SERVER_KEYS, reader_of, self._wrong, self._unknown)
         self._check_transport()
+        self._check_tools()
         self._join("disabled", "enabled", lambda enabled: not enabled)
         self._check_always_on()
         self._check_bearer()
@@ -114,6 +115,11 @@ class _Entry:
             if key in self._values:
                 message = f"{key} means nothing without {goes_with}"
                 self._report.add(self._place(key), message, "Remove it", server=self._pair.name)
+
+    def _check_tools(self) -> None:
+        for pair in unknown_tool_keys(self._values["tools"][0].value) if "tools" in self._values else ():
+            near = nearest(pair.name.lower(), TOOL_KEYS)
+            self._unknown(pair, f"Did you mean {near}?" if near else "")
 
     def _join(self, key: str, other: str, translate: Callable[[Any], Any]) -> None:
         """Move what `other` says to `key`; a contradiction is wrong, unless one was merged in and so gives way."""

@@ -13,7 +13,7 @@ from trayapp.config.keys import timed
 from trayapp.config.nodes import Mapping as MappingNode
 from trayapp.config.nodes import Node, Pair, Scalar, Sequence, is_null, kind
 from trayapp.config.problems import Wrong, shown
-from trayapp.config.spelling import TOOL_KEYS
+from trayapp.config.spelling import TOOL_KEYS, TOOL_NOTES, is_extension
 from trayapp.config.urls import has_variable, url_fault
 from trayapp.model.servers import LIFECYCLES, Auth, Scope, ToolSwitch
 
@@ -49,6 +49,13 @@ def _read_tool(pair: Pair) -> ToolSwitch:
 
 def _is_switch(pair: Pair) -> bool:
     return pair.name in TOOL_KEYS and not is_null(pair.value)
+
+
+def unknown_tool_keys(node: Node) -> list[Pair]:
+    """What `tools` that could be read says of single tools and nobody knows: `disabled: true` switches nothing off."""
+    inside = [pair.value for pair in ([] if is_null(node) else fields.mapping_pairs(node))]
+    said = (inner for tool in inside if isinstance(tool, MappingNode) for inner in fields.mapping_pairs(tool))
+    return [inner for inner in said if inner.name not in TOOL_KEYS | TOOL_NOTES and not is_extension(inner.name)]
 
 
 def read_direct_tools(node: Node) -> bool | tuple[str, ...]:

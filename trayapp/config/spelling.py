@@ -28,6 +28,7 @@ SETTING_KEYS = frozenset(
 HTTP_KEYS = frozenset(("enabled", "port", "token"))
 PROFILE_KEYS = frozenset(("servers", "expose", "include_tools", "exclude_tools"))
 TOOL_KEYS = frozenset(("enabled", "stale"))
+TOOL_NOTES = frozenset(("description",))  # for people; what is served is what the server says
 
 # names that other programs use for the same thing (Codex, OpenCode, Windsurf, Gemini, Cline)
 ALIASES = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+import unicodedata
 from urllib.parse import urlsplit
 
 _VARIABLE = re.compile(r"\$\{|\$env:|\{env:")
@@ -58,7 +59,7 @@ _SECOND_LEVEL = frozenset({"co", "com", "org", "net", "ac", "gov", "edu"})  # be
 def name_of_url(url: str) -> str:
     """A server's name from its address: `deepwiki` of https://mcp.deepwiki.com/mcp."""
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
-    labels = host.split(".")
+    labels = [label for label in host.split(".") if label] or [host]
     if _address(host) is not None or len(labels) == 1:
         return re.sub(r"[^a-z0-9]+", "-", host).strip("-") or "server"
     end = 2 if len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVEL else 1
@@ -67,13 +68,14 @@ def name_of_url(url: str) -> str:
 
 
 _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _METADATA_ADDRESSES = frozenset({"100.100.100.200", "192.0.0.192", "fd00:ec2::254"})  # of clouds, beside 169.254/16
 
 
 def is_forbidden_place(url: str) -> bool:
     """Whether an address names the machine's link or its cloud's metadata: nothing a web page may talk us into."""
     try:
-        host = (urlsplit(url).hostname or "").rstrip(".").lower()
+        host = _as_looked_up(urlsplit(url).hostname or "")
     except ValueError:
         return False
     if host in _METADATA_NAMES:
@@ -81,8 +83,22 @@ def is_forbidden_place(url: str) -> bool:
     address = _address(host)
     if address is None:
         return False
-    plain = getattr(address, "ipv4_mapped", None) or address
+    plain = _carried(address) or address
     return plain.is_link_local or str(plain) in _METADATA_ADDRESSES
+
+
+def _as_looked_up(host: str) -> str:
+    """A host as name lookups come to see it: other scripts' digits and full stops are plain ones (IDNA, UTS 46)."""
+    return unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".").lower()
+
+
+def _carried(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address inside one of IPv6: mapped, by NAT64 (RFC 6052), by 6to4."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -14,7 +14,9 @@ from tests.gateway.world import server
 from trayapp.config.urls import is_forbidden_place
 from trayapp.gateway.http.door import bind, kept_token
 from trayapp.gateway.http.guard import is_ourselves
-from trayapp.model.settings import HttpSettings
+from trayapp.model.plan import Config
+from trayapp.model.settings import HttpSettings, Settings
+from trayapp.model.status import Problem
 
 pytestmark = pytest.mark.anyio
 
@@ -114,6 +116,12 @@ async def test_servers_and_tools_are_those_of_the_command_line(tmp_path: Path) -
         (b'{"name": "n", "command": "x", "url": "https://y.test"}', 422),
         (b'{"name": "n", "url": "ftp://y.test"}', 422),
         (b'{"name": "n", "url": "http://169.254.169.254/"}', 403),
+        (b'{"name": "n", "url": null, "serverUrl": " http://169.254.169.254/"}', 403),
+        (b'{"name": "n", "url": "${X:-http://169.254.169.254}/"}', 403),
+        (b'{"name": "n", "serverUrl": "https://y.test/mcp"}', 201),
+        (b'{"name": "n/m", "command": "x"}', 422),
+        (b'{"name": "\\ud800", "command": "x"}', 422),
+        (b'{"name": "' + b"n" * 200 + b'", "command": "x"}', 422),
         (b'{"name": "a", "command": "x"}', 409),
         (b'{"name": "n", "command": "x", "args": ["-y"]}', 201),
         (b'{"name": "n", "url": "https://y.test/mcp"}', 201),
@@ -140,12 +148,27 @@ async def test_removing_a_server(tmp_path: Path) -> None:
         assert list(at.edits.entries) == ["a"]
 
 
+@pytest.mark.requirement("http-manage")
+async def test_a_server_that_cannot_be_used_is_removed_and_that_of_another_file_is_told(tmp_path: Path) -> None:
+    """http-17."""
+    problem = Problem("servers.yaml", 3, "broken has neither command nor url", server="broken")
+    config = Config(Settings(), {"theirs": server("theirs")}, (problem,), foreign={"theirs": "~/.cursor/mcp.json"})
+    async with place(tmp_path) as at, at.http() as http:
+        at.made.gateway.take_config(config)
+        assert (await http.delete("/mcp_servers/broken")).status_code == 200
+        answer = await http.delete("/mcp_servers/theirs")
+        assert (answer.status_code, "~/.cursor/mcp.json" in answer.json()["error"]) == (409, True)
+
+
 @pytest.mark.parametrize(
     ("url", "forbidden"),
     [
         ("http://169.254.169.254/", True), ("http://0xa9fea9fe/", True), ("http://2852039166/", True),
         ("http://[fe80::1%25eth0]/", True), ("http://[::ffff:169.254.1.1]/", True), ("http://100.100.100.200/", True),
         ("http://metadata.google.internal./", True), ("http://[fd00:ec2::254]/", True),
+        ("http://169\u3002254\uff0e169\u3002254/", True), ("http://\u2460\u2465\u2468.254.169.254/", True),
+        ("http://[64:ff9b::a9fe:a9fe]/", True), ("http://[2002:a9fe:a9fe::]/", True),
+        ("http://[64:ff9b::808:808]/", False),
         ("http://127.0.0.1:3000/mcp", False), ("https://mcp.example.com/mcp", False), ("http://192.168.1.5/", False),
         ("http://[::1]/", False), ("http://[", False),
     ],

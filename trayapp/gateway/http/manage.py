@@ -13,11 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from trayapp.config.interpolate import expand
 from trayapp.config.parse import parse
 from trayapp.config.urls import is_forbidden_place
 from trayapp.gateway.errors import shown
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import ConfigError, MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.lifecycle import State
+from trayapp.model.plan import Config
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 if TYPE_CHECKING:
@@ -97,7 +99,10 @@ class Manage:
     async def remove(self, request: Request) -> tuple[int, Any]:
         """Take a server out of servers.yaml."""
         name = request.path_params["name"]
-        if name not in self._gateway.config.servers:
+        config = self._gateway.config
+        if name in config.foreign:
+            raise Refused(409, f"{name} stands in {config.foreign[name]}, which settings.imports names")
+        if name not in config.servers and not any(problem.server == name for problem in config.problems):
             raise Refused(404, f"No server is named {name}"[:200])
         await anyio.to_thread.run_sync(self._file.remove_server, name)
         await self._file.reload()
@@ -108,14 +113,29 @@ class Manage:
         if not isinstance(body, dict) or not isinstance(body.get("name"), str) or not body["name"].strip():
             raise Refused(422, "The body must be an object with a name")
         name, entry = body["name"], {key: value for key, value in body.items() if key != "name"}
-        if not {"command", "url"} & entry.keys():
-            raise Refused(422, "A server needs command or url")
-        if isinstance(entry.get("url"), str) and is_forbidden_place(entry["url"]):
+        config = _read(name, entry)
+        if any(server.url is not None and _may_not_be(server.url) for server in config.servers.values()):
             raise Refused(403, "Link-local and metadata addresses may not be added this way")
-        problems = parse(dumps({"servers": {name: entry}}).decode(), "the request").problems
-        if problems:
-            raise Refused(422, "; ".join(problem.message for problem in problems))
+        if config.problems:
+            raise Refused(422, "; ".join(problem.message for problem in config.problems))
         return name, entry
+
+
+def _read(name: str, entry: dict[str, Any]) -> Config:
+    """What servers.yaml would come to with nothing but this entry."""
+    try:
+        return parse(dumps({"servers": {name: entry}}).decode(), "the request")
+    except (MultiMcpError, UnicodeError) as error:
+        raise Refused(422, str(error)) from None
+
+
+def _may_not_be(url: str) -> bool:
+    """Whether an address, by the defaults of its variables too, leads where none may that comes this way."""
+    return is_forbidden_place(expand(url, _nothing, _nothing).text)
+
+
+def _nothing(name: str) -> None:
+    return None
 
 
 async def _body(request: Request) -> Any:
@@ -130,6 +150,13 @@ async def _body(request: Request) -> Any:
         raise Refused(400, "The body is not JSON") from None
 
 
+def _status_of(error: MultiMcpError) -> int:
+    """404 for what is not there, 409 for what the file does not allow as it is, 500 for what the machine does not."""
+    if isinstance(error, ServerNotFoundError):
+        return 404
+    return 409 if isinstance(error, UsageError | ConfigError) else 500
+
+
 def _answered(
     work: Callable[[Request], Awaitable[tuple[int, Any]]],
 ) -> Callable[[Request], Awaitable[Response]]:
@@ -141,7 +168,7 @@ def _answered(
         except Refused as refusal:
             status, body = refusal.status, {"error": shown(str(refusal))}
         except MultiMcpError as error:
-            status, body = 500, {"error": shown(error.title), "hint": shown(error.hint)}
+            status, body = _status_of(error), {"error": shown(error.title), "hint": shown(error.hint)}
         return Response(dumps(body), status, media_type="application/json")
 
     return endpoint
