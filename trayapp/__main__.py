@@ -36,6 +36,10 @@ def dispatch(argv: list[str]) -> int:
 
         print(f"multi-mcp {version_text()}")
         return 0
+    if argv == ["start", "--linger"]:  # the gateway that a shim starts: without the library of the command line
+        from trayapp.cli.become import lingering_gateway
+
+        return lingering_gateway()
     from trayapp.cli.app import run
 
     return run(argv)

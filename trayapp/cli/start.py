@@ -1,31 +1,26 @@
 """`multi-mcp start`: this process becomes the gateway, or starts one in the background.
 
-Never here: what a gateway does. The only module outside the gateway that loads it, and only when it runs here.
+Never here: what a gateway does, how a process becomes one (become).
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import click
 
+from trayapp.cli.become import run_here
 from trayapp.cli.first import say_first_words
 from trayapp.cli.options import ask, examples
 from trayapp.cli.output import note, waiting
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import AlreadyRunningError, NoGatewayError, StorageError
 from trayapp.service.child import await_ready, start_detached
-from trayapp.service.command import sample_command
 from trayapp.service.pause import refuse_while_paused
 from trayapp.wire.control import SNAPSHOT, connect
 from trayapp.wire.greeting import Hello, read_endpoint
 from trayapp.wire.rundir import run_dir
-
-if TYPE_CHECKING:
-    from trayapp.clients.layers import ClientLayers
 
 GATEWAY_LOG = "gateway.log"
 
@@ -51,22 +46,6 @@ def start_verb(detach: bool, linger: bool) -> int:
 def _ready() -> None:
     note(f"Gateway ready (process {os.getpid()})")
     threading.Thread(target=say_first_words, name="first words", daemon=True).start()
-
-
-def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
-    """Be the gateway until told to stop; the exit code. Raises AlreadyRunningError, StorageError."""
-    from trayapp.gateway.run import run_gateway
-
-    return run_gateway(
-        dict(os.environ), linger=linger, sample=sample_command(), layers=client_layers, on_ready=on_ready
-    )
-
-
-def client_layers() -> ClientLayers:
-    """The reader of `settings.imports`, loaded when there are any."""
-    from trayapp.clients.layers import ClientLayers
-
-    return ClientLayers()
 
 
 def run_detached(linger: bool) -> int:

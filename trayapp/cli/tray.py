@@ -15,9 +15,9 @@ from typing import Any
 import click
 
 from trayapp.cli import status_view as view
+from trayapp.cli.become import run_here
 from trayapp.cli.options import examples, gateway
 from trayapp.cli.output import is_terminal, say
-from trayapp.cli.start import run_here
 from trayapp.cli.status import live
 from trayapp.model.errors import NoGatewayError
 

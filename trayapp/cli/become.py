@@ -1,0 +1,54 @@
+"""How this process becomes the gateway; for one that a client waits for, without the library of the command line.
+
+Never here: what a gateway does. The only module outside the gateway that loads it, and only when it runs here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from trayapp.model.errors import MultiMcpError
+from trayapp.service.command import sample_command
+from trayapp.service.pause import refuse_while_paused
+from trayapp.wire.rundir import run_dir
+
+if TYPE_CHECKING:
+    from trayapp.clients.layers import ClientLayers
+
+LINGERING = ["start", "--linger"]  # what service/command starts: a client waits, and nobody reads
+
+
+def lingering_gateway() -> int:
+    """`multi-mcp start --linger`: the exit code."""
+    try:
+        refuse_while_paused(run_dir(os.environ))
+        return run_here(True, lambda: None)
+    except (MultiMcpError, OSError) as error:
+        from trayapp.cli.boundary import guarded  # with click, 20 ms: for the few starts that fail
+
+        return guarded(_raising(error), LINGERING)
+
+
+def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
+    """Be the gateway until told to stop; the exit code. Raises AlreadyRunningError, StorageError."""
+    from trayapp.gateway.run import run_gateway
+
+    return run_gateway(
+        dict(os.environ), linger=linger, sample=sample_command(), layers=client_layers, on_ready=on_ready
+    )
+
+
+def client_layers() -> ClientLayers:
+    """The reader of `settings.imports`, loaded when there are any."""
+    from trayapp.clients.layers import ClientLayers
+
+    return ClientLayers()
+
+
+def _raising(error: Exception) -> Callable[[list[str]], NoReturn]:
+    def work(argv: list[str]) -> NoReturn:
+        raise error
+
+    return work
