@@ -63,7 +63,7 @@ class Figure:
     """One thing measured for one or more ways, a value a round each, in the same order of rounds.
 
     The first way is the base that the others are compared with, unless `compared` is False. `target` is for the ways
-    that are ours.
+    that are ours. `broken`: the ways that gave no figure, with the reason.
     """
 
     name: str
@@ -71,10 +71,16 @@ class Figure:
     rounds: dict[str, list[float]] = field(default_factory=dict)
     target: Target | None = None
     compared: bool = True
+    broken: dict[str, str] = field(default_factory=dict)
 
     def add(self, way: str, value: float) -> None:
         """One more round of a way."""
         self.rounds.setdefault(way, []).append(value)
+
+    def fail(self, way: str, why: str) -> None:
+        """The way has no figure: the rounds that it had say nothing."""
+        self.rounds.pop(way, None)
+        self.broken[way] = why
 
     @property
     def more_is_better(self) -> bool:
@@ -109,6 +115,7 @@ class Figure:
             "name": self.name,
             "unit": self.unit,
             "compared": self.compared,
+            "broken": self.broken,
             "target": {"subject": target.subject, "limit": target.limit, "at_least": target.at_least}
             if target is not None
             else None,
@@ -120,7 +127,7 @@ class Figure:
         """What `as_json` made. Raises KeyError."""
         rounds = {way["way"]: way["rounds"] for way in given["ways"]}
         target = Target(**given["target"]) if given["target"] else None
-        return cls(given["name"], given["unit"], rounds, target, given["compared"])
+        return cls(given["name"], given["unit"], rounds, target, given["compared"], given["broken"])
 
     def _row_json(self, row: Row) -> dict[str, Any]:
         verdict = self.judged(row)

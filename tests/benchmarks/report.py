@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.benchmarks.curves import Curve
 from tests.benchmarks.figures import OURS, Figure, Row
 from tests.benchmarks.run import ROOT, Chapter, Run
-from tests.benchmarks.table import HEADS, cells, number, table, wanted
+from tests.benchmarks.table import HEADS, number, rows_of, table, wanted
 
 NAME = "report.md"
 SUMMARY = ROOT / "packaging" / "BENCHMARKS.md"
@@ -49,6 +49,7 @@ def as_text(run: Run) -> str:
     parts = [f"multi-mcp {run.program}, {run.machine}", table(list(run.figures))]
     lines = [f"{curve.axis}: {curve.name}, {curve.unit}: {values(curve)}: {judged(curve)}" for curve in run.curves]
     broken = [f"{chapter.title} broke: {chapter.broken}" for chapter in run.chapters if chapter.broken]
+    broken += [f"{chapter.title}: {note}" for chapter in run.chapters for note in chapter.notes]
     return "\n\n".join(filter(None, [*parts, "\n".join(lines), "\n".join(broken)]))
 
 
@@ -65,10 +66,7 @@ def chapter_parts(chapter: Chapter) -> Iterator[str]:
     if chapter.broken:
         yield f"**Broke:** {chapter.broken}"
     if chapter.figures:
-        rows = [
-            cells(figure, row, first=place == 0) for figure in chapter.figures for place, row in enumerate(figure.rows)
-        ]
-        yield markdown(HEADS, rows)
+        yield markdown(HEADS, [line for figure in chapter.figures for line in rows_of(figure)])
     if chapter.curves:
         yield curve_table(chapter.curves)
 
@@ -84,8 +82,9 @@ def images(names: Sequence[str]) -> list[str]:
 def summary(run: Run) -> str:
     """Targets, everything side by side, growth, and what is lost; without a line at the end."""
     parts = ["# Benchmarks", INTRODUCTION, about(run), "## Targets", targets(run)]
-    beside = [(chapter, side_by_side(chapter.figures)) for chapter in run.chapters]
-    parts += [f"## {chapter.title}\n\n{text}" for chapter, text in beside if text]
+    for chapter in run.chapters:
+        if said := [text for text in (side_by_side(chapter.figures), *chapter.notes) if text]:
+            parts += [f"## {chapter.title}", *said]
     parts += ["## Growth", curve_table(list(run.curves))] if any(run.curves) else []
     parts += ["## Where another way is ahead", lost(run)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -125,11 +124,11 @@ def against(row: Row) -> str:
 
 def side_by_side(figures: Sequence[Figure]) -> str:
     """A line a figure, a column a way; nothing where there is one way only."""
-    several = [figure for figure in figures if len(figure.rounds) > 1]
-    ways = list(dict.fromkeys(way for figure in several for way in figure.rounds))
+    several = [figure for figure in figures if len(figure.rounds) + len(figure.broken) > 1]
+    ways = list(dict.fromkeys(way for figure in several for way in (*figure.rounds, *figure.broken)))
     rows = []
     for figure in several:
-        found = {row.way: number(row.value) for row in figure.rows}
+        found = {row.way: number(row.value) for row in figure.rows} | dict.fromkeys(figure.broken, "broken")
         rows.append((f"{figure.name}, {figure.unit}", *(found.get(way, "") for way in ways)))
     return markdown(("", *ways), rows) if rows else ""
 

@@ -23,16 +23,24 @@ def table(figures: Sequence[Figure]) -> str:
     """One line for every way of every figure, under a line of heads."""
     lines = [HEADS]
     for figure in figures:
-        lines += [cells(figure, row, first=place == 0) for place, row in enumerate(figure.rows)]
+        lines += rows_of(figure)
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADS))]
     return "\n".join(_aligned(line, widths) for line in lines)
 
 
-def cells(figure: Figure, row: Row, first: bool) -> tuple[str, ...]:
-    """The columns of one line; the figure's name stands on its first line only."""
+def rows_of(figure: Figure) -> list[tuple[str, ...]]:
+    """The lines of a figure: every way that has one, then why the others have none."""
+    gaps = [""] * (len(HEADS) - 3)
+    lines = [cells(figure, row) for row in figure.rows]
+    lines += [("", way, *gaps, f"broken: {why}") for way, why in figure.broken.items()]
+    return [(f"{figure.name}, {figure.unit}", *line[1:]) for line in lines[:1]] + lines[1:]
+
+
+def cells(figure: Figure, row: Row) -> tuple[str, ...]:
+    """The columns of one line; the figure's name, which stands on its first line only, is left out."""
     least, largest = row.spread
     return (
-        f"{figure.name}, {figure.unit}" if first else "",
+        "",
         row.way,
         number(row.value),
         f"{number(least)} .. {number(largest)}",

@@ -88,6 +88,13 @@ def test_only_ways_of_ours_are_judged() -> None:
     assert [verdict and verdict[0] for verdict in verdicts] == [None, True, False]
 
 
+def test_a_way_that_breaks_has_no_figure_any_more() -> None:
+    measured = figure([1, 2], [2])  # ours broke in the second round
+    measured.fail("ours", "hangs")
+    assert [row.way for row in measured.rows] == ["direct"]
+    assert Figure.from_json(measured.as_json()).broken == {"ours": "hangs"}
+
+
 def test_the_json_form_keeps_every_round() -> None:
     form = json.loads(json.dumps(figure([1, 2], [2, 5], Target("ratio", 2)).as_json()))
     assert form["target"] == {"subject": "ratio", "limit": 2, "at_least": False}

@@ -36,12 +36,14 @@ def test_a_target_in_words(target: Target, text: str) -> None:
     assert wanted(target) == text
 
 
-def test_columns_are_aligned_and_a_miss_says_by_how_much() -> None:
+def test_columns_are_aligned_a_miss_says_by_how_much_and_a_broken_way_why() -> None:
     call = Figure("call", "ms", {"direct": [0.1], "ours": [0.4]}, Target("added", 0.25))
     idle = Figure("idle", "%", {"ours": [0.05]}, Target("value", 0.5))
+    call.fail("peer", "lost 3 answers")
     assert table([call, idle]).splitlines() == [
         "figure    way     median  rounds           added  ratio  target",
         "call, ms  direct   0.100  0.100 .. 0.100",
         "          ours     0.400  0.400 .. 0.400  +0.300   4.00  added <= 0.250  MISSED by 20%",
+        "          peer                                                           broken: lost 3 answers",
         "idle, %   ours     0.050  0.050 .. 0.050                 <= 0.500        met",
     ]
