@@ -89,7 +89,7 @@ def summarize(out: Path) -> int:
 def progress(measured: Measured) -> None:
     """On a terminal, say what has just been measured."""
     if sys.stderr.isatty():
-        print(f"{measured.name}, {measured.unit}", file=sys.stderr)
+        print(measured if isinstance(measured, str) else f"{measured.name}, {measured.unit}", file=sys.stderr)
 
 
 def leave(number: int, frame: FrameType | None) -> NoReturn:

@@ -15,6 +15,7 @@ from tests.benchmarks.figures import OURS
 from tests.benchmarks.first import measure_first_lists
 from tests.benchmarks.idle import measure_idle
 from tests.benchmarks.run import Measured
+from tests.benchmarks.sharing import directly, measure_sharing, ours
 from tests.benchmarks.starts import measure_cold_starts, measure_shims
 from tests.benchmarks.tray import measure_tray
 from tests.benchmarks.ways import direct, fresh_home, gateway, isolated_shim, through
@@ -52,9 +53,9 @@ def calls_part(setup: Setup) -> Iterator[Measured]:
         home.configure()
         with gateway(home):
             home.settle()
-            ours = through(home)
-            yield from measure_calls((direct(), ours), calls.QUICK if setup.quick else calls.FULL)
-            shims = (ours, through(home, f"{OURS}, -I -S", isolated_shim()))
+            way = through(home)
+            yield from measure_calls((direct(), way), calls.QUICK if setup.quick else calls.FULL)
+            shims = (way, through(home, f"{OURS}, -I -S", isolated_shim()))
             yield from measure_shims(shims, setup.of(30, 10))
 
 
@@ -62,6 +63,11 @@ def starts_part(setup: Setup) -> Iterator[Measured]:
     """What a client sees first, and the gateway's own start."""
     yield from measure_first_lists(setup.of(9, 3), setup.of(30, 10), setup.of(5, 2), setup.data)
     yield from measure_cold_starts(setup.of(7, 3))
+
+
+def sharing_part(setup: Setup) -> Iterator[Measured]:
+    """Many clients at once."""
+    yield from measure_sharing((directly, ours), setup.quick, setup.data)
 
 
 def idle_part(setup: Setup) -> Iterator[Measured]:
@@ -77,6 +83,7 @@ def tray_part(setup: Setup) -> Iterator[Measured]:
 PARTS = {
     "calls": Part("Calls", calls_part),
     "starts": Part("Starts", starts_part),
+    "sharing": Part("Many clients", sharing_part),
     "idle": Part("Idle", idle_part),
     "tray": Part("Tray", tray_part),
 }

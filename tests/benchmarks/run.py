@@ -23,7 +23,7 @@ FOLDER = ROOT / ".cache" / "benchmarks"  # ignored
 NAME = "run.json"
 VERSION = 2
 
-Measured = Figure | Curve
+Measured = Figure | Curve | str  # a text is a note: why something is missing
 
 
 @dataclass(slots=True)
@@ -34,6 +34,11 @@ class Chapter:
     title: str
     measured: list[Measured] = field(default_factory=list)
     broken: str = ""
+
+    @property
+    def notes(self) -> list[str]:
+        """What is said besides."""
+        return [one for one in self.measured if isinstance(one, str)]
 
     @property
     def figures(self) -> list[Figure]:
@@ -48,14 +53,15 @@ class Chapter:
     def as_json(self) -> dict[str, Any]:
         """For the file."""
         figures, curves = ([one.as_json() for one in some] for some in (self.figures, self.curves))
-        return {"name": self.name, "title": self.title, "broken": self.broken, "figures": figures, "curves": curves}
+        own = {"name": self.name, "title": self.title, "broken": self.broken}
+        return own | {"figures": figures, "curves": curves, "notes": self.notes}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
         """What `as_json` made. Raises KeyError, ValueError."""
         measured: list[Measured] = [Figure.from_json(one) for one in given["figures"]]
         measured += [Curve.from_json(one) for one in given["curves"]]
-        return cls(given["name"], given["title"], measured, given["broken"])
+        return cls(given["name"], given["title"], [*measured, *given["notes"]], given["broken"])
 
 
 @dataclass(slots=True)

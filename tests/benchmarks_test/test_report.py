@@ -16,7 +16,9 @@ def measured() -> Run:
     """A run with a figure that is met and lost, one that is missed, and a curve."""
     call = Figure("call", "ms", {"direct": [1.0], OURS: [2.0], "peer": [1.5]}, Target("ratio", 3.0))
     rate = Figure("8 in flight", "calls/s", {"direct": [9.0], OURS: [5.0], "peer": [2.0]}, Target("value", 6, True))
-    chapter = Chapter("calls", "Calls", [call, rate, Curve("tools", "call", "ms", {10: 1.0, 100: 1.0}, flat=True)])
+    chapter = Chapter(
+        "calls", "Calls", [call, rate, Curve("tools", "call", "ms", {10: 1.0, 100: 1.0}, flat=True), "It is so."]
+    )
     return Run(0.0, "2 cores", False, [chapter, Chapter("idle", "Idle", broken="no gateway")], 12.0, "1.2.3")
 
 
@@ -53,6 +55,7 @@ def test_the_summary_holds_targets_losses_growth_and_what_broke_and_keeps_the_no
         "| call, ms | ours | 2.00 | x 2.00, +1 | ratio <= 3.00 | met |",
         "| 8 in flight, calls/s | ours | 5.00 | x 0.556, -4 | >= 6.00 | **missed by 17%** |",
         "|  | direct | ours | peer |",
+        "It is so.",
         "- call: peer 1.50 ms, ours 2.00",
         "| tools | call, ms | 10: 1.00, 100: 1.00 | size ^ 0.00, flat |",
     ):

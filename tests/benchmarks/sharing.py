@@ -1,0 +1,224 @@
+"""What sharing servers saves: memory of everything that runs for 1, 5 and 20 clients, and calls a second of all.
+
+The direct way starts all servers once more for every client. Never here: one client's calls (calls), the gateway's own
+memory (memory).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from tests.benchmarks.client import BrokenError, Client, Conversation
+from tests.benchmarks.figures import OURS, Figure, Target
+from tests.benchmarks.ways import DIRECT, environment, fresh_home, gateway, through
+from tests.benchmarks.workloads import Workload, real_ten, ten
+from trayapp.wire.control import RECONNECT, SETTLE, ControlClient
+from trayapp.wire.rundir import run_dir
+
+MIB = 1 << 20  # bytes
+CLIENTS = (1, 5, 20)
+REAL_CLIENTS = 5  # with ten real servers each: 50 processes the direct way
+SHARED_MOST = 0.25  # of what the clients' own servers take
+CONNECT_LIMIT_S = 120.0  # ten real servers on a busy machine
+SIZE, IN_FLIGHT = 100, 8  # characters of an answer, calls that each client has open
+ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where clients connect to a workload: `connect` is one client, which the direct way has a conversation a server.
+
+    The first conversation is with the server that has `tool`. `pids`: of what runs without any client.
+    """
+
+    name: str
+    connect: Callable[[], Sequence[Conversation]]
+    tool: str
+    pids: tuple[int, ...] = ()
+
+
+Open = Callable[[Workload], AbstractContextManager[Place]]
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """PSS in MiB: memory that processes share is divided among them."""
+
+    servers: float
+    others: float  # gateway, shims
+
+    @property
+    def total(self) -> float:
+        """Of all."""
+        return self.servers + self.others
+
+
+@contextmanager
+def directly(work: Workload) -> Iterator[Place]:
+    """Every client starts every server."""
+    argvs = [work.argv, *(argv for name, argv in work.servers.items() if name != work.server)]
+    names = [work.server, *(name for name in work.servers if name != work.server)]
+
+    def connect() -> list[Conversation]:
+        envs = ({**environment(), **work.env.get(name, {})} for name in names)
+        return handshaken([Client(argv, env, foreign=True) for argv, env in zip(argvs, envs, strict=True)])
+
+    yield Place(DIRECT, connect, work.tool)
+
+
+@contextmanager
+def ours(work: Workload) -> Iterator[Place]:
+    """All servers are connected once, and stay so."""
+    with fresh_home() as home:
+        home.write("servers.yaml", work.servers_yaml(idle_timeout=0))
+        with gateway(home) as started:
+            with ControlClient(run_dir(home.env), CONNECT_LIMIT_S) as control:
+                control.call(SETTLE)  # what a first run starts to look at is closed again
+                control.call(RECONNECT)
+            home.await_states("connected")
+            way = through(home, tool=work.exposed)
+            yield Place(OURS, lambda: handshaken([Client(way.argv, way.env)]), work.exposed, (started.pid,))
+
+
+def handshaken(conversations: list[Conversation]) -> list[Conversation]:
+    """Each has listed its tools. Raises BrokenError."""
+    try:
+        for one in conversations:
+            one.initialize()
+            one.tools()
+    except BaseException:
+        for one in conversations:
+            one.close()
+        raise
+    return conversations
+
+
+def measure_sharing(places: Sequence[Open], quick: bool, data: Path | None = None) -> Iterator[Figure | str]:
+    """Light servers with real definitions for every number of clients, then real servers. Raises BrokenError."""
+    if sys.platform != "linux":
+        yield "Only Linux says which memory processes share."
+        return
+    with fresh_home() as scratch:
+        work = ten(scratch.path / "lists", data)
+        yield from compared(work, places, CLIENTS[:2] if quick else CLIENTS, with_calls=True)
+    if quick:
+        return
+    with fresh_home() as scratch:
+        try:
+            work = real_ten(scratch.path)
+        except LookupError as error:
+            yield f"No real servers: {error}"
+            return
+        yield from compared(work, (directly, ours), (REAL_CLIENTS,), with_calls=False)
+
+
+def compared(work: Workload, places: Sequence[Open], counts: Sequence[int], with_calls: bool) -> Iterator[Figure | str]:
+    """The figures of a workload; a place that breaks is left out, with the reason."""
+    figures = {count: of_clients(work, count, with_calls) for count in counts}
+    for opened in places:
+        rows: list[tuple[Figure, str, list[float]]] = []
+        try:
+            with opened(work) as place:
+                for count in counts:
+                    rows += measured(place, work, count, figures[count])
+        except BrokenError as error:
+            if opened in (directly, ours):
+                raise
+            yield f"{work.name}: {error}"
+            continue
+        for figure, name, values in rows:
+            figure.rounds[name] = values
+    for some in figures.values():
+        yield from some
+
+
+def of_clients(work: Workload, count: int, with_calls: bool) -> list[Figure]:
+    """The empty figures for a number of clients."""
+    who = f"{count} client{'s' if count > 1 else ''}, {work.name}"
+    target = None if with_calls else Target("ratio", SHARED_MOST)  # null servers weigh less than any real one
+    figures = [
+        Figure(f"{who}: memory of all processes", "MiB", target=target),
+        Figure(f"{who}: memory without the servers", "MiB", compared=False),
+    ]
+    return [*figures, Figure(f"{who}: {IN_FLIGHT} calls in flight each", "calls/s")] if with_calls else figures
+
+
+def measured(
+    place: Place, work: Workload, count: int, figures: Sequence[Figure]
+) -> Iterator[tuple[Figure, str, list[float]]]:
+    """The figure, the way's name and its rounds, for so many clients."""
+    with crowd(place, count) as clients:
+        weight = weigh([*place.pids, *(pid for many in clients for one in many for pid in one.pids)], work)
+        yield figures[0], place.name, [weight.total]
+        if place.name != DIRECT:
+            yield figures[1], place.name, [weight.others]
+        for figure in figures[2:]:
+            speaking = [many[0] for many in clients]
+            calls = max(200, 6000 // count)
+            rate_of(speaking, place.tool, 200)  # interpreters specialise their code
+            yield figure, place.name, [rate_of(speaking, place.tool, calls) for _ in range(ROUNDS)]
+
+
+@contextmanager
+def crowd(place: Place, count: int) -> Iterator[list[Sequence[Conversation]]]:
+    """So many clients; they end with the block."""
+    with ExitStack() as stack:
+        clients = []
+        for _ in range(count):
+            many = place.connect()
+            for one in many:
+                stack.callback(one.close)
+            clients.append(many)
+        yield clients
+
+
+def rate_of(clients: Sequence[Conversation], tool: str, calls: int) -> float:
+    """Calls a second of all together, each with so many calls of which some are always open. Raises BrokenError."""
+    failures: list[BrokenError] = []
+
+    def work(client: Conversation) -> None:
+        try:
+            client.flood(tool, SIZE, calls, IN_FLIGHT)
+        except BrokenError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=partial(work, client)) for client in clients]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = time.perf_counter() - start
+    if failures:
+        raise failures[0]
+    return calls * len(clients) / seconds
+
+
+def weigh(roots: Sequence[int], work: Workload) -> Weight:
+    """All processes under these, the servers of the workload told from the rest by their command line."""
+    argvs = set(work.servers.values())
+    found: dict[int, tuple[float, bool]] = {}
+    for root in roots:
+        with suppress(psutil.NoSuchProcess):
+            _weigh(psutil.Process(root), argvs, False, found)
+    servers = sum(pss for pss, is_server in found.values() if is_server)
+    return Weight(servers / MIB, sum(pss for pss, _ in found.values()) / MIB - servers / MIB)
+
+
+def _weigh(
+    process: psutil.Process, argvs: set[tuple[str, ...]], below: bool, found: dict[int, tuple[float, bool]]
+) -> None:
+    is_server = below or tuple(process.cmdline()) in argvs
+    found[process.pid] = (process.memory_full_info().pss, is_server)
+    for child in process.children():
+        with suppress(psutil.NoSuchProcess):
+            _weigh(child, argvs, is_server, found)
