@@ -277,6 +277,7 @@ REQUIREMENTS: dict[str, str] = {
     "package-no-trace": "The packaged program holds no path of the machine that it was built on.",
     "package-repeatable": "Two builds of one commit give the same list of files.",
     "package-deb": "The .deb installs, validates, and is removed without a process, an entry or a user's file touched.",
+    "package-clean-root": "On a system of essential packages alone the .deb installs, runs for a fresh user, and goes.",
     "package-upgrade": "After an update in place the tray and the gateway hand over, and sessions go on by the shim.",
     "package-version": "--version and About show the version and the commit, of a wheel and a packaged program too.",
     "package-pipx": "A wheel built from the checkout and installed into a fresh environment is the same program.",

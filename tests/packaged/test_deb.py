@@ -1,13 +1,11 @@
-"""The Debian package: what it holds, and a real installation of it. Never here: what the programs do (test_program)."""
+"""The Debian package: what it holds. Never here: its installation (test_clean_root), what its programs do."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import pwd
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +16,6 @@ if sys.platform != "linux":
 from tests.tools import require
 
 DEB_MOST = 28 << 20
-USERS_PATH = "/usr/bin/multi-mcp"
-GUEST = "multi-mcp-guest"  # a user of the tests' own, on the system as long as the package is
 
 
 @pytest.fixture(scope="module")
@@ -91,70 +87,3 @@ def test_the_licence_of_every_library_is_told(root: Path) -> None:
     for name in ("Python 3", "mcp ", "pystray ", "cryptography ", "jeepney ", "click "):
         assert f"\n{name}" in f"\n{told}", name
     assert "Permission is hereby granted" in (doc / "copyright").read_text()
-
-
-# -- a real installation ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def guest(installed: None) -> Iterator[Path]:
-    """The home of another user, who has nothing yet."""
-    subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", GUEST], check=True, capture_output=True)
-    yield Path(pwd.getpwnam(GUEST).pw_dir)
-    subprocess.run(["userdel", "--force", "--remove", GUEST], check=True, capture_output=True)
-
-
-@pytest.fixture
-def installed(deb: Path) -> Iterator[None]:
-    """The package, on this very system: where that harms nobody, and nothing of the kind is installed already."""
-    if os.environ.get("CI", "").lower() not in ("1", "true") or os.geteuid() != 0:
-        pytest.skip("only on CI and as root is a package installed")
-    known = subprocess.run(["dpkg", "-s", "multi-mcp"], capture_output=True, check=False)
-    assert known.returncode != 0, "multi-mcp is installed here already"
-    subprocess.run(["dpkg", "-i", deb], check=True, capture_output=True)
-    yield
-    subprocess.run(["dpkg", "--purge", "multi-mcp"], check=True, capture_output=True)
-
-
-def as_guest(guest: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    """Run it as that user, with nothing but the home, and no Python or node on PATH."""
-    command = ["runuser", "-u", GUEST, "--", "env", "-i", f"HOME={guest}", "PATH=/nonexistent", *argv]
-    return subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
-
-
-def ours() -> list[str]:
-    """Ids of all processes of the installed program."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/exe"):
-        try:
-            target = str(path.readlink())
-        except OSError:
-            continue
-        found += [path.parent.name] if target.startswith("/usr/lib/multi-mcp/") else []
-    return found
-
-
-@pytest.mark.requirement("package-deb", "package-upgrade", "autostart")
-def test_a_fresh_user_runs_it_updates_it_and_after_its_removal_has_only_their_files(deb: Path, guest: Path) -> None:
-    demo = as_guest(guest, USERS_PATH, "demo")
-    assert demo.returncode == 0, demo.stdout + demo.stderr
-    started = as_guest(guest, USERS_PATH, "start", "--detach")
-    assert started.returncode == 0, started.stderr
-    before = ours()
-    assert before
-    subprocess.run(["dpkg", "-i", deb], check=True, capture_output=True)  # in place: the gateway hands over
-    again = as_guest(guest, USERS_PATH, "status", "--json")
-    assert again.returncode in (0, 4)
-    as_guest(guest, USERS_PATH, "start", "--detach")
-    assert as_guest(guest, USERS_PATH, "autostart", "on").returncode == 0
-    entry = guest / ".config/autostart/multi-mcp.desktop"
-    assert "/usr/lib/multi-mcp/" in entry.read_text()
-    (kept := entry.with_name("other.desktop")).write_text("[Desktop Entry]\nExec=/usr/bin/other\n")
-    assert ours()
-    assert not set(ours()) & set(before)
-    subprocess.run(["dpkg", "--remove", "multi-mcp"], check=True, capture_output=True)
-    assert ours() == []
-    assert not Path("/usr/lib/multi-mcp").exists()
-    assert (guest / ".config/multi-mcp/servers.yaml").exists()
-    assert not entry.exists()
-    assert kept.exists()
