@@ -8,17 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from tests.benchmarks import calls
+from tests.benchmarks import calls, exposure, search
 from tests.benchmarks.calls import measure_calls
 from tests.benchmarks.figures import OURS
 from tests.benchmarks.first import measure_first_lists
 from tests.benchmarks.idle import measure_idle
+from tests.benchmarks.listed import measure_listed
 from tests.benchmarks.run import Measured
 from tests.benchmarks.sharing import directly, measure_sharing, ours
+from tests.benchmarks.sizes import measure_curves
 from tests.benchmarks.starts import measure_cold_starts, measure_shims
 from tests.benchmarks.tray import measure_tray
 from tests.benchmarks.ways import direct, fresh_home, gateway, isolated_shim, through
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +34,8 @@ class Setup:
     peers: bool = False
     data: Path | None = None
 
-    def of(self, whole: int, quick: int) -> int:
-        """How often."""
+    def of(self, whole: T, quick: T) -> T:
+        """How much of it."""
         return quick if self.quick else whole
 
     @property
@@ -70,6 +75,18 @@ def sharing_part(setup: Setup) -> Iterator[Measured]:
     yield from measure_sharing((directly, ours), setup.quick, setup.data)
 
 
+def sizes_part(setup: Setup) -> Iterator[Measured]:
+    """The curves."""
+    yield from measure_curves(setup.quick)
+
+
+def tools_part(setup: Setup) -> Iterator[Measured]:
+    """Lists and searches: how long, how large, how good."""
+    yield from measure_listed(setup.data)
+    yield from search.figures(*search.given(setup.data), large=setup.of(search.LARGE, 2_000))
+    yield from exposure.figures(setup.of(exposure.SIZES, exposure.SIZES[:1]), setup.of(exposure.ROUNDS, 3))
+
+
 def idle_part(setup: Setup) -> Iterator[Measured]:
     """The gateway while nobody asks it anything."""
     yield from measure_idle(setup.idle_s)
@@ -84,6 +101,8 @@ PARTS = {
     "calls": Part("Calls", calls_part),
     "starts": Part("Starts", starts_part),
     "sharing": Part("Many clients", sharing_part),
+    "tools": Part("Lists and search", tools_part),
+    "curves": Part("Growth", sizes_part),
     "idle": Part("Idle", idle_part),
     "tray": Part("Tray", tray_part),
 }

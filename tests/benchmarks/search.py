@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks.search [--catalog FILE --queries FILE]`: how well and how quickly tools are found.
 
 A catalog is a JSON list of `{"server", "title"?, "tools": [as in tools/list]}`, queries are one of
-`{"query", "tools": [names]}`; without files, the shelf of the tests. Never here: rules of the search.
+`{"query", "tools": [names]}`; without files, as `given`. Never here: rules of the search.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.benchmarks.figures import Figure, Target
 from tests.benchmarks.table import table
+from tests.benchmarks.workloads import CATALOG, QUERIES, data_file
 from tests.catalog import shelf
 from trayapp.catalog.describe import compact
 from trayapp.catalog.search import Entry, SearchIndex
@@ -50,6 +51,12 @@ def load(catalog: Path, queries: Path) -> tuple[Catalog, Queries]:
         name, title = given["server"], given.get("title", "")
         servers[name] = [Entry(name, t["name"], f"{name}_{t['name']}", t, title) for t in given["tools"]]
     return servers, [(given["query"], given["tools"]) for given in json.loads(queries.read_text(encoding="utf-8"))]
+
+
+def given(data: Path | None = None) -> tuple[Catalog, Queries]:
+    """The catalog and queries of a folder of data, or of the one beside the checkout; else the shelf of the tests."""
+    catalog, queries = data_file(CATALOG, data), data_file(QUERIES, data)
+    return load(catalog, queries) if catalog and queries else (shelf.entries(), shelf.QUESTIONS)
 
 
 def indexed(catalog: Catalog) -> SearchIndex:
@@ -154,10 +161,7 @@ def main() -> int:
     options = parser.parse_args()
     if (options.catalog is None) != (options.queries is None):
         parser.error("--catalog and --queries go together")
-    catalog: Catalog = shelf.entries()
-    queries: Queries = shelf.QUESTIONS
-    if options.catalog:
-        catalog, queries = load(options.catalog, options.queries)
+    catalog, queries = load(options.catalog, options.queries) if options.catalog else given()
     print(table(figures(catalog, queries, options.large)))
     if options.misses:
         index = indexed(catalog)

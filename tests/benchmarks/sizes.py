@@ -1,0 +1,129 @@
+"""The curves: start, list, call, search and memory for 10 to 10,000 tools, 1 to 200 servers, 1 to 100 sessions.
+
+Every size has a gateway of its own whose cache is full, as after a first run. Never here: fits and verdicts (curves).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from statistics import median
+
+import psutil
+
+from tests.benchmarks.client import Client
+from tests.benchmarks.curves import Curve
+from tests.benchmarks.idle import LINUX, MIB
+from tests.benchmarks.starts import MS, cold_start
+from tests.benchmarks.ways import Home, Way, fresh_home, gateway, through
+from tests.benchmarks.workloads import Workload, sized
+
+TOOLS = (10, 30, 100, 300, 1_000, 3_000, 10_000)
+SERVERS = (1, 2, 5, 10, 20, 50, 100, 200)
+SESSIONS = (1, 2, 5, 10, 20, 50, 100)
+QUICK_TOOLS, QUICK_SERVERS, QUICK_SESSIONS = (10, 300, 3_000), (1, 10, 50), (1, 5, 20)
+AMONG = 10  # servers, while tools or sessions grow
+EACH = 10  # tools of a server, while servers grow
+STARTS, LISTS, CALLS, SEARCHES = 3, 5, 400, 15  # of which the median counts
+WARM_UP = 200  # calls
+WORDS = "close the issues of a repository"
+SIZE = 100  # characters of an answer
+
+Points = dict[str, tuple[str, float]]  # cost -> (unit, value)
+
+
+def measure_curves(quick: bool) -> Iterator[Curve]:
+    """Every axis, curve by curve. Raises BrokenError."""
+    yield from curves("tools", QUICK_TOOLS if quick else TOOLS, of_tools)
+    yield from curves("servers", QUICK_SERVERS if quick else SERVERS, of_servers)
+    yield from curves("sessions", QUICK_SESSIONS if quick else SESSIONS, of_sessions)
+
+
+def curves(axis: str, sizes: Sequence[int], measure: Callable[[int], Points]) -> list[Curve]:
+    """What `measure` finds for each size, a curve for each cost."""
+    found: dict[str, Curve] = {}
+    for size in sizes:
+        for name, (unit, value) in measure(size).items():
+            curve = found.setdefault(name, Curve(axis, name, unit, flat=name == "call"))
+            curve.points[size] = value
+    return list(found.values())
+
+
+def of_tools(tools: int) -> Points:
+    """So many tools of ten servers, one session."""
+    with fresh_home() as home:
+        work = filled(home, AMONG, tools)
+        start = median(cold_start(home, AMONG, tools) for _ in range(STARTS))
+        with gateway(home) as started, through(home, tool=work.exposed).connect() as client:
+            costs = asked(client, work)
+            return {"start": ("ms", start), **costs, "memory": ("MiB", memory(started.pid))}
+
+
+def of_servers(servers: int) -> Points:
+    """So many servers, all of them running, one session."""
+    with fresh_home() as home:
+        work = filled(home, servers, servers * EACH)
+        start = median(cold_start(home, servers, servers * EACH) for _ in range(STARTS))
+        with gateway(home) as started, through(home, tool=work.exposed).connect() as client:
+            for name in work.servers:
+                client.timed(f"{name}_{work.tool}", SIZE, 1)
+            costs = asked(client, work)
+            return {"start": ("ms", start), **costs, "memory": ("MiB", memory(started.pid))}
+
+
+def of_sessions(sessions: int) -> Points:
+    """So many sessions, of which one is measured; start: of one more client, until it has its list."""
+    with fresh_home() as home:
+        work = filled(home, AMONG, 300)
+        with gateway(home) as started, ExitStack() as stack:
+            way = through(home, tool=work.exposed)
+            clients = [stack.enter_context(way.connect()) for _ in range(sessions)]
+            for client in clients:
+                client.timed(work.exposed, SIZE, 1)
+            costs = asked(clients[0], work)
+            weight = memory(started.pid, *(client.process.pid for client in clients))
+            return {"start": ("ms", median(one_more(way) for _ in range(STARTS))), **costs, "memory": ("MiB", weight)}
+
+
+def filled(home: Home, servers: int, tools: int) -> Workload:
+    """The home of a workload whose servers start with their first call, and then stay."""
+    work = sized(home.path / "lists", servers, tools)
+    work.fill(home.path, idle_timeout=0)
+    return work
+
+
+def asked(client: Client, work: Workload) -> Points:
+    """List, call and search, in milliseconds."""
+    client.timed(work.exposed, SIZE, WARM_UP)
+    return {
+        "list": ("ms", median(timed(client.listed) for _ in range(LISTS))),
+        "call": ("ms", median(client.timed(work.exposed, SIZE, CALLS)) * MS),
+        "search": ("ms", median(timed(lambda: search(client)) for _ in range(SEARCHES))),
+    }
+
+
+def search(client: Client) -> None:
+    """One search with the one tool, which may be called whether it is listed or not. Raises BrokenError."""
+    client.ask("tools/call", {"name": "mcp", "arguments": {"search": WORDS}})
+
+
+def one_more(way: Way) -> float:
+    """Milliseconds from the spawn of one more client to its list."""
+    start = time.perf_counter()
+    with way.connect():
+        return (time.perf_counter() - start) * MS
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Milliseconds."""
+    start = time.perf_counter()
+    work()
+    return (time.perf_counter() - start) * MS
+
+
+def memory(*pids: int) -> float:
+    """MiB of these processes without their servers; what they share divided among all that share it (Linux)."""
+    processes = [psutil.Process(pid) for pid in pids]
+    used = [p.memory_full_info().pss if LINUX else p.memory_info().rss for p in processes]
+    return float(sum(used)) / MIB
