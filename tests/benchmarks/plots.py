@@ -1,15 +1,183 @@
-"""A run as pictures: a panel of bars for each figure with several ways, log-log curves of growth.
+"""A run as pictures: how far from the targets, a panel of bars for each figure with several ways, curves of growth.
 
 Never here: what was measured, texts around the pictures.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
+from typing import Any
 
+from matplotlib import rc_context
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from tests.benchmarks.curves import Curve
+from tests.benchmarks.figures import OURS, Figure, Row
+from tests.benchmarks.report import BASES
 from tests.benchmarks.run import Run
+from tests.benchmarks.table import number, wanted
+
+STYLE: dict[str, Any] = {
+    "font.size": 9, "axes.titlesize": 9.5, "axes.titleweight": "bold", "axes.titlelocation": "left",
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
+    "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "axes.edgecolor": "#8c8c8c", "figure.dpi": 120,
+}  # fmt: skip
+OWN, BASE, PEER, BAD, INK = "#1769c4", "#4a4a4a", "#b5bcc6", "#c62828", "#333333"
+ACROSS, PANEL_WIDE, BAR_HIGH, PANEL_LEAST = 2, 6.2, 0.27, 1.0  # panels in a row; inches
+LOG_FROM = 12.0  # times the smallest: from then on a linear axis hides the small ones
+LABEL_ROOM = 1.55  # of the longest bar, for its number
 
 
 def draw(run: Run, folder: Path) -> dict[str, list[str]]:
-    """Write PNG files into the folder; their names by chapter."""
-    return {}
+    """Write PNG files into the folder; their names by chapter, the targets under "". Raises OSError."""
+    pictures: dict[str, list[str]] = {}
+
+    def keep(chapter: str, name: str, canvas: Canvas) -> None:
+        canvas.savefig(folder / name, bbox_inches="tight", facecolor="white")
+        pictures.setdefault(chapter, []).append(name)
+
+    with rc_context(STYLE):
+        if judged := [(figure, row) for figure in run.figures for row in figure.rows if figure.judged(row)]:
+            keep("", "targets.png", distances(judged))
+        for chapter in run.chapters:
+            if several := [figure for figure in chapter.figures if len(figure.rounds) > 1]:
+                keep(chapter.name, f"{chapter.name}.png", bars(several))
+            for axis in dict.fromkeys(curve.axis for curve in chapter.curves):
+                name = f"{chapter.name}-{axis}.png"
+                keep(chapter.name, name, growth([curve for curve in chapter.curves if curve.axis == axis]))
+    return pictures
+
+
+# -- targets ---------------------------------------------------------------------------------------------------------
+
+
+def distances(judged: Sequence[tuple[Figure, Row]]) -> Canvas:
+    """Each target's figure as a part of its limit: up to 1 it is met."""
+    canvas = Canvas(figsize=(11, 0.9 + 0.26 * len(judged)))
+    axes = canvas.subplots()
+    parts = [part_of_limit(figure, row) for figure, row in judged]
+    places = range(len(judged))
+    axes.barh(places, parts, color=[BAD if part > 1 else OWN for part in parts], height=0.62)
+    axes.axvline(1, color=INK, linewidth=1.2)
+    axes.set_yticks(places, [f"{figure.name}{'' if row.way == OURS else f' ({row.way})'}" for figure, row in judged])
+    axes.invert_yaxis()
+    axes.set_xlim(0, min(max(*parts, 1.0), 4) * 1.28)
+    for place, part, (figure, row) in zip(places, parts, judged, strict=True):
+        assert figure.target is not None
+        value = row.of(figure.target.subject)
+        assert value is not None
+        unit = figure.unit if figure.target.subject != "ratio" else "times"
+        said = f" {number(value)} {unit}, wanted {wanted(figure.target)}"
+        axes.text(min(part, 4), place, said, va="center", fontsize=8, color=BAD if part > 1 else INK)
+    axes.set_xlabel("of the limit (1 = just met; left of it is better)")
+    axes.set_title("How far from the targets")
+    axes.grid(axis="y", visible=False)
+    return canvas
+
+
+def part_of_limit(figure: Figure, row: Row) -> float:
+    """Measured / limit, and for what should be at least so much limit / measured."""
+    assert figure.target is not None
+    value = max(row.of(figure.target.subject) or 0.0, 1e-9)
+    return figure.target.limit / value if figure.target.at_least else value / figure.target.limit
+
+
+# -- bars ------------------------------------------------------------------------------------------------------------
+
+
+def bars(figures: Sequence[Figure]) -> Canvas:
+    """A panel for each figure, a bar for each way: ours in colour, the direct way dark, peers light."""
+    lines = [list(figures[at : at + ACROSS]) for at in range(0, len(figures), ACROSS)]
+    heights = [PANEL_LEAST + BAR_HIGH * max(len(figure.rounds) for figure in line) for line in lines]
+    across = min(ACROSS, len(figures))
+    canvas = Canvas(figsize=(PANEL_WIDE * across, sum(heights)), layout="constrained")
+    grid = canvas.subplots(len(lines), across, squeeze=False, height_ratios=heights)
+    for place, axes in enumerate(grid.flat):
+        if place < len(figures):
+            panel(axes, figures[place])
+        else:
+            axes.set_visible(False)
+    return canvas
+
+
+def panel(axes: Any, figure: Figure) -> None:
+    """One figure."""
+    rows = figure.rows
+    values = [row.value for row in rows]
+    places = range(len(rows))
+    axes.barh(places, values, color=[colour(row.way) for row in rows], height=0.68)
+    for place, row in zip(places, rows, strict=True):
+        axes.plot(row.spread, (place, place), color=INK, linewidth=0.9, alpha=0.55)
+        least = max(row.value, row.spread[1])
+        weight = "bold" if row.way.startswith(OURS) else "normal"
+        axes.text(least, place, f"  {number(row.value)}{times(row)}", va="center", fontsize=8, fontweight=weight)
+    axes.set_yticks(places, [row.way for row in rows])
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    better = "more is better" if figure.more_is_better else "less is better"
+    axes.set_title(figure.name)
+    axes.set_xlabel(f"{figure.unit} ({better})", fontsize=8)
+    scale(axes, [value for row in rows for value in (row.value, *row.spread)])
+
+
+def times(row: Row) -> str:
+    """Its ratio to the base, where it has one."""
+    return f"  (x {number(row.ratio)})" if row.ratio is not None else ""
+
+
+def scale(axes: Any, values: Sequence[float]) -> None:
+    """Logarithmic where the values differ much, with room for the numbers."""
+    least, most = min(values), max(values)
+    if least > 0 and most / least > LOG_FROM:
+        axes.set_xscale("log")
+        axes.set_xlim(least / 2, most * (most / least) ** 0.42)
+        plain(axes.xaxis)
+    else:
+        axes.set_xlim(0, most * LABEL_ROOM or 1)
+
+
+def colour(way: str) -> str:
+    """By whose it is."""
+    return OWN if way.startswith(OURS) else BASE if way.startswith(BASES) else PEER
+
+
+# -- curves ----------------------------------------------------------------------------------------------------------
+
+
+def growth(curves: Sequence[Curve]) -> Canvas:
+    """A panel for each cost, both axes logarithmic; dotted: what linear growth would be."""
+    down = ceil(len(curves) / 3)
+    canvas = Canvas(figsize=(11.5, 3.1 * down), layout="constrained")
+    grid = canvas.subplots(down, 3, squeeze=False)
+    for place, axes in enumerate(grid.flat):
+        if place < len(curves):
+            line(axes, curves[place])
+        else:
+            axes.set_visible(False)
+    return canvas
+
+
+def line(axes: Any, curve: Curve) -> None:
+    """One curve."""
+    sizes, values = list(curve.points), list(curve.points.values())
+    axes.plot(sizes, values, color=OWN if curve.holds else BAD, marker="o", markersize=4, linewidth=1.6)
+    axes.plot(sizes, [values[-1] * size / sizes[-1] for size in sizes], ":", color="#9a9a9a", linewidth=1.1)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(min(values) / 2.5, max(values) * 2.5)
+    for axis in (axes.xaxis, axes.yaxis):
+        plain(axis)
+    for size, value in (*((sizes[0], values[0]),), (sizes[-1], values[-1])):
+        axes.annotate(number(value), (size, value), (0, 6), textcoords="offset points", ha="center", fontsize=8)
+    axes.set_title(f"{curve.name}: size^{curve.exponent:.2f}, {curve.verdict}", color=INK if curve.holds else BAD)
+    axes.set_xlabel(curve.axis)
+    axes.set_ylabel(curve.unit)
+
+
+def plain(axis: Any) -> None:
+    """Numbers as people write them, no powers of ten."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())

@@ -55,7 +55,7 @@ def as_text(run: Run) -> str:
 
 def as_markdown(run: Run, pictures: dict[str, list[str]]) -> str:
     """Everything; `pictures`: file names by chapter."""
-    parts = ["# Benchmarks", about(run), "## Targets", targets(run)]
+    parts = ["# Benchmarks", about(run), "## Targets", targets(run), *images(pictures.get("", []))]
     for chapter in run.chapters:
         parts += [f"## {chapter.title}", *chapter_parts(chapter), *images(pictures.get(chapter.name, []))]
     return "\n\n".join(part for part in parts if part) + "\n"
