@@ -12,7 +12,7 @@ import pytest
 from tests.fixtures.clock import settle
 from tests.gateway.world import BrokenClock, House, echo_of, house, offer, serve, server
 from trayapp import __version__
-from trayapp.gateway.core import TELL_DELAY_S
+from trayapp.gateway.telling import TELL_DELAY_S
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.lifecycle import State
 from trayapp.model.settings import Settings
@@ -55,7 +55,7 @@ async def test_an_exposure_that_cannot_be_made_ends_neither_the_gateway_nor_its_
         await made.known(server("a"))
         client = await made.ready()
         snapshots: list[int] = []
-        made.gateway.watch(lambda: snapshots.append(1))
+        made.gateway.telling.watch(lambda: snapshots.append(1))
         made.gateway.offers.take(server("a"), offer("x", prompts=(BAD,)))
         made.apply(server("a", exclude_tools=("x",)))
         await made.told()
@@ -188,7 +188,7 @@ async def test_watchers_are_called_once_for_many_changes_and_not_after_they_left
     async with house(tmp_path) as made:
         await made.known(server("a"))
         calls: list[int] = []
-        leave = made.gateway.watch(lambda: calls.append(1))
+        leave = made.gateway.telling.watch(lambda: calls.append(1))
         for _ in range(50):
             made.gateway.changed()
         await made.told()

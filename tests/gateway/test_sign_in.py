@@ -117,7 +117,7 @@ class Town:
     async def until(self, state: State, name: str = "web") -> None:
         """Wait for it."""
         while self.state(name) is not state:
-            await self.gateway.something()
+            await self.gateway.telling.something()
 
 
 @asynccontextmanager

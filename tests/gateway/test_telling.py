@@ -9,7 +9,7 @@ import pytest
 
 from tests.fixtures.clock import FakeClock
 from tests.gateway.world import house, server
-from trayapp.gateway.core import TELL_DELAY_S, TELL_REST
+from trayapp.gateway.telling import TELL_DELAY_S, TELL_REST
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,7 @@ async def test_telling_that_takes_long_is_followed_by_a_longer_rest(tmp_path: Pa
             told.append(made.clock.now())
             clocks[0].spent += cost_s
 
-        made.gateway.watch(watcher)
+        made.gateway.telling.watch(watcher)
         for number in range(40):  # many servers that come one by one
             made.apply(*(server(f"s{n}") for n in range(number)))
             await made.clock.pass_(1.0)

@@ -19,10 +19,11 @@ from trayapp.backends.clock import Clock
 from trayapp.backends.launch import no_secrets
 from trayapp.catalog.cache import CacheEntry, save
 from trayapp.gateway.admin import Control
-from trayapp.gateway.core import TELL_DELAY_S, Gateway, Parts
+from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
 from trayapp.gateway.peer import FramePeer
 from trayapp.gateway.projects import Look, no_projects
+from trayapp.gateway.telling import TELL_DELAY_S
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config

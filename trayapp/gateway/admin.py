@@ -106,7 +106,7 @@ class Control:
     async def _send_snapshots(self) -> None:
         """Whole snapshots, the newest only: a slow reader misses those in between, never the last."""
         news = anyio.Event()
-        end = self._gateway.watch(lambda: news.set())
+        end = self._gateway.telling.watch(lambda: news.set())
         try:
             while True:
                 news = anyio.Event()

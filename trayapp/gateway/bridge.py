@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 STATE_PREFIX = "multi-mcp:"  # of the request states that are ours, not a server's
 PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never does
 MAX_ROUNDS = 10  # of questions in one call, as the SDKs have it
+STATE_ONLY_PAUSE_S = 0.1  # a server that wants to be asked again, and has no question, gets this long
 
 
 class Bridge:
@@ -96,10 +97,23 @@ class Bridge:
                 session.peer.cancel(number, "no longer wanted")
         return reply.result()
 
-    async def ask_all(
+    async def answers(self, session: Session, about: RequestId, question: dict[str, Any]) -> dict[str, Any]:
+        """The members by which a retried request carries on (MCP 2026-07-28, multi round-trip requests).
+
+        `question`: the `input_required` result. Raises RpcError.
+        """
+        asked, state = question.get("inputRequests"), question.get("requestState")
+        again: dict[str, Any] = {} if state is None else {"requestState": state}
+        if isinstance(asked, dict) and asked:
+            again["inputResponses"] = await self._ask_all(session, asked, about)
+        else:
+            await asyncio.sleep(STATE_ONLY_PAUSE_S)
+        return again
+
+    async def _ask_all(
         self, session: Session, questions: dict[str, Any], about: RequestId | None
     ) -> dict[str, dict[str, Any]]:
-        """Ask an older client all questions of an `input_required`, at the same time. Raises RpcError."""
+        """Ask an older client all of them at the same time."""
         asking = {key: self._old_question(session, question, about) for key, question in questions.items()}
         tasks = [asyncio.ensure_future(one) for one in asking.values()]
         try:

@@ -35,7 +35,7 @@ from trayapp.gateway.copies import FOLDER as RESULTS
 from trayapp.gateway.copies import Copies
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.finder import prepare
-from trayapp.gateway.frontend import LIST_KINDS, Session
+from trayapp.gateway.frontend import Session
 from trayapp.gateway.news import News
 from trayapp.gateway.offers import Offers, WriteSwitches
 from trayapp.gateway.own import OwnServers, shared_form
@@ -47,6 +47,7 @@ from trayapp.gateway.results import Results
 from trayapp.gateway.router import Router
 from trayapp.gateway.sign_in import SignIns
 from trayapp.gateway.subscriptions import Subscriptions
+from trayapp.gateway.telling import Telling
 from trayapp.gateway.view import View
 from trayapp.gateway.warm import WarmUp
 from trayapp.model.lifecycle import State
@@ -61,8 +62,6 @@ log = logging.getLogger(__name__)
 # On the very first run nothing is known. Many clients list once and ignore list_changed: lists wait this long after
 # the start for servers that are being discovered, no longer, whatever hangs.
 FIRST_LIST_GRACE_S = 0.7
-TELL_DELAY_S = 0.02  # changes within this are told together: one list_changed, one snapshot
-TELL_REST = 10  # times as long as telling took: many servers that answer one by one cost a tenth of the time at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +91,8 @@ class Gateway:
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
         self.sessions: dict[Session, None] = {}  # in the order in which they came
+        self.telling = Telling(parts.clock, self.sessions)
+        self.changed = self.telling.changed
         self.offers = Offers(parts.cache_dir, lambda: self.shared, self._write_switches, parts.clock.time)
         self.clock = parts.clock
         self._parts = parts
@@ -134,10 +135,6 @@ class Gateway:
             parts.accounts.signed_in = self._signed_in
         self._expired_asked = False
         self._file_problems: tuple[Problem, ...] = ()
-        self._revision = 0
-        self._something = anyio.Event()
-        self._news = anyio.Event()
-        self._watchers: list[Callable[[], None]] = []
 
     def _signed_in(self, url: str) -> None:
         self._tasks.start_soon(fenced, self.sign_ins.reconnect, url)
@@ -286,7 +283,7 @@ class Gateway:
     def start_serving(self) -> None:
         """Sessions may come: begin to tell and to write, and ask servers that are not known."""
         self.state = "running"
-        for work in (self.keep_telling, self.offers.keep_writing, self.projects.follow):
+        for work in (self.telling.keep_telling, self.offers.keep_writing, self.projects.follow):
             self._tasks.start_soon(kept_up, work, self.clock.sleep)
         self.view.list_at_latest = self.clock.now() + FIRST_LIST_GRACE_S
         self.pool.discover(self.offers.missing())
@@ -387,47 +384,8 @@ class Gateway:
         """A session chose a level."""
         self.news.set_levels()
 
-    # -- telling -------------------------------------------------------------------------------------------------
-
-    def changed(self) -> None:
-        """Something that others may see is different; they hear of it soon, once for many changes."""
-        self._revision += 1
-        self._something.set()
-        self._something = anyio.Event()
-        self._news.set()
-
-    async def something(self) -> None:
-        """Wait for the next change."""
-        await self._something.wait()
-
-    async def keep_telling(self) -> None:
-        """The task that tells sessions of changed lists and watchers of new snapshots."""
-        cost_s = 0.0
-        while True:
-            await self._news.wait()
-            await self.clock.sleep(max(TELL_DELAY_S, cost_s * TELL_REST))
-            self._news = anyio.Event()
-            began = self.clock.now()
-            self._tell_sessions()
-            for watcher in list(self._watchers):
-                watcher()
-            cost_s = self.clock.now() - began
-
-    def _tell_sessions(self) -> None:
-        if not any(session.ready for session in self.sessions):
-            return
-        seen = {session.window for session in self.sessions}
-        listings = {window: {kind: window.listing(kind) for kind in LIST_KINDS} for window in seen}
-        for session in list(self.sessions):
-            session.tell_changes(listings[session.window])
-
-    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
-        """Call `watcher` after changes; the returned function ends that."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)
-
     # -- snapshot ------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """The whole state as of now."""
-        return snapshot_of(self, self._started, self._revision)
+        return snapshot_of(self, self._started, self.telling.revision)

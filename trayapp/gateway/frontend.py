@@ -6,7 +6,7 @@ The exception boundary of a session is its peer. Never here: sockets, other sess
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +26,14 @@ from trayapp.gateway.options import session_options
 from trayapp.gateway.peer import ClientPeer
 from trayapp.gateway.results import Results
 from trayapp.gateway.router import ROUTED, is_up, text_of
+from trayapp.gateway.underway import Underway, twice
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.model.status import SessionStatus
 from trayapp.wire.envelope import LOG_LEVEL, has_envelope
-from trayapp.wire.frames import CANCELLED, INTERNAL
+from trayapp.wire.frames import CANCELLED
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
     INTERNAL_ERROR,
-    INVALID_REQUEST,
     METHOD_NOT_FOUND,
     Params,
     Reply,
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from trayapp.gateway.window import Window
 
 log = logging.getLogger(__name__)
-
-STATE_ONLY_PAUSE_S = 0.1  # a server that wants to be asked again, and has no question, gets this long
 
 
 class Session:
@@ -76,19 +74,18 @@ class Session:
         self.log_level: str | None = None
         self.ready = False  # has sent notifications/initialized
         self.open_calls: dict[RequestId, RoutedCall] = {}
-        self._waiting: dict[RequestId, anyio.CancelScope] = {}  # requests with a task: their server is being started
-        self._awaited: dict[RequestId, str] = {}  # which server those wait for
+        self._underway = Underway(self._send_error)
+        self._start = self._underway.start
         self._known: dict[str, bytes] = {}  # the lists as the client had them, or was told that they changed
         self._joined = Joined()
-        self._tasks: anyio.abc.TaskGroup | None = None
         self._one_tool = OneTool(self, gateway, self._start)
 
     async def run(self) -> None:
         """Serve until the client is gone; then its calls are given up."""
         try:
-            async with anyio.create_task_group() as self._tasks:
+            async with anyio.create_task_group() as self._underway.tasks:
                 await self.peer.run(self._on_request, self._on_notification)
-                self._tasks.cancel_scope.cancel()
+                self._underway.tasks.cancel_scope.cancel()
         finally:
             for call in list(self.open_calls.values()):
                 call.cancel("the client is gone")
@@ -144,7 +141,7 @@ class Session:
 
     def awaited_servers(self) -> set[str]:
         """The servers that are being started for requests of this client."""
-        return {self.server_key(name) for name in self._awaited.values()}
+        return {self.server_key(name) for name in self._underway.servers}
 
     def may_be_asked_by(self, key: str) -> bool:
         """Whether that server is one of this session's."""
@@ -210,8 +207,8 @@ class Session:
         self._gateway.list_served()
 
     def _route(self, request_id: RequestId, method: str, params: Any) -> None:
-        if request_id in self.open_calls or request_id in self._waiting:
-            raise _twice(request_id)
+        if request_id in self.open_calls or request_id in self._underway:
+            raise twice(request_id)
         if self.modern and self.bridge.resume(self, request_id, params):
             return
         if takes(method, params):
@@ -238,7 +235,7 @@ class Session:
 
     def _route_unknown(self, request_id: RequestId, method: str, params: Any) -> None:
         """A method of an extension: for the one server there is, or the one that the params name."""
-        if method in SETTLED_METHODS or request_id in self._waiting or not isinstance(params, dict | None):
+        if method in SETTLED_METHODS or request_id in self._underway or not isinstance(params, dict | None):
             raise _unknown(method)
         server = self.window.router.target_of_unknown(params)
         if server is None:
@@ -293,7 +290,7 @@ class Session:
                 raise RpcError(INTERNAL_ERROR, f"{connection.name} asked more than {MAX_ROUNDS} times in one call")
             connection.in_flight += 1  # nobody may close it as idle while a person thinks
             try:
-                again = await self._answers(request_id, question)
+                again = await self.bridge.answers(self, request_id, question)
                 await self.window.router.up(connection)
             finally:
                 connection.in_flight -= 1
@@ -301,16 +298,6 @@ class Session:
             next_call.send(method, {**(params or {}), **again}, timeout_s)
 
         self._start(request_id, work)
-
-    async def _answers(self, request_id: RequestId, question: dict[str, Any]) -> dict[str, Any]:
-        """The members by which a retried request carries on (MCP 2026-07-28, multi round-trip requests)."""
-        asked, state = question.get("inputRequests"), question.get("requestState")
-        again: dict[str, Any] = {} if state is None else {"requestState": state}
-        if isinstance(asked, dict) and asked:
-            again["inputResponses"] = await self.bridge.ask_all(self, asked, request_id)
-        else:
-            await anyio.sleep(STATE_ONLY_PAUSE_S)
-        return again
 
     def _send_result(self, request_id: RequestId, result: bytes) -> None:
         self.peer.respond(request_id, Reply.of_result_json(result))
@@ -327,33 +314,6 @@ class Session:
 
     # -- requests with a task of their own -----------------------------------------------------------------------
 
-    def _start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        if request_id in self._waiting:
-            self._send_error(request_id, _twice(request_id))
-            return
-        assert self._tasks is not None
-        self._waiting[request_id] = scope = anyio.CancelScope()
-        self._tasks.start_soon(self._carry_out, request_id, scope, work)
-
-    async def _carry_out(
-        self, request_id: RequestId, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]
-    ) -> None:
-        """The boundary of one request: its failure is its answer. One that the client has cancelled gets none."""
-        error: MultiMcpError | RpcError | None = None
-        try:
-            with scope:
-                await work()
-        except (MultiMcpError, RpcError) as failure:
-            error = failure
-        except Exception:
-            log.exception("A request failed in a way that we do not know")
-            error = INTERNAL
-        finally:
-            del self._waiting[request_id]
-            self._awaited.pop(request_id, None)
-        if error is not None:
-            self._send_error(request_id, error)
-
     async def _list_later(self, request_id: RequestId, kind: str) -> None:
         await self.view.first_lists()
         self._send_list(request_id, kind)
@@ -367,7 +327,7 @@ class Session:
 
     async def connected(self, request_id: RequestId, server: str) -> Connection:
         """The connection that a request waits for, up. Raises ServerError."""
-        self._awaited[request_id] = server
+        self._underway.waits_for(request_id, server)
         connection = self.connection(server)
         if self._gateway.should_restart(connection):
             log.info("%s is started anew: a client can do more for it than those before", connection.name)
@@ -390,8 +350,8 @@ class Session:
         self._start(request_id, partial(self._unsubscribe_later, request_id, params))
 
     def _listen(self, request_id: RequestId, params: dict[str, Any]) -> None:
-        if request_id in self.open_calls or request_id in self._waiting:
-            raise _twice(request_id)
+        if request_id in self.open_calls or request_id in self._underway:
+            raise twice(request_id)
         self._known = {**{kind: self.window.listing(kind) for kind in LIST_KINDS}, **self._known}
         self._start(request_id, partial(self._gateway.subscriptions.listen, self, request_id, params))
 
@@ -412,16 +372,12 @@ class Session:
             return
         if call := self.open_calls.get(request_id):
             call.cancel(reason)
-        elif scope := self._waiting.get(request_id):
-            scope.cancel()
+        else:
+            self._underway.cancel(request_id)
 
 
 def _unknown(method: str) -> RpcError:
     return RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
-
-
-def _twice(request_id: RequestId) -> RpcError:
-    return RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
 
 
 LISTS = {

@@ -138,7 +138,7 @@ class View:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._wake_at_latest, tasks.cancel_scope)
             while self.lists_may_grow:
-                await self._gateway.something()
+                await self._gateway.telling.something()
             tasks.cancel_scope.cancel()
 
     async def _wake_at_latest(self, scope: anyio.CancelScope) -> None:

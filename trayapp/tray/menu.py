@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
-from functools import partial
 from typing import TypeVar
 
 from trayapp.model.child import ChildState
@@ -69,10 +68,10 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
         wants.append(Item("retry", texts.RETRY, Action(Verb.RETRY)))
     if known.live is None:
         return wants
-    wants += _first_few("sign-in", known.sign_in, _sign_in_want, partial(texts.more, texts.MORE_SIGN_INS))
-    wants += _first_few("grant", known.permissions, _grant_want, partial(texts.more, texts.MORE_GRANTS))
-    wants += _first_few("approve", known.approvals, _approval, partial(texts.more, texts.MORE_APPROVALS))
-    wants += _first_few("problem", known.problems, _problem, partial(texts.more, texts.MORE_PROBLEMS, thing="problem"))
+    wants += _first_few("sign-in", known.sign_in, _sign_in_want, texts.MORE_SIGN_INS)
+    wants += _first_few("grant", known.permissions, _grant_want, texts.MORE_GRANTS)
+    wants += _first_few("approve", known.approvals, _approval, texts.MORE_APPROVALS)
+    wants += _first_few("problem", known.problems, _problem, texts.MORE_PROBLEMS, "problem")
     if known.keyring is not None:
         wants.append(Item("keyring", texts.keyring(known.keyring), enabled=False))
     if known.offered:
@@ -95,14 +94,15 @@ def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
 
 
 def _first_few(
-    key: str, values: Sequence[T], entry: Callable[[T], Item], more: Callable[[int], str]
+    key: str, values: Sequence[T], entry: Callable[[T], Item], way: str, thing: str = "server"
 ) -> tuple[Item, ...]:
     """An entry each; those that are too many lie in a menu of their own."""
     entries = tuple(map(entry, values))
     if len(entries) <= WANTS_SHOWN + 1:
         return entries
     rest = entries[WANTS_SHOWN:]
-    return *entries[:WANTS_SHOWN], Item(f"{key}-more", more(len(rest)), children=_in_groups(f"{key}-more", rest))
+    more = Item(f"{key}-more", texts.more(way, len(rest), thing), children=_in_groups(f"{key}-more", rest))
+    return *entries[:WANTS_SHOWN], more
 
 
 def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
