@@ -40,6 +40,7 @@ LIBRARIES: dict[str, set[str]] = {
     "mcp_types": GATEWAY_SIDE,
     "httpx2": GATEWAY_SIDE,
     "starlette": GATEWAY_SIDE,
+    "sse_starlette": GATEWAY_SIDE,
     "uvicorn": GATEWAY_SIDE,
     "keyring": {"auth.os_keyring"},
     "secretstorage": {"auth.os_keyring"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,13 @@ async def test_an_older_session_hears_of_changed_lists_and_is_in_the_status_unti
                 while "ToolListChangedNotification" not in heard:
                     await at.made.told()
                     await anyio.sleep(0.01)
+            assert "_shutdown_watcher" not in functions_of_tasks()  # it looks twice a second whether uvicorn ends
         await until(lambda: not at.made.gateway.sessions)
+
+
+def functions_of_tasks() -> set[str]:
+    """What the tasks of this loop run."""
+    return {frame.f_code.co_name for task in asyncio.all_tasks() for frame in task.get_stack(limit=1)}
 
 
 async def test_newer_requests_leave_no_session_behind(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from mcp.server.context import CallNext
 from mcp.server.lowlevel import Server
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from sse_starlette import sse
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 
 LAST_ANSWERS_S = 1.0  # at the end, for what is on its way
 RETRY_MS = 1_000  # after which a client should come back for a stream that broke off
+STREAM_PING_S = 30  # no proxy is between us and our clients; they give up a silent stream after 60 s at the earliest
 
 
 class Front:
@@ -111,6 +113,7 @@ def options_of(message: Message) -> dict[str, Any]:
 
 async def serve(gateway: Gateway, file: FileEdits, sock: socket.socket, token: str) -> None:
     """Serve on a listening socket until cancelled."""
+    _calm_streams()
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
@@ -151,6 +154,16 @@ async def _serve_sse(server: Server[Any], sse: SseServerTransport, request: Requ
     async with sse.connect_sse(request.scope, request.receive, request._send) as (read, write):
         await server.run(read, write, server.create_initialization_options())
     return Response()
+
+
+def _calm_streams() -> None:
+    """Event streams wake us less: with fewer pings, and without the task that looks twice a second whether uvicorn ends.
+
+    That task cannot see ours end, which ends the streams itself.
+    """
+    sse.EventSourceResponse.DEFAULT_PING_INTERVAL = STREAM_PING_S
+    if state := getattr(sse, "_get_shutdown_state", None):
+        state().watcher_started = True
 
 
 async def _listen(app: Any, sock: socket.socket) -> None:
