@@ -99,6 +99,14 @@ def test_while_it_is_paused_nobody_starts_a_gateway_for_a_client(home: Path) -> 
 # -- what we are ---------------------------------------------------------------------------------------------------
 
 
+# As `git worktree add` lays it out: the branch is in the first worktree's folder.
+LINKED = {
+    ".git": "gitdir: first/worktrees/side\n",
+    "first/worktrees/side/HEAD": "ref: refs/heads/side\n",
+    "first/worktrees/side/commondir": "../..\n",
+}
+
+
 def made(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         path = folder / name
@@ -119,6 +127,10 @@ def made(folder: Path, files: dict[str, str]) -> Path:
         ({".git/HEAD": "ref: refs/heads/main\n", ".git/packed-refs": f"{HASH} refs/heads/other\n"}, ""),
         ({".git/HEAD": "ref: refs/heads/main\n"}, ""),
         ({".git": "gitdir: elsewhere\n"}, ""),
+        ({".git": "gitdir: first/own\n", "first/own/HEAD": f"{HASH}\n"}, HASH),
+        ({**LINKED, "first/refs/heads/side": f"{HASH}\n"}, HASH),
+        ({**LINKED, "first/packed-refs": f"{HASH} refs/heads/side\n"}, HASH),
+        (LINKED, ""),
     ],
 )
 def test_the_commit_is_that_of_the_package_or_of_the_checkout(

@@ -33,14 +33,29 @@ def commit_of(package: Path) -> str:
 
 
 def _head(git: Path) -> str:
-    head = (git / "HEAD").read_text(encoding="ascii").strip()
+    head = (_git_dir(git) / "HEAD").read_text(encoding="ascii").strip()
     kind, _, name = head.partition(" ")
     if kind != "ref:":
         return _checked(head)
+    common = _common_dir(_git_dir(git))
     with suppress(FileNotFoundError):
-        return _checked((git / name).read_text(encoding="ascii"))
-    packed = (git / "packed-refs").read_text(encoding="utf-8").splitlines()
+        return _checked((common / name).read_text(encoding="ascii"))
+    packed = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
     return next((_checked(line.partition(" ")[0]) for line in packed if line.endswith(f" {name}")), "")
+
+
+def _git_dir(git: Path) -> Path:
+    """In a linked worktree and a submodule `.git` is a file that names the folder (gitrepository-layout)."""
+    if git.is_dir():
+        return git
+    return git.parent / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+
+
+def _common_dir(folder: Path) -> Path:
+    """Where branches lie: a linked worktree has them in the first one's folder."""
+    with suppress(FileNotFoundError):
+        return folder / (folder / "commondir").read_text(encoding="utf-8").strip()
+    return folder
 
 
 def _checked(text: str) -> str:
