@@ -14,6 +14,7 @@ from typing import Any, Self
 LINEAR_MOST = 1.15  # an exponent above is worse than linear: this much is noise
 FLAT_MOST = 1.25  # times the smallest size's call: this much is noise
 FITTED_LEAST = 3  # points of a fit
+GROWN_LEAST = 1.5  # times the smallest size's cost: less may be noise
 
 
 @dataclass(slots=True)
@@ -28,10 +29,15 @@ class Curve:
 
     @property
     def exponent(self) -> float:
-        """Of the size, in the upper half of the sizes: what is fixed hides the growth among small ones."""
+        """Of the size, in the upper half of the sizes, and there of what is above the smallest size's cost.
+
+        What is fixed would hide the growth. Where too little is above it, the whole cost counts.
+        """
         sizes = list(self.points)
         upper = sizes[min(len(sizes) // 2, max(0, len(sizes) - FITTED_LEAST)) :]
-        return slope({size: self.points[size] for size in upper})
+        fixed = self.points[sizes[0]]
+        above = {size: self.points[size] - fixed for size in upper if self.points[size] >= fixed * GROWN_LEAST}
+        return slope(above if len(above) > 1 else {size: self.points[size] for size in upper})
 
     @property
     def rise(self) -> float:

@@ -12,13 +12,13 @@ from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tests.benchmarks.curves import Curve
 from tests.benchmarks.figures import OURS, Figure, Row
 from tests.benchmarks.report import BASES
 from tests.benchmarks.run import Run
-from tests.benchmarks.table import number, wanted
+from tests.benchmarks.table import number
 
 STYLE: dict[str, Any] = {
     "font.size": 9, "axes.titlesize": 9.5, "axes.titleweight": "bold", "axes.titlelocation": "left",
@@ -27,7 +27,10 @@ STYLE: dict[str, Any] = {
 }  # fmt: skip
 OWN, BASE, PEER, BAD, INK = "#1769c4", "#4a4a4a", "#b5bcc6", "#c62828", "#333333"
 ACROSS, PANEL_WIDE, BAR_HIGH, PANEL_LEAST = 2, 6.2, 0.27, 1.0  # panels in a row; inches
+REASON_MOST = 60  # characters
 LOG_FROM = 12.0  # times the smallest: from then on a linear axis hides the small ones
+CUT = 4.0  # times its limit: a longer bar would hide the others
+MANY_DECADES = 50.0  # times the smallest
 LABEL_ROOM = 1.55  # of the longest bar, for its number
 
 
@@ -60,22 +63,30 @@ def distances(judged: Sequence[tuple[Figure, Row]]) -> Canvas:
     axes = canvas.subplots()
     parts = [part_of_limit(figure, row) for figure, row in judged]
     places = range(len(judged))
-    axes.barh(places, parts, color=[BAD if part > 1 else OWN for part in parts], height=0.62)
+    axes.barh(
+        places, [min(part, CUT) for part in parts], color=[BAD if part > 1 else OWN for part in parts], height=0.62
+    )
     axes.axvline(1, color=INK, linewidth=1.2)
     axes.set_yticks(places, [f"{figure.name}{'' if row.way == OURS else f' ({row.way})'}" for figure, row in judged])
     axes.invert_yaxis()
-    axes.set_xlim(0, min(max(*parts, 1.0), 4) * 1.28)
+    axes.set_xlim(0, min(max(*parts, 1.0), CUT) * 1.45)
     for place, part, (figure, row) in zip(places, parts, judged, strict=True):
-        assert figure.target is not None
-        value = row.of(figure.target.subject)
-        assert value is not None
-        unit = figure.unit if figure.target.subject != "ratio" else "times"
-        said = f" {number(value)} {unit}, wanted {wanted(figure.target)}"
-        axes.text(min(part, 4), place, said, va="center", fontsize=8, color=BAD if part > 1 else INK)
+        said = f" {against_limit(figure, row)}"
+        axes.text(min(max(part, 1.0), CUT), place, said, va="center", fontsize=8, color=BAD if part > 1 else INK)
     axes.set_xlabel("of the limit (1 = just met; left of it is better)")
     axes.set_title("How far from the targets")
     axes.grid(axis="y", visible=False)
     return canvas
+
+
+def against_limit(figure: Figure, row: Row) -> str:
+    """What was measured, and the limit."""
+    assert figure.target is not None
+    value = row.of(figure.target.subject)
+    assert value is not None
+    unit = "times the base" if figure.target.subject == "ratio" else figure.unit
+    bound = "at least" if figure.target.at_least else "at most"
+    return f"{number(value)} {unit}, wanted {bound} {number(figure.target.limit)}"
 
 
 def part_of_limit(figure: Figure, row: Row) -> float:
@@ -91,7 +102,7 @@ def part_of_limit(figure: Figure, row: Row) -> float:
 def bars(figures: Sequence[Figure]) -> Canvas:
     """A panel for each figure, a bar for each way: ours in colour, the direct way dark, peers light."""
     lines = [list(figures[at : at + ACROSS]) for at in range(0, len(figures), ACROSS)]
-    heights = [PANEL_LEAST + BAR_HIGH * max(len(figure.rounds) for figure in line) for line in lines]
+    heights = [PANEL_LEAST + BAR_HIGH * max(len(f.rounds) + len(f.broken) for f in line) for line in lines]
     across = min(ACROSS, len(figures))
     canvas = Canvas(figsize=(PANEL_WIDE * across, sum(heights)), layout="constrained")
     grid = canvas.subplots(len(lines), across, squeeze=False, height_ratios=heights)
@@ -114,7 +125,11 @@ def panel(axes: Any, figure: Figure) -> None:
         least = max(row.value, row.spread[1])
         weight = "bold" if row.way.startswith(OURS) else "normal"
         axes.text(least, place, f"  {number(row.value)}{times(row)}", va="center", fontsize=8, fontweight=weight)
-    axes.set_yticks(places, [row.way for row in rows])
+    across = axes.get_yaxis_transform()  # x: a part of the axis, whatever its scale
+    for place, why in enumerate(figure.broken.values(), len(rows)):
+        axes.text(0.01, place, f"broken: {why[:REASON_MOST]}", va="center", fontsize=8, color=BAD, transform=across)
+    ways = [*(row.way for row in rows), *figure.broken]
+    axes.set_yticks(range(len(ways)), ways)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     better = "more is better" if figure.more_is_better else "less is better"
@@ -134,7 +149,7 @@ def scale(axes: Any, values: Sequence[float]) -> None:
     if least > 0 and most / least > LOG_FROM:
         axes.set_xscale("log")
         axes.set_xlim(least / 2, most * (most / least) ** 0.42)
-        plain(axes.xaxis)
+        plain(axes.xaxis, most / least)
     else:
         axes.set_xlim(0, most * LABEL_ROOM or 1)
 
@@ -168,16 +183,17 @@ def line(axes: Any, curve: Curve) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(min(values) / 2.5, max(values) * 2.5)
-    for axis in (axes.xaxis, axes.yaxis):
-        plain(axis)
-    for size, value in (*((sizes[0], values[0]),), (sizes[-1], values[-1])):
+    plain(axes.xaxis, sizes[-1] / sizes[0])
+    plain(axes.yaxis, max(values) / min(values))
+    for size, value in ((sizes[0], values[0]), (sizes[-1], values[-1])):
         axes.annotate(number(value), (size, value), (0, 6), textcoords="offset points", ha="center", fontsize=8)
     axes.set_title(f"{curve.name}: size^{curve.exponent:.2f}, {curve.verdict}", color=INK if curve.holds else BAD)
     axes.set_xlabel(curve.axis)
     axes.set_ylabel(curve.unit)
 
 
-def plain(axis: Any) -> None:
-    """Numbers as people write them, no powers of ten."""
+def plain(axis: Any, span: float) -> None:
+    """Numbers as people write them, no powers of ten; between them, where the axis spans few decades."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if span < MANY_DECADES else (1,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(NullFormatter())

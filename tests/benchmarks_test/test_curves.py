@@ -25,13 +25,15 @@ def test_a_slope_wants_two_sizes() -> None:
 
 def test_a_fixed_cost_hides_no_growth() -> None:
     squared = curve({size: 50 + (size / 100) ** 2 for size in SIZES})
-    assert squared.exponent > 1.4
+    assert squared.exponent == pytest.approx(2.0, abs=0.01)
     assert not squared.holds
     assert squared.verdict == "WORSE THAN LINEAR"
 
 
 def test_linear_and_n_log_n_with_a_fixed_cost_hold() -> None:
     assert curve({size: 5 + 0.02 * size for size in SIZES}).holds
+    assert curve({size: 25 + 0.001 * size * (size**0.1) for size in SIZES}).holds
+    assert not curve({size: 25 + 0.0004 * size**1.4 for size in SIZES}).holds
     assert curve(dict.fromkeys(SIZES, 20.0)).verdict == "at most linear"
 
 
