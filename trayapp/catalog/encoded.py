@@ -11,7 +11,8 @@ import codecs
 import html
 import re
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from trayapp.model.late import late
 
@@ -24,21 +25,31 @@ _HEX = late(rf"(?:[0-9A-Fa-f]{{2}}[ :]?){{{RUN_SHORTEST // 2},}}")
 _ESCAPES = late(
     r"(?:\\x[0-9A-Fa-f]{2}|\\u\{?[0-9A-Fa-f]{4,5}\}?|&#x?[0-9A-Fa-f]{2,5};|%[0-9A-Fa-f]{2}[A-Za-z0-9]?){6,}"
 )
+_BASE32 = late(rf"\b[A-Z2-7]{{{RUN_SHORTEST},}}={{0,6}}")
+_WRAPPED = late(
+    r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{4,}+\s++){2,}[A-Za-z0-9+/_-]{2,}={0,2}"
+)  # base64 in pieces; words seldom decode
+_NUMBERS = late(r"(?:\b[0-9]{2,3}\b[ ,;]{1,2}){11,}[0-9]{2,3}|(?:\b[01]{8}[ ,;]{0,2}){9,}")
 _WORD = late(r"[A-Za-z]{2,}")
 _URL = late(r"https?://\S+")
 
 
 def decoded_in(text: str) -> Iterator[str]:
-    """What readable words the encoded runs of a text hold."""
-    text = text[:READ_MOST]
-    plain = _URL.sub(" ", text)
-    for kind, decode in ((_BASE64, _of_base64), (_HEX, _of_hex)):
-        for run in _first(kind.findall(plain)):
-            if (words := _readable(decode(run))) is not None:
+    """What readable words the encoded runs of a text hold, encoded twice or once."""
+    plain = _URL.sub(" ", text[:READ_MOST])
+    for kind, decode in _KINDS:
+        for found in islice(kind.finditer(plain), RUNS_MOST):
+            if (words := _readable(decode(found[0]))) is not None:
+                yield from _once_more(words)
                 yield words
-    for run in _first([found[0] for found in _ESCAPES.finditer(plain)]):
-        if (words := _readable(_of_escapes(run).encode("utf-8", "replace"))) is not None:
-            yield words
+
+
+def _once_more(words: str) -> Iterator[str]:
+    """What is encoded in decoded words."""
+    for kind, decode in _KINDS if len(words) >= RUN_SHORTEST else ():
+        for found in islice(kind.finditer(words), RUNS_MOST):
+            if (inner := _readable(decode(found[0]))) is not None:
+                yield inner
 
 
 # Words of orders, as they look by rot13 and backwards
@@ -48,16 +59,25 @@ _BACKWARDS = tuple(word[::-1] for word in _KEYWORDS)
 
 
 def turned(text: str) -> Iterator[str]:
-    """The text by rot13, and backwards, where that could hold an order: neither leaves the trace of an encoding."""
+    """The text by rot13, backwards, with digits as letters, without what stands between single letters: where that
+    could hold an order. None of them leaves the trace of an encoding."""
     text = text[:READ_MOST].lower()
     if any(word in text for word in _BY_ROT13):
         yield codecs.encode(text, "rot13")
     if any(word in text for word in _BACKWARDS):
         yield text[::-1]
+    if _DIGITS_WITHIN.search(text):
+        yield _WITH_DIGITS.sub(lambda word: word[0].translate(_LETTERS), text)
+    if "lgnore" in text:
+        yield text.replace("lgnore", "ignore")
+    if _SPACED.search(text):
+        yield _SPACED.sub(lambda run: re.sub(r"[^a-z0-9]", "", run[0]), text)
 
 
-def _first(runs: list[str]) -> list[str]:
-    return runs[:RUNS_MOST]
+_DIGITS_WITHIN = late(r"[a-z][013457@$][a-z]")
+_WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")
+_LETTERS = str.maketrans("013457@$", "oieastas")
+_SPACED = late(r"(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){4,}[a-z](?![a-z0-9])")
 
 
 def _of_base64(run: str) -> bytes:
@@ -68,6 +88,26 @@ def _of_base64(run: str) -> bytes:
         return b""
 
 
+def _of_wrapped(run: str) -> bytes:
+    return _of_base64("".join(run.split()))
+
+
+def _of_base32(run: str) -> bytes:
+    run = run.rstrip("=")
+    try:
+        return base64.b32decode(run[: len(run) - (len(run) % 8 in (1, 3, 6))] + "=" * (-len(run) % 8))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _of_numbers(run: str) -> bytes:
+    """Letters by their numbers, in tens or in bits."""
+    words = re.findall(r"[0-9]+", run)
+    base = 2 if all(len(word) == 8 and set(word) <= {"0", "1"} for word in words) else 10
+    numbers = [int(word, base) for word in words]
+    return bytes(numbers) if max(numbers) < 256 else b""
+
+
 def _of_hex(run: str) -> bytes:
     digits = re.sub("[ :]", "", run)
     return bytes.fromhex(digits[: len(digits) // 2 * 2])
@@ -76,6 +116,10 @@ def _of_hex(run: str) -> bytes:
 def _of_escapes(run: str) -> str:
     plain = urllib.parse.unquote(html.unescape(run))
     return re.sub(r"\\(?:x|u)\{?([0-9A-Fa-f]{2,5})\}?", lambda found: _letter(int(found[1], 16)), plain)
+
+
+def _of_escaped(run: str) -> bytes:
+    return _of_escapes(run).encode("utf-8", "replace")
 
 
 def _letter(number: int) -> str:
@@ -90,3 +134,13 @@ def _readable(data: bytes) -> str | None:
         return None
     clear = sum(letter.isprintable() or letter in "\n\t" for letter in text)
     return text if len(text) > 8 and clear == len(text) and len(_WORD.findall(text)) >= 2 else None
+
+
+_KINDS: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
+    (_BASE64, _of_base64),
+    (_WRAPPED, _of_wrapped),
+    (_BASE32, _of_base32),
+    (_HEX, _of_hex),
+    (_NUMBERS, _of_numbers),
+    (_ESCAPES, _of_escaped),
+)

@@ -28,7 +28,9 @@ _RIGHT_TO_LEFT = late("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _INVISIBLE = late(f"[{_ZERO}]+")
 _BETWEEN_LETTERS = late(f"[A-Za-z0-9][{_ZERO}]+(?=[A-Za-z0-9])")
 _SOFT = late("\u00ad")  # a place where a word may be broken: invisible by its purpose
-_JOINED = late("(?<=[^\x00-\u02ff])[\u200c\u200d]|[\u200d](?=[^\x00-\u02ff])")  # in emoji, Persian, Indic scripts
+_JOINED = late(
+    "(?<=[^\x00-\u02ff\u200b-\u200f])[\u200c\u200d]|[\u200d](?=[^\x00-\u02ff\u200b-\u200f])"
+)  # in emoji, Persian, Indic scripts
 _SELECTORS = late(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
 _CONTROLS = late("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _ESCAPE = late("\x1b|[\x90\x9b\x9d]")
@@ -38,11 +40,16 @@ _SUSPECTS = late("[^\t\n\x20-\x7e\u00a1-\u00ac\u00ae-\u034e\u0400-\u0590\u3040-\
 # Letters that look like one of ASCII (Unicode TR39, the ones that pass for it in a name): Cyrillic, Greek, others.
 _ALIKE = dict(
     zip(
-        "аеорсухѕіјһԁԛԝмтквнгАВЕКМНОРСТХЅІЈԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧαονρυικτɡıℓօսոհցքզ",
-        "aeopcyxsijhdqwmtkbhrABEKMHOPCTXSIJGABEZHIKMNOPTYXaovpuiktgilouonhgpqz",
+        "аеорсухѕіјһԁԛԝмтквнгАВЕКМНОРСТХЅІЈԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧαονρυικτɡıℓօսոհցքզᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
+        "aeopcyxsijhdqwmtkbhrABEKMHOPCTXSIJGABEZHIKMNOPTYXaovpuiktgilouonhgpqzabcdefghijklmnoprstuvwyz",
         strict=False,
     )
 )
+
+_MIXED = late(r"\w*[A-Za-z]\w*")  # in a text of another script its own words are no look-alikes
+_MARKED = late("(?<=[A-Za-z])[\u0300-\u036f]+")  # marks over, under and through Latin letters
+# Letters in boxes, of which flags are made
+_BOXED = {first + at: 97 + at for first in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6) for at in range(26)}
 
 
 class Hidden(NamedTuple):
@@ -99,12 +106,18 @@ def bared(text: str) -> str:
     if text.isascii():
         return text
     plain = "".join(chr(ord(c) - 0xE0000) if "\U000e0020" <= c <= "\U000e007e" else c for c in text)
-    plain = _INVISIBLE.sub("", _BIDI.sub("", plain))
-    return folded(unicodedata.normalize("NFKC", plain)) if not plain.isascii() else plain
+    plain = _INVISIBLE.sub("", _BIDI.sub("", plain)).translate(_BOXED)
+    if plain.isascii():
+        return plain
+    plain = unicodedata.normalize("NFKD", plain)
+    letters = sum(map(str.isalpha, plain))
+    mostly_ascii = 2 * sum(letter.isascii() and letter.isalpha() for letter in plain) > letters
+    plain = folded(plain) if mostly_ascii else _MIXED.sub(lambda word: folded(word[0]), plain)
+    return unicodedata.normalize("NFC", _MARKED.sub("", plain))
 
 
 def folded(text: str) -> str:
-    """Look-alikes as the letters of ASCII for which they pass, in words that are of ASCII otherwise."""
+    """Look-alikes as the letters of ASCII for which they pass."""
     return "".join(_ALIKE.get(letter, letter) for letter in text)
 
 

@@ -38,12 +38,14 @@ def inspect_tool(item: Item) -> tuple[Finding, ...]:
     found = [finding for place, text in places[:TEXTS_MOST] for finding in _in_one(place, text)]
     found += _name(str(item.get("name", "")))
     found += _ordered(places[:TEXTS_MOST])
+    found += _asked_for(places[:TEXTS_MOST])
+    found += _unread(places)
     return _sorted(found)
 
 
 def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
     """The same for one text: instructions, a prompt, a result."""
-    return _sorted([*_in_one(where, text), *_ordered([(where, text)])])
+    return _sorted([*_in_one(where, text), *_ordered([(where, text)]), *_unread([(where, text)])])
 
 
 def is_serious(findings: tuple[Finding, ...]) -> bool:
@@ -68,7 +70,7 @@ def _in_one(place: str, text: str) -> Iterator[Finding]:
 
 def _ordered(places: list[tuple[str, str]]) -> Iterator[Finding]:
     """Orders: in the texts together, since poison may be spread; the place is the first that holds one."""
-    whole = hidden.bared("\n".join(text.replace("_", " ") if _is_key(place) else text for place, text in places))
+    whole = hidden.bared("\n\n".join(text.replace("_", " ") if _is_key(place) else text for place, text in places))
     order = orders.orders_in(whole)
     if order is not None:
         alone = ((place, orders.orders_in(hidden.bared(text))) for place, text in places)
@@ -78,6 +80,25 @@ def _ordered(places: list[tuple[str, str]]) -> Iterator[Finding]:
         other = orders.orders_in(said)
         if other is not None and other.weight >= orders.SERIOUS:
             yield finding("encoded.turned", True, places[0][0], f"says when turned round: {other.evidence}")
+
+
+def _asked_for(places: list[tuple[str, str]]) -> Iterator[Finding]:
+    """What parameters ask for, by their descriptions and names."""
+    asked = [
+        (place, hidden.bared(text.replace("_", " ") if _is_key(place) else text).replace("\n", " "))
+        for place, text in places
+        if place.startswith("inputSchema")
+    ]
+    order = orders.asked_for("\n".join(text for _, text in asked))
+    if order is not None:
+        place = next((place for place, text in asked if orders.asked_for(text) is not None), asked[0][0])
+        yield finding(order.code, True, place, order.evidence)
+
+
+def _unread(places: list[tuple[str, str]]) -> Iterator[Finding]:
+    """Nobody hides behind length: what is not looked at is a finding."""
+    if len(places) > TEXTS_MOST or sum(len(text) for _, text in places) > orders.READ_MOST:
+        yield finding("size.unread", True, places[-1][0], "holds more text than can be looked over")
 
 
 def _name(name: str) -> Iterator[Finding]:
@@ -97,7 +118,7 @@ def _plain(text: str) -> str:
 
 
 def _is_key(place: str) -> bool:
-    return place.endswith("'s name")
+    return place.endswith(("'s name", ".required"))
 
 
 def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:

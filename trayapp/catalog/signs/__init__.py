@@ -8,6 +8,7 @@ from __future__ import annotations
 from trayapp.catalog.signs import authority, languages, leaks, others, secrecy, secrets
 from trayapp.catalog.signs.address import ADDRESSES
 from trayapp.catalog.signs.sign import Sign
+from trayapp.catalog.signs.sinks import SINKS
 
 # What a description says to a model rather than of a tool.
 SIGNS: tuple[Sign, ...] = (
@@ -19,4 +20,4 @@ SIGNS: tuple[Sign, ...] = (
     *languages.SIGNS,
 )
 
-__all__ = ["ADDRESSES", "SIGNS", "Sign"]
+__all__ = ["ADDRESSES", "SIGNS", "SINKS", "Sign"]

@@ -18,7 +18,8 @@ ADDRESSES = (
     sign(
         "orders.address",
         1,
-        r"\b(?:you must|you should|you need to|you have to|you are required|always|mandatory|make "
+        r"\b(?:(?:is|are) expected to|vital|needed for|is needed|kindly|to (?:unlock|enable|activate)|you must|"
+        r"you should|you need to|you have to|you are required|always|mandatory|make "
         r"sure (?:to|you)|be sure to|remember to|it is (?:required|essential|critical|necessary)|critical(?:ly)?|"
         r"required (?:step|by|for)|important|prerequisite|before (?:using|calling|running|invoking|"
         r"executing|you|any|every)|first,? |must (?:first|always|also)|in order (?:for|to)|otherwise|"
@@ -31,7 +32,7 @@ ADDRESSES = (
         "orders.address",
         1,
         r"\b(?:ai|llm|the model|language model|assistants?|ai agents?|claude|gpt|chatgpt|cursor agent|"
-        r"copilot|gemini|the agent|agents must)\b[^.\n]{0,40}\b(?:must|should|shall|need|have to|has "
+        r"copilot|gemini|the agent|agents must)\b[^\n]{0,40}\b(?:must|should|shall|need|have to|has "
         r"to|is required|are required|will|:)",
         "ai|llm|model|assistant|agent|claude|gpt|copilot|gemini",
     ),

@@ -13,7 +13,8 @@ from trayapp.model.late import late
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """`code` names what it points to; `hint`: lower-case parts one of which every match holds, split at "|", which are
+    """`code` names what it points to; `hint`: lower-case parts one of which every match holds, split at "|"
+    "", which are
     cheap to look for first."""
 
     code: str

@@ -11,7 +11,7 @@ USER = (
 )
 NOT = (
     r"(?:do not|don't|dont|never|must not|mustn't|should not|shouldn't|cannot|can't|may not|avoid|"
-    r"refrain from|not to|no need to|without|instead of)"
+    r"refrain from|not to|no need to|without|instead of|nor|under no circumstances|in no case|at no point)"
 )
 SECRET_PLACE = (
     r"(?:[~/\\]?\.ssh\b|id_rsa|id_ed25519|id_ecdsa|authorized_keys|known_hosts|\.aws\b|\.netrc|"
@@ -23,7 +23,8 @@ SECRET_PLACE = (
     r"credentials?\.(?:json|ya?ml|txt|csv)|service[-_]account\.json)"
 )
 PLACE_PARTS = (
-    ".ssh|.aws|.env|.netrc|.npmrc|.pypirc|.pgpass|.git-cred|.kube|.docker|.gnupg|.cursor|.codex|.claude|.bash_h|.zsh_h|"
+    ".ssh|.aws|.env|.netrc|.npmrc|.pypirc|.pgpass|.git-cred|.kube|.docker|.gnupg|.cursor|.codex|.claude|.bash_h|"
+    ".zsh_h|"
     "cookies.sqlite|id_rsa|id_ed|id_ecdsa|authorized_keys|known_hosts|/etc/|/proc/self|mcp_config|"
     "mcp.json|mcpconfig|claude_desktop|"
     "kubeconfig|wallet.dat|keychain|keystore|login data|secret.|secrets.|credential.|credentials.|service"
@@ -42,7 +43,19 @@ TALK = (
     r" user(?:'s)?)* (?:conversation|chat|messages|dialogue|transcript|context window|prompts?)|"
     r"(?:your |the )?system (?:prompt|message|instructions)|(?:list of )?(?:all )?(?:your |the "
     r")?available tools(?: and their)? (?:descriptions|definitions)|"
-    r"user(?:'s)? (?:original |full |last |exact )+(?:message|prompt|request|query|question)s?)"
+    r"(?:user|human)(?:'s)? (?:original |full |last |exact |own )+(?:message|prompt|request|query|question)s?|"
+    r"(?:first|last|latest|recent|previous|past)(?: \w+)? (?:messages|turns|characters|words|lines|tokens) (?:of|"
+    r"in|from) (?:the|this|our|your) "
+    r"(?:chat|conversation|dialogue|session|context)|(?:what|everything|anything|all)(?: that)? (?:the (?:user|"
+    r"human)|"
+    r"they|he|she|you) (?:\w+ )?(?:said|told|typed|wrote|written|asked|entered|shared|know|remember)|"
+    r"your (?:full |entire |"
+    r"own |hidden |internal |current |whole |private |complete |original )+(?:reasoning|thoughts|memory|memories|"
+    r"instructions|context|prompt|tools)|"
+    r"your (?:chain[- ]of[- ]thought|context window|system prompt|initial prompt|tool list)|"
+    r"tools (?:that are )?(?:available to you|(?:that )?you (?:have|can|know|see))|"
+    r"(?:each|every) (?:\w+ )?(?:search|query|message|question|prompt|request)(?: that)? (?:the user|"
+    r"they) (?:makes?|types?|asks?|enters?|sends?))"
 )
 TAKE = (
     r"(?:read|open|cat|load|fetch|access|retrieve|collect|gather|find|look (?:for|up)|search for|"
@@ -50,11 +63,11 @@ TAKE = (
     r"append|use)"
 )
 GIVE = (
-    r"(?:send|post|upload|forward|transmit|exfiltrate|leak|bcc|cc|e-?mail|submit|push|report|relay|"
+    r"(?:send|post|upload|copy|forward|transmit|exfiltrate|leak|bcc|cc|e-?mail|submit|push|report|relay|"
     r"deliver|pipe|sync|mirror)(?:s|ing)?"
 )
 PUT = (
-    r"(?:pass|put|insert|include|provide|append|encode|add|supply|paste|embed|place|write|attach|"
+    r"(?:pass|put|give|insert|include|provide|append|encode|add|supply|paste|embed|place|write|attach|"
     r"store|copy|fill|smuggle|set|concatenate|prepend)(?:s|ing|ed)?"
 )
 PLACE = (
