@@ -119,7 +119,9 @@ def in_words(figure: Figure, row: Row) -> str:
 
 def against(row: Row) -> str:
     """The ratio and the difference."""
-    return f"x {number(row.ratio)}, {row.added:+,.3g}" if row.ratio is not None and row.added is not None else ""
+    if row.ratio is None or row.added is None:
+        return ""
+    return f"x {number(row.ratio)}, {'+' if row.added >= 0 else ''}{number(row.added)}"
 
 
 def side_by_side(figures: Sequence[Figure]) -> str:
@@ -136,11 +138,17 @@ def side_by_side(figures: Sequence[Figure]) -> str:
 def lost(run: Run) -> str:
     """The figures in which a peer is ahead of us, and by how much."""
     lines = [
-        f"- {figure.name}: {row.way} {number(row.value)} {figure.unit}, {OURS} {number(own.value)}"
+        f"- {figure.name}: {row.way} {number(row.value)} {figure.unit}, {OURS} {number(own.value)}{by_times(own, row)}"
         for figure in run.figures
         for own, row in behind(figure)
     ]
     return "\n".join(lines) if lines else "In none of the figures of this run."
+
+
+def by_times(own: Row, row: Row) -> str:
+    """How many times better the other one is."""
+    least, most = sorted((own.value, row.value))
+    return f": {number(most / least)} times" if least > 0 else ""
 
 
 def behind(figure: Figure) -> Iterator[tuple[Row, Row]]:

@@ -52,11 +52,11 @@ def test_the_summary_holds_targets_losses_growth_and_what_broke_and_keeps_the_no
     text = file.read_text(encoding="utf-8")
     for line in (
         "1970-01-01, multi-mcp 1.2.3; 2 cores. Idle broke: no gateway.",
-        "| call, ms | ours | 2.00 | x 2.00, +1 | ratio <= 3.00 | met |",
-        "| 8 in flight, calls/s | ours | 5.00 | x 0.556, -4 | >= 6.00 | **missed by 17%** |",
+        "| call, ms | ours | 2.00 | x 2.00, +1.00 | ratio <= 3.00 | met |",
+        "| 8 in flight, calls/s | ours | 5.00 | x 0.556, -4.00 | >= 6.00 | **missed by 17%** |",
         "|  | direct | ours | peer |",
         "It is so.",
-        "- call: peer 1.50 ms, ours 2.00",
+        "- call: peer 1.50 ms, ours 2.00: 1.33 times",
         "| tools | call, ms | 10: 1.00, 100: 1.00 | size ^ 0.00, flat |",
     ):
         assert line in text

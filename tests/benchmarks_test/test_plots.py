@@ -1,0 +1,37 @@
+"""The pictures are made, and what they say of a target. Never here: how they look, which a person judges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.curves import Curve
+from tests.benchmarks.figures import OURS, Figure, Target
+from tests.benchmarks.plots import against_limit, draw, part_of_limit
+from tests.benchmarks.run import Chapter, Run
+
+MOST = Figure("call", "ms", {"direct": [1.0], OURS: [2.0], "peer": [90.0]}, Target("ratio", 4.0), broken={"b": "gone"})
+LEAST = Figure("rate", "calls/s", {OURS: [10.0]}, Target("value", 30, at_least=True))
+
+
+def test_a_run_has_a_picture_of_targets_of_each_part_with_several_ways_and_of_each_axis(tmp_path: Path) -> None:
+    curve = Curve("tools", "list", "ms", {10: 1.0, 100: 9.0})
+    run = Run(0.0, "", False, [Chapter("calls", "Calls", [MOST, LEAST]), Chapter("growth", "Growth", [curve])])
+    names = {"": ["targets.png"], "calls": ["calls.png"], "growth": ["growth-tools.png"]}
+    assert draw(run, tmp_path) == names
+    for name in (name for some in names.values() for name in some):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("figure", "part", "said"),
+    [
+        (MOST, 0.5, "2.00 times the base, wanted at most 4.00"),
+        (LEAST, 3.0, "10.0 calls/s, wanted at least 30.0"),
+    ],
+)
+def test_a_target_is_met_up_to_one_part_of_its_limit(figure: Figure, part: float, said: str) -> None:
+    row = next(row for row in figure.rows if row.way == OURS)
+    assert part_of_limit(figure, row) == part
+    assert against_limit(figure, row) == said
