@@ -157,9 +157,9 @@ async def _serve_sse(server: Server[Any], sse: SseServerTransport, request: Requ
 
 
 def _calm_streams() -> None:
-    """Event streams wake us less: with fewer pings, and without the task that looks twice a second whether uvicorn ends.
+    """Fewer pings of event streams, and none of the task that looks twice a second whether uvicorn ends.
 
-    That task cannot see ours end, which ends the streams itself.
+    It cannot see ours end, which ends the streams itself.
     """
     sse.EventSourceResponse.DEFAULT_PING_INTERVAL = STREAM_PING_S
     if state := getattr(sse, "_get_shutdown_state", None):
