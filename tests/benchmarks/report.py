@@ -94,7 +94,7 @@ def about(run: Run) -> str:
     """When, where, and what is missing."""
     quick = " A quick run: few rounds." if run.quick else ""
     broken = "".join(f" {chapter.title} broke: {chapter.broken}." for chapter in run.chapters if chapter.broken)
-    return f"{run.day}, multi-mcp {run.program}; {run.machine}.{quick}{broken}"
+    return f"{run.days}, multi-mcp {run.program}; {run.machine}.{quick}{broken}"
 
 
 def targets(run: Run) -> str:

@@ -28,12 +28,13 @@ Measured = Figure | Curve | str  # a text is a note: why something is missing
 
 @dataclass(slots=True)
 class Chapter:
-    """One part's figures and curves. `broken`: why the rest of them is missing."""
+    """One part's figures and curves, and when they were measured. `broken`: why the rest of them is missing."""
 
     name: str
     title: str
     measured: list[Measured] = field(default_factory=list)
     broken: str = ""
+    at: float = field(default_factory=time.time)
 
     @property
     def notes(self) -> list[str]:
@@ -53,7 +54,7 @@ class Chapter:
     def as_json(self) -> dict[str, Any]:
         """For the file."""
         figures, curves = ([one.as_json() for one in some] for some in (self.figures, self.curves))
-        own = {"name": self.name, "title": self.title, "broken": self.broken}
+        own = {"name": self.name, "title": self.title, "broken": self.broken, "at": self.at}
         return own | {"figures": figures, "curves": curves, "notes": self.notes}
 
     @classmethod
@@ -61,12 +62,15 @@ class Chapter:
         """What `as_json` made. Raises KeyError, ValueError."""
         measured: list[Measured] = [Figure.from_json(one) for one in given["figures"]]
         measured += [Curve.from_json(one) for one in given["curves"]]
-        return cls(given["name"], given["title"], [*measured, *given["notes"]], given["broken"])
+        return cls(given["name"], given["title"], [*measured, *given["notes"]], given["broken"], given["at"])
 
 
 @dataclass(slots=True)
 class Run:
-    """All of it. `at`: seconds since 1970 at its start; `seconds`: how long it took."""
+    """All of it. `at`: seconds since 1970 at its start; `seconds`: how long it took.
+
+    A run of some parts goes on from the one before it: the other parts stay, each with its day.
+    """
 
     at: float
     machine: str
@@ -80,14 +84,27 @@ class Run:
         """A run that begins, here."""
         return cls(time.time(), machine(), quick)
 
+    @classmethod
+    def after(cls, folder: Path, quick: bool) -> Self:
+        """A run that begins and keeps the parts of the one in the folder, if that was as thorough."""
+        run = cls.now(quick)
+        try:
+            before = cls.load(folder)
+        except (FileNotFoundError, KeyError, ValueError):
+            return run
+        if before.quick == quick:
+            run.chapters, run.seconds = before.chapters, before.seconds
+        return run
+
     def end(self) -> None:
         """It is over."""
         self.seconds += time.time() - self.at
 
     @property
-    def day(self) -> str:
-        """When it began: 2026-11-21."""
-        return time.strftime("%Y-%m-%d", time.gmtime(self.at))
+    def days(self) -> str:
+        """When it was measured: 2026-11-21, or the first and the last day."""
+        days = [day(chapter.at) for chapter in self.chapters] or [day(self.at)]
+        return " to ".join(sorted({min(days), max(days)}))
 
     @property
     def figures(self) -> Iterator[Figure]:
@@ -123,6 +140,11 @@ class Run:
             raise ValueError(f"{folder / NAME} is of another version")
         chapters = [Chapter.from_json(one) for one in given["chapters"]]
         return cls(given["at"], given["machine"], given["quick"], chapters, given["seconds"], given["program"])
+
+
+def day(at: float) -> str:
+    """2026-11-21."""
+    return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
 def machine() -> str:

@@ -19,7 +19,9 @@ def measured() -> Run:
     chapter = Chapter(
         "calls", "Calls", [call, rate, Curve("tools", "call", "ms", {10: 1.0, 100: 1.0}, flat=True), "It is so."]
     )
-    return Run(0.0, "2 cores", False, [chapter, Chapter("idle", "Idle", broken="no gateway")], 12.0, "1.2.3")
+    return Run(
+        0.0, "2 cores", False, [chapter, Chapter("idle", "Idle", broken="no gateway", at=90_000.0)], 12.0, "1.2.3"
+    )
 
 
 def test_a_run_comes_back_from_its_file(tmp_path: Path) -> None:
@@ -36,8 +38,15 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
 
 def test_a_part_that_is_measured_again_takes_its_old_place() -> None:
     run = measured()
-    run.put(Chapter("calls", "Calls", []))
+    run.put(Chapter("calls", "Calls"))
     assert [(chapter.name, chapter.measured) for chapter in run.chapters] == [("calls", []), ("idle", [])]
+
+
+def test_a_run_of_some_parts_keeps_the_others_if_it_is_as_thorough(tmp_path: Path) -> None:
+    assert Run.after(tmp_path, quick=False).chapters == []
+    measured().save(tmp_path)
+    assert Run.after(tmp_path, quick=False).chapters == measured().chapters
+    assert Run.after(tmp_path, quick=True).chapters == []
 
 
 def test_a_peer_with_the_better_median_is_ahead_and_the_base_is_no_peer() -> None:
@@ -51,7 +60,7 @@ def test_the_summary_holds_targets_losses_growth_and_what_broke_and_keeps_the_no
     write_summary(measured(), file)
     text = file.read_text(encoding="utf-8")
     for line in (
-        "1970-01-01, multi-mcp 1.2.3; 2 cores. Idle broke: no gateway.",
+        "1970-01-01 to 1970-01-02, multi-mcp 1.2.3; 2 cores. Idle broke: no gateway.",
         "| call, ms | ours | 2.00 | x 2.00, +1.00 | ratio <= 3.00 | met |",
         "| 8 in flight, calls/s | ours | 5.00 | x 0.556, -4.00 | >= 6.00 | **missed by 17%** |",
         "|  | direct | ours | peer |",
