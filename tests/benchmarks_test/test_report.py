@@ -16,12 +16,10 @@ def measured() -> Run:
     """A run with a figure that is met and lost, one that is missed, and a curve."""
     call = Figure("call", "ms", {"direct": [1.0], OURS: [2.0], "peer": [1.5]}, Target("ratio", 3.0))
     rate = Figure("8 in flight", "calls/s", {"direct": [9.0], OURS: [5.0], "peer": [2.0]}, Target("value", 6, True))
-    chapter = Chapter(
-        "calls", "Calls", [call, rate, Curve("tools", "call", "ms", {10: 1.0, 100: 1.0}, flat=True), "It is so."]
-    )
-    return Run(
-        0.0, "2 cores", False, [chapter, Chapter("idle", "Idle", broken="no gateway", at=90_000.0)], 12.0, "1.2.3"
-    )
+    curve = Curve("tools", "call", "ms", {10: 1.0, 100: 1.0}, flat=True)
+    chapter = Chapter("calls", "Calls", [call, rate, curve, "It is so."], at=0.0)
+    idle = Chapter("idle", "Idle", broken="no gateway", at=90_000.0)
+    return Run(0.0, "2 cores", False, [chapter, idle], 12.0, "1.2.3")
 
 
 def test_a_run_comes_back_from_its_file(tmp_path: Path) -> None:
