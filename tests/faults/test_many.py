@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.benchmarks.idle import cpu_s
+from tests.benchmarks.idle import Meter
 from tests.e2e.gateway import Gateway
 from tests.faults.servers import TOOLS
 from tests.faults.world import LONG, Counting, calls, outcome, servers_of
@@ -22,8 +22,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", rea
 MANY = 30
 LIMIT_S = 1.0  # of each handshake
 LIST_S = 0.1  # from the cache
-QUIET_S = 20.0 if LONG else 3.0  # over which the processor is watched
-QUIET_SHARE = 0.03  # of one core; noise of the machine included
+QUIET_S = 20.0 if LONG else 2.0  # over which the processor is watched
+QUIET_WINDOWS = 10  # by then the last failures are dealt with, however busy the machine is
+QUIET_PERCENT = 3.0  # of one core; noise of the machine included
 
 
 class Crowd:
@@ -52,12 +53,13 @@ class Crowd:
 
 async def is_quiet(gateway: Gateway) -> None:
     """Nothing goes on any more: the gateway's processor time says so."""
-    await anyio.sleep(0.5)
-    before, began = cpu_s(gateway.pid), time.monotonic()
-    await anyio.sleep(QUIET_S)
-    share = (cpu_s(gateway.pid) - before) / (time.monotonic() - began)
-    print(f"processor: {share:.2%} of a core over {QUIET_S:g} s")
-    assert share < QUIET_SHARE
+    shares: list[float] = []
+    while not shares or (min(shares) >= QUIET_PERCENT and len(shares) < QUIET_WINDOWS):
+        meter = Meter(gateway.pid)
+        await anyio.sleep(QUIET_S)
+        shares.append(meter.percent())
+    print(f"processor: {', '.join(f'{share:.2f}' for share in shares)} % of a core, in windows of {QUIET_S:g} s")
+    assert min(shares) < QUIET_PERCENT
 
 
 @pytest.mark.requirement("cat-cache-first", "fault-table")
