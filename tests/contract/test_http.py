@@ -278,6 +278,29 @@ async def test_two_calls_that_meet_a_lost_session_share_one_new_one() -> None:
         assert executed(server) == 3
 
 
+NO_SESSION = {"code": -32000, "message": "Bad Request: No valid session ID provided"}
+
+
+@pytest.mark.requirement("life-session-lost")
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(400, NO_SESSION), (400, {"code": -32001, "message": "Session not found"}),
+     (400, {"code": -32600, "message": "session 5f0c has expired"})],
+)  # fmt: skip
+async def test_a_session_that_is_refused_in_words_is_a_lost_one(status: int, error: dict[str, Any]) -> None:
+    """transport-13: servers after the first examples of the TypeScript SDK do not say 404."""
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.call()
+        old = set(server.sessions)
+        server.refuse = refusing(  # type: ignore[method-assign]
+            status, lambda seen: seen.headers.get("mcp-session-id") in old, {"jsonrpc": "2.0", "error": error}
+        )
+        assert await case.call()
+        assert server.methods().count("initialize") == 2
+        assert executed(server) == 2
+
+
 @pytest.mark.requirement("life-session-lost")
 async def test_there_is_no_third_try() -> None:
     """transport-17."""
@@ -312,6 +335,8 @@ def executed(server: HttpServer) -> int:
         pytest.param(503, None, id="503"),
         pytest.param(413, {"detail": "too large"}, id="413-json"),
         pytest.param(200, {"jsonrpc": "2.0", "error": {"code": -32000, "message": "other"}}, id="transport-14"),
+        pytest.param(200, {"jsonrpc": "2.0", "error": {"code": -32000, "message": "Session not found"}}, id="its-own"),
+        pytest.param(400, {"jsonrpc": "2.0", "error": {"code": -32000, "message": "other"}}, id="400-other"),
     ],
 )
 async def test_one_refused_request_ends_neither_the_session_nor_the_other_calls(status: int, body: Any) -> None:

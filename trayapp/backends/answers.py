@@ -5,11 +5,14 @@ Never here: sending anything, what follows from it.
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 from trayapp.wire.jsonio import JsonError, loads
 
 UNAVAILABLE = frozenset({429, 502, 503, 504})
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BEARER = re.compile(r"(?:^|,)\s*bearer(?=\s|,|$)", re.IGNORECASE)
 LONGEST_WORD = 60  # characters of a content type that are shown
 
 
@@ -29,8 +32,7 @@ def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: s
     An event stream is taken for MCP before it says anything: nothing else streams in answer to a JSON-RPC message.
     """
     if status == 401:
-        bearer = challenge is not None and challenge.lower().startswith("bearer")
-        return Kind.SIGN_IN if bearer else Kind.MAYBE_SIGN_IN
+        return Kind.SIGN_IN if challenge is not None and _names_bearer(challenge) else Kind.MAYBE_SIGN_IN
     if is_json_rpc(body):
         return Kind.MCP
     if status in UNAVAILABLE:
@@ -38,6 +40,11 @@ def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: s
     if status == 200 and content_type.lower().startswith("text/event-stream"):
         return Kind.MCP
     return Kind.OTHER
+
+
+def _names_bearer(challenge: str) -> bool:
+    """Whether one of the challenges of a WWW-Authenticate is for a bearer (RFC 9110 11.6.1: there may be several)."""
+    return _BEARER.search(_QUOTED.sub("", challenge)) is not None
 
 
 def is_json_rpc(body: bytes) -> bool:

@@ -5,6 +5,7 @@ Never here: JSON-RPC sessions, sign-in flows.
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections import deque
@@ -34,6 +35,12 @@ ASK_AGAIN_S = 10  # seconds between questions
 TAKEN_S = 5.0  # for a server to take a message that it does not answer; a healthy one does in milliseconds
 REDIRECTS = 3  # within the address's own origin
 NOTICES_MOST = 1000  # that wait for a server which takes none; more are dropped
+LONGEST_REFUSAL = 1_000  # bytes in which a server says that it knows no such session
+_NO_SESSION = re.compile(
+    r"\b(?:no valid|invalid|unknown|expired|missing)\b[\w -]{0,9}\bsession\b"
+    r"|\bsession\b.{0,60}\b(?:not found|not exist|expired|unknown|invalid|not initialized|terminated)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 LARGE = 1 << 20  # bytes: what is longer is not looked into
 QUESTIONS = 3  # unanswered ones that end the connection: all in all it takes a minute
 
@@ -112,6 +119,8 @@ class Wire(httpx2.AsyncHTTPTransport):
         except httpx2.RequestError as error:
             return self._unreachable(request, error)
         self.session = response.headers.get(SESSION) or self.session
+        if request.method == "POST" and SESSION in request.headers and session_is_lost(response):
+            return await self._without_session(request, response)
         if response.status_code >= 400:
             return await self._refused(request, response)
         if request.method == "POST":
@@ -147,6 +156,13 @@ class Wire(httpx2.AsyncHTTPTransport):
             raise error
         return _json_answer(request, 502, RpcError(CONNECTION_CLOSED, why))
 
+    async def _without_session(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        self._refusal.status = status = response.status_code
+        self._refusal.why, self.session = SESSION_LOST, None
+        self._gone.set()
+        await response.aclose()
+        return _json_answer(request, max(status, 400), RpcError(CONNECTION_CLOSED, SESSION_LOST, NOT_EXECUTED))
+
     async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         status = response.status_code
         if request.method != "POST":
@@ -161,11 +177,6 @@ class Wire(httpx2.AsyncHTTPTransport):
             self._refusal.why = f"{why.title}. {why.hint}"  # for others who wait: the connection ends with this answer
             self._gone.set()
         if status == 404:
-            if SESSION in request.headers:
-                self._refusal.why, self.session = SESSION_LOST, None
-                self._gone.set()  # it has forgotten our session (MCP transports, session management)
-                await response.aclose()
-                return _json_answer(request, status, RpcError(CONNECTION_CLOSED, self._refusal.why, NOT_EXECUTED))
             return response
         kind, body = response.headers.get("content-type", ""), b""
         if is_json(response):
@@ -189,6 +200,23 @@ class Wire(httpx2.AsyncHTTPTransport):
         if left > 0:
             return f"{self._server} {_busy(left)} (HTTP {status})"
         return words(self._server, kind, status, content_type)
+
+
+def session_is_lost(response: httpx2.Response) -> bool:
+    """Whether the answer to a request with a session's id says that the server has forgotten that session: 404 (MCP
+    transports, session management), or, as servers do that follow the first examples of the TypeScript SDK, 400 with
+    an error in words. With 200, only an error of no request's counts: a call's own error means that it was made."""
+    status = response.status_code
+    if status == 404:
+        return True
+    short = status in (200, 400) and is_json(response) and len(response.content) <= LONGEST_REFUSAL
+    if not short or not is_json_rpc(response.content):
+        return False
+    message = loads(response.content)
+    error = message.get("error") if isinstance(message, dict) else None
+    told = error.get("message") if isinstance(error, dict) else None
+    of_nobody = status == 400 or message.get("id") is None
+    return of_nobody and isinstance(told, str) and _NO_SESSION.search(told) is not None
 
 
 def _kind(request: httpx2.Request) -> str:

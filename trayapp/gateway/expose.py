@@ -276,7 +276,7 @@ def read_tool(resource: Item, uri: str, name: str) -> Item:
     return {
         "name": name,
         **({"title": resource["title"]} if isinstance(resource.get("title"), str) else {}),
-        "description": said if isinstance(said, str) and said else f"Reads {uri}",
+        "description": said if isinstance(said, str) and said else f"Read resource: {uri}",
         "inputSchema": {"type": "object", "properties": {}},
         "annotations": {"readOnlyHint": True},
     }

@@ -127,4 +127,4 @@ def error_text(error: MultiMcpError) -> str:
 
 def arguments_text(name: str, problems: Sequence[str], schema: object) -> str:
     """What is wrong with the arguments of a call, and the parameters."""
-    return "\n".join([*(f"- {problem}" for problem in problems), f"Parameters of {name}:", parameters(schema)])
+    return "\n".join([*(f"- {problem}" for problem in problems), f"Expected parameters of {name}:", parameters(schema)])
