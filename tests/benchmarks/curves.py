@@ -19,7 +19,7 @@ GROWN_LEAST = 1.5  # times the smallest size's cost: less may be noise
 
 @dataclass(slots=True)
 class Curve:
-    """One cost by size: `points` are medians by size, in rising order. `flat`: it should not grow at all."""
+    """One cost by size: `points`: the cost by size, in rising order. `flat`: it should not grow at all."""
 
     axis: str  # what grows: "tools"
     name: str  # what it costs: "start"

@@ -170,7 +170,7 @@ def behind(figure: Figure) -> Iterator[tuple[Row, Row]]:
 def curve_table(curves: Sequence[Curve]) -> str:
     """A line a curve."""
     rows = [(curve.axis, f"{curve.name}, {curve.unit}", values(curve), judged(curve)) for curve in curves]
-    return markdown(("as these grow", "cost", "size: median", "growth"), rows)
+    return markdown(("as these grow", "cost", "size: cost", "growth"), rows)
 
 
 def values(curve: Curve) -> str:

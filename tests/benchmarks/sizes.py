@@ -1,6 +1,7 @@
 """The curves: start, list, call, search and memory for 10 to 10,000 tools, 1 to 200 servers, 1 to 100 sessions.
 
-Every size has a gateway of its own whose cache is full, as after a first run. Never here: fits and verdicts (curves).
+Every size has a gateway of its own whose cache is full, as after a first run. What else the machine does makes a value
+larger, never smaller, so the least of some counts. Never here: fits and verdicts (curves).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import psutil
 
 from tests.benchmarks.client import Client
 from tests.benchmarks.curves import Curve
-from tests.benchmarks.idle import LINUX, MIB
+from tests.benchmarks.idle import LINUX, MIB, cpu_s
 from tests.benchmarks.starts import MS, cold_start
 from tests.benchmarks.ways import Home, Way, fresh_home, gateway, through
 from tests.benchmarks.workloads import Workload, sized
@@ -25,7 +26,9 @@ SESSIONS = (1, 2, 5, 10, 20, 50, 100)
 QUICK_TOOLS, QUICK_SERVERS, QUICK_SESSIONS = (10, 300, 3_000), (1, 10, 50), (1, 5, 20)
 AMONG = 10  # servers, while tools or sessions grow
 EACH = 10  # tools of a server, while servers grow
-STARTS, LISTS, CALLS, SEARCHES = 3, 5, 400, 15  # of which the median counts
+STARTS, LISTS, SEARCHES = 3, 8, 15
+ROUNDS, CALLS = 4, 150  # the least of the rounds' medians
+REST_S, RESTED_S, REST_LIMIT_S = 0.1, 0.002, 20.0  # so much time in which so little of a processor is used
 WARM_UP = 200  # calls
 WORDS = "close the issues of a repository"
 SIZE = 100  # characters of an answer
@@ -54,9 +57,9 @@ def of_tools(tools: int) -> Points:
     """So many tools of ten servers, one session."""
     with fresh_home() as home:
         work = filled(home, AMONG, tools)
-        start = median(cold_start(home, AMONG, tools) for _ in range(STARTS))
+        start = min(cold_start(home, AMONG, tools) for _ in range(STARTS))
         with gateway(home) as started, through(home, tool=work.exposed).connect() as client:
-            costs = asked(client, work)
+            costs = asked(client, work, started.pid)
             return {"start": ("ms", start), **costs, "memory": ("MiB", memory(started.pid))}
 
 
@@ -64,11 +67,11 @@ def of_servers(servers: int) -> Points:
     """So many servers, all of them running, one session."""
     with fresh_home() as home:
         work = filled(home, servers, servers * EACH)
-        start = median(cold_start(home, servers, servers * EACH) for _ in range(STARTS))
+        start = min(cold_start(home, servers, servers * EACH) for _ in range(STARTS))
         with gateway(home) as started, through(home, tool=work.exposed).connect() as client:
             for name in work.servers:
                 client.timed(f"{name}_{work.tool}", SIZE, 1)
-            costs = asked(client, work)
+            costs = asked(client, work, started.pid)
             return {"start": ("ms", start), **costs, "memory": ("MiB", memory(started.pid))}
 
 
@@ -81,9 +84,9 @@ def of_sessions(sessions: int) -> Points:
             clients = [stack.enter_context(way.connect()) for _ in range(sessions)]
             for client in clients:
                 client.timed(work.exposed, SIZE, 1)
-            costs = asked(clients[0], work)
+            costs = asked(clients[0], work, started.pid)
             weight = memory(started.pid, *(client.process.pid for client in clients))
-            return {"start": ("ms", median(one_more(way) for _ in range(STARTS))), **costs, "memory": ("MiB", weight)}
+            return {"start": ("ms", min(one_more(way) for _ in range(STARTS))), **costs, "memory": ("MiB", weight)}
 
 
 def filled(home: Home, servers: int, tools: int) -> Workload:
@@ -93,14 +96,26 @@ def filled(home: Home, servers: int, tools: int) -> Workload:
     return work
 
 
-def asked(client: Client, work: Workload) -> Points:
-    """List, call and search, in milliseconds."""
+def asked(client: Client, work: Workload, pid: int) -> Points:
+    """List, call and search, in milliseconds, once the gateway with that pid has no other work."""
+    search(client)  # the first one makes the index
+    rest(pid)
     client.timed(work.exposed, SIZE, WARM_UP)
     return {
-        "list": ("ms", median(timed(client.listed) for _ in range(LISTS))),
-        "call": ("ms", median(client.timed(work.exposed, SIZE, CALLS)) * MS),
-        "search": ("ms", median(timed(lambda: search(client)) for _ in range(SEARCHES))),
+        "list": ("ms", min(timed(client.listed) for _ in range(LISTS))),
+        "call": ("ms", min(median(client.timed(work.exposed, SIZE, CALLS)) for _ in range(ROUNDS)) * MS),
+        "search": ("ms", min(timed(lambda: search(client)) for _ in range(SEARCHES))),
     }
+
+
+def rest(pid: int) -> None:
+    """Wait until what a start or a connection set off is over, or so long that it never will be."""
+    until, before = time.monotonic() + REST_LIMIT_S, cpu_s(pid)
+    while time.monotonic() < until:
+        time.sleep(REST_S)
+        if (now := cpu_s(pid)) - before < RESTED_S:
+            return
+        before = now
 
 
 def search(client: Client) -> None:
