@@ -73,12 +73,19 @@ def in_turns(
     """A B A B ...: what else the machine does then meets all of them alike."""
     for _ in range(rounds):
         for way in ways:
-            gc.collect()
-            gc.disable()  # ours, not theirs: a collection in this process is none of a way's time
-            try:
+            with without_collections():
                 measure(way, clients[way.name])
-            finally:
-                gc.enable()
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Ours, not theirs: a garbage collection in this process is none of a way's time."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def latency(figures: Sequence[Figure], size: int, calls: int, way: Way, client: Client) -> None:

@@ -6,12 +6,13 @@ transport with one event stream for all answers (sse_client).
 
 from __future__ import annotations
 
+import select
 import selectors
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from tests.benchmarks.client import (
@@ -48,12 +49,24 @@ class Link:
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         parts = urlsplit(url)
         assert parts.hostname is not None
+        self._address = (parts.hostname, parts.port or 80)
         self._host, self._path = parts.netloc, parts.path + (f"?{parts.query}" if parts.query else "")
         self.headers = dict(headers)
-        with broken():
-            self.socket = socket.create_connection((parts.hostname, parts.port or 80), ANSWER_LIMIT_S)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._answer = Answer()
+        self.socket = self._connected()
+
+    def _connected(self) -> socket.socket:
+        with broken():
+            connection = socket.create_connection(self._address, ANSWER_LIMIT_S)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def refresh(self) -> Self:
+        """Connect again if the server has closed the connection: most do after 5 s without a request."""
+        if select.select([self.socket], [], [], 0)[0]:
+            self.socket.close()
+            self.socket = self._connected()
+        return self
 
     def request(self, method: str, body: bytes = b"", path: str = "") -> bytes:
         """The bytes of a request."""
@@ -111,7 +124,7 @@ class HttpClient(Conversation):
 
     def exchange(self, frame: bytes) -> bytes:
         """Send a request and wait for its answer. Raises BrokenError without one."""
-        link = self._links[0]
+        link = self._links[0].refresh()
         link.post(frame)
         answer = link.answered()
         if SESSION in answer.headers and "Mcp-Session-Id" not in self._headers:
@@ -121,14 +134,14 @@ class HttpClient(Conversation):
 
     def tell(self, frame: bytes) -> None:
         """Send a notification. Raises BrokenError unless it is accepted."""
-        link = self._links[0]
+        link = self._links[0].refresh()
         link.post(frame)
         accepted(link.answered())
 
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
         """`calls` calls, one after the other: seconds each. Raises BrokenError."""
         seconds: list[float] = []
-        link = self._links[0]
+        link = self._links[0].refresh()
         for _ in range(calls):
             self._last += 1
             frame = echo(self._last, tool, size)
@@ -145,9 +158,10 @@ class HttpClient(Conversation):
         self._last += calls
         while len(self._links) < in_flight:
             self._links.append(Link(self._url, self._headers))
+        links = [link.refresh() for link in self._links[:in_flight]]
         frames = [echo(number, tool, size) for number in numbers]
         start = time.perf_counter()
-        answers = pour(self._links[:in_flight], frames)
+        answers = pour(links, frames)
         seconds = time.perf_counter() - start
         verify_echoes([answer.message() for answer in answers], numbers, size)
         return calls / seconds

@@ -108,7 +108,8 @@ class Reach:
     env: Mapping[str, str]
     url: str
     names: Callable[[str, str], str] = field(repr=False)
-    pids: tuple[int, ...] = ()  # of the gateway; of what it started, see `own` in memory
+    pids: tuple[int, ...] = ()  # of the gateway
+    headers: Mapping[str, str] = field(default_factory=dict)  # of every request over HTTP
 
     def tool(self, server: str, tool: str) -> str:
         """The name of a server's tool for a client."""
@@ -118,7 +119,7 @@ class Reach:
         """A client that has said nothing yet. Raises BrokenError."""
         if self.argv:
             return Client(self.argv, self.env, foreign=True)
-        return SseClient(self.url) if self.shape == "sse" else HttpClient(self.url)
+        return SseClient(self.url) if self.shape == "sse" else HttpClient(self.url, self.headers)
 
     def connect(self) -> Conversation:
         """A client that has shaken hands and listed tools until there were some. Raises BrokenError."""

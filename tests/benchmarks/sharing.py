@@ -14,12 +14,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
 from tests.benchmarks.client import BrokenError, Client, Conversation
 from tests.benchmarks.figures import OURS, Figure, Target
-from tests.benchmarks.ways import DIRECT, environment, fresh_home, gateway, through
+from tests.benchmarks.ways import DIRECT, Home, environment, fresh_home, gateway, through
 from tests.benchmarks.workloads import Workload, real_ten, ten
 from trayapp.wire.control import RECONNECT, SETTLE, ControlClient
 from trayapp.wire.rundir import run_dir
@@ -44,6 +45,20 @@ class Place:
     connect: Callable[[], Sequence[Conversation]]
     tool: str
     pids: tuple[int, ...] = ()
+
+
+class Reached(Protocol):
+    """A way through another gateway, as peers have it."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Of what runs without any client."""
+
+    def connect(self) -> Conversation:
+        """A client that has listed tools. Raises BrokenError."""
+
+    def tool(self, server: str, tool: str) -> str:
+        """The name of a server's tool for a client."""
 
 
 Open = Callable[[Workload], AbstractContextManager[Place]]
@@ -81,12 +96,28 @@ def ours(work: Workload) -> Iterator[Place]:
     with fresh_home() as home:
         home.write("servers.yaml", work.servers_yaml(idle_timeout=0))
         with gateway(home) as started:
-            with ControlClient(run_dir(home.env), CONNECT_LIMIT_S) as control:
-                control.call(SETTLE)  # what a first run starts to look at is closed again
-                control.call(RECONNECT)
-            home.await_states("connected")
+            connect_all(home)
             way = through(home, tool=work.exposed)
             yield Place(OURS, lambda: handshaken([Client(way.argv, way.env)]), work.exposed, (started.pid,))
+
+
+def reached(name: str, opened: Callable[[Workload, Path], AbstractContextManager[Reached]]) -> Open:
+    """Another gateway as a place."""
+
+    @contextmanager
+    def place(work: Workload) -> Iterator[Place]:
+        with fresh_home() as folder, opened(work, folder.path) as reach:
+            yield Place(name, lambda: [reach.connect()], reach.tool(work.server, work.tool), reach.pids)
+
+    return place
+
+
+def connect_all(home: Home) -> None:
+    """All servers are connected when this returns. Raises BrokenError."""
+    with ControlClient(run_dir(home.env), CONNECT_LIMIT_S) as control:
+        control.call(SETTLE)  # what a first run starts to look at is closed again
+        control.call(RECONNECT)
+    home.await_states("connected")
 
 
 def handshaken(conversations: list[Conversation]) -> list[Conversation]:

@@ -67,7 +67,7 @@ class SseClient(Conversation):
 
     def exchange(self, frame: bytes) -> bytes:
         """Send a request and wait for its answer. Raises BrokenError without one."""
-        link = self._links[0]
+        link = self._links[0].refresh()
         link.post(frame)
         while not (found := self._stream.answers()):
             pass
@@ -76,8 +76,9 @@ class SseClient(Conversation):
 
     def tell(self, frame: bytes) -> None:
         """Send a notification. Raises BrokenError unless it is accepted."""
-        self._links[0].post(frame)
-        accepted(self._links[0].answered())
+        link = self._links[0].refresh()
+        link.post(frame)
+        accepted(link.answered())
 
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
         """`calls` calls, one after the other: seconds each. Raises BrokenError."""
@@ -96,9 +97,10 @@ class SseClient(Conversation):
         numbers = range(self._last + 1, self._last + calls + 1)
         self._last += calls
         self._links += [self._link() for _ in range(len(self._links), in_flight)]
+        links = [link.refresh() for link in self._links[:in_flight]]
         frames = [echo(number, tool, size) for number in numbers]
         start = time.perf_counter()
-        answers = self._pour(frames, self._links[:in_flight])
+        answers = self._pour(frames, links)
         seconds = time.perf_counter() - start
         verify_echoes(answers, numbers, size)
         return calls / seconds

@@ -1,0 +1,196 @@
+"""Ours beside other gateways, on identical work in turns: calls, starts and memory.
+
+Every round of a slow one has fewer calls, so that it takes no longer than that of a fast one. Never here: what is
+started for it (entrants, peers).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from tests.benchmarks.calls import IN_FLIGHT, LARGE, MIDDLE, MS, SMALL
+from tests.benchmarks.entrants import Entrant, Standing, entrants, standing, turns
+from tests.benchmarks.figures import OURS, Figure, percentile
+from tests.benchmarks.first import spawned_alone
+from tests.benchmarks.first import until_listed as first_run
+from tests.benchmarks.peers import Reach, missing, until_listed
+from tests.benchmarks.sharing import weigh
+from tests.benchmarks.starts import BARE, bare_start
+from tests.benchmarks.ways import DIRECT, fresh_home, through
+from tests.benchmarks.workloads import Workload, ten, trivial
+
+SIZES = {"100 B": SMALL, "100 KB": MIDDLE, "1 MB": LARGE}
+PERCENTS = (50, 99)
+FEW = 5  # calls in a round of the slowest
+FIRST_PACE_S = 0.01  # of a call of which nothing is known yet
+TRIED = 20  # calls before memory is looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How many rounds; `box_s`: how long a round of calls may take about; `calls`: in it at most, and with 64 open."""
+
+    rounds: int
+    starts: int
+    cold: int
+    box_s: float
+    calls: int
+    flood: int
+
+
+FULL = Effort(rounds=5, starts=7, cold=3, box_s=0.4, calls=1000, flood=8000)
+QUICK = Effort(rounds=3, starts=2, cold=1, box_s=0.15, calls=300, flood=2000)
+
+
+def measure_peers(quick: bool, data: Path | None = None) -> Iterator[Figure | str]:
+    """All figures, then who is missing, and why. Raises BrokenError, OSError when the direct way or ours breaks."""
+    effort, everyone = QUICK if quick else FULL, entrants()
+    with fresh_home() as scratch:
+        one, more = trivial(scratch.path / "lists"), ten(scratch.path / "more", data)
+        with standing(everyone, one, scratch.path / "calls") as those:
+            yield from call_figures(those, effort)
+        for work in (one, more):
+            able = [each for each in everyone if each.spawned and (each.gathers or work is one)]
+            yield from work_figures(able, work, effort, scratch.path / str(work.tools))
+    yield from (f"{name}: {why}" for name, why in missing().items())
+
+
+def work_figures(able: Sequence[Entrant], work: Workload, effort: Effort, folder: Path) -> Iterator[Figure]:
+    """Starts and memory with these servers."""
+    with standing(able, work, folder) as those:
+        yield from start_figures(those, effort)
+        if sys.platform == "linux":
+            yield from memory_figures(those)
+    yield cold_figure(able, work, effort, folder / "cold")
+
+
+# -- calls -----------------------------------------------------------------------------------------------------------
+
+
+def call_figures(those: Sequence[Standing], effort: Effort) -> Iterator[Figure]:
+    """Time of a call by the size of its answer, then calls a second by how many are open."""
+    for label, size in SIZES.items():
+        figures = [Figure(f"call {label}, p{percent}", "ms") for percent in PERCENTS]
+        turns(those, figures, effort.rounds, partial(latency, label, size, effort))
+        yield from figures
+    for in_flight in IN_FLIGHT:
+        figure = Figure(f"{in_flight} in flight", "calls/s")
+        turns(those, (figure,), effort.rounds, partial(rate, figure.name, in_flight, effort))
+        yield figure
+
+
+def latency(label: str, size: int, effort: Effort, one: Standing) -> dict[str, float]:
+    """One round: median and 99th percentile, which of fewer than a hundred calls is the slowest of them."""
+    client, tool = one.client()
+    pace = one.paces.get(label) or median(client.timed(tool, size, 3))
+    seconds = client.timed(tool, size, boxed(effort.box_s, pace, FEW, effort.calls))
+    one.paces[label] = median(seconds)
+    return {f"call {label}, p{percent}": percentile(seconds, percent) * MS for percent in PERCENTS}
+
+
+def rate(name: str, in_flight: int, effort: Effort, one: Standing) -> dict[str, float]:
+    """One round of calls a second."""
+    client, tool = one.client()
+    pace = one.paces.get(name) or one.paces.get("100 B", FIRST_PACE_S)
+    calls = boxed(effort.box_s, pace, max(FEW, in_flight), effort.flood)
+    rate = client.flood(tool, SMALL, calls, in_flight)
+    one.paces[name] = 1 / rate
+    return {name: rate}
+
+
+def boxed(box_s: float, pace_s: float, least: int, most: int) -> int:
+    """How many calls at that pace take so long, within bounds."""
+    return max(least, min(most, int(box_s / pace_s)))
+
+
+# -- starts ----------------------------------------------------------------------------------------------------------
+
+
+def start_figures(those: Sequence[Standing], effort: Effort) -> Iterator[Figure]:
+    """What a client starts, while the gateway runs where there is one: in turns with a bare interpreter."""
+    about = f"gateway runs, {those[0].work.name}: spawn ->"
+    figures = [Figure(f"{about} {until}", "ms") for until in ("initialize", "tools/list")]
+    for _ in range(effort.starts):
+        bare = bare_start()
+        for figure in figures:
+            figure.add(BARE, bare)
+        turns(those, figures, 1, partial(started, about))
+    yield from figures
+
+
+def started(about: str, one: Standing) -> dict[str, float]:
+    """One start."""
+    initialized, listed = spawn(one.reach(), one.work)
+    return {f"{about} initialize": initialized, f"{about} tools/list": listed}
+
+
+def spawn(reach: Reach, work: Workload) -> tuple[float, float]:
+    """Milliseconds from the spawn to the answer of initialize, and until all tools were listed. Raises BrokenError."""
+    start = time.perf_counter()
+    with reach.opened() as client:
+        client.initialize()
+        initialized = time.perf_counter() - start
+        until_listed(client, work.tools)
+        return initialized * MS, (time.perf_counter() - start) * MS
+
+
+def cold_figure(able: Sequence[Entrant], work: Workload, effort: Effort, folder: Path) -> Figure:
+    """Nothing runs: what has a gateway starts it, then its client. Ours has seen the servers before, or not."""
+    figure = Figure(f"nothing runs, {work.name}: spawn -> tools/list", "ms", compared=False)
+    with standing([one for one in able if one.foreign], work, folder) as those:
+        for number in range(effort.cold):
+            figure.add(OURS, cold_ours(work))
+            figure.add(f"{OURS}, first run", first_run_of(work))
+            turns(those, (figure,), 1, partial(cold, figure.name, folder / str(number)))
+    return figure
+
+
+def cold(name: str, folder: Path, one: Standing) -> dict[str, float]:
+    """One start of a peer."""
+    start = time.perf_counter()
+    with one.entrant.open(one.work, folder / one.name.replace("/", " ")) as reach, reach.opened() as client:
+        client.initialize()
+        until_listed(client, one.work.tools)
+        return {name: (time.perf_counter() - start) * MS}
+
+
+def cold_ours(work: Workload) -> float:
+    """One start of ours in a home that a first run has filled."""
+    with fresh_home() as home:
+        work.fill(home.path)
+        return spawned_alone(home, through(home, tool=work.exposed))[1]
+
+
+def first_run_of(work: Workload) -> float:
+    """One start of ours in a home that has nothing but the servers' names and commands."""
+    with fresh_home() as home:
+        home.write("servers.yaml", work.servers_yaml())
+        return first_run(home, work)
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+
+
+def memory_figures(those: Sequence[Standing]) -> Iterator[Figure]:
+    """With one client that has listed all tools and made some calls."""
+    own, servers = (
+        Figure(f"1 client, {those[0].work.name}: memory {what}", "MiB", compared=False)
+        for what in ("without the servers", "of the servers")
+    )
+    turns([one for one in those if one.name != DIRECT], (own, servers), 1, partial(weights, own.name, servers.name))
+    yield from (own, servers)
+
+
+def weights(own: str, servers: str, one: Standing) -> dict[str, float]:
+    """PSS in MiB."""
+    client, tool = one.client()
+    until_listed(client, one.work.tools)
+    client.timed(tool, SMALL, TRIED)
+    weight = weigh([*one.reach().pids, *client.pids], one.work)
+    return {own: weight.others, servers: weight.servers}

@@ -1,0 +1,196 @@
+"""All that take part in a comparison: the direct way, ours, and every peer, each started for a workload on demand.
+
+What breaks is started again for the next figure, and has a reason in this one. Never here: what is measured.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from tests.benchmarks.calls import without_collections
+from tests.benchmarks.client import BrokenError, Conversation
+from tests.benchmarks.figures import OURS, Figure
+from tests.benchmarks.peers import HOST, Entries, Peer, Reach, Shape, free_port, present, running
+from tests.benchmarks.sharing import connect_all
+from tests.benchmarks.ways import DIRECT, environment, fresh_home, gateway
+from tests.benchmarks.workloads import Workload
+from trayapp.gateway.http.door import TOKEN_NAME
+from trayapp.service.command import shim_command
+
+WARM_UP, WARM_UP_S = 20, 1.0  # tens of calls, at most so long
+WORDS = 160  # characters of a reason: a line of a table
+CHANCES = 2  # in a row that something cannot be started; then it is not tried again
+BREAKS = (BrokenError, OSError, psutil.Error)  # what a peer's end may look like from here
+
+Open = Callable[[Workload, Path], AbstractContextManager[Reach]]
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """One that takes part. `gathers`: it has several servers behind one address, or starts them all itself."""
+
+    name: str
+    shape: Shape
+    open: Open
+    gathers: bool = True
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it may break: without the others there is nothing to compare with."""
+        return not self.name.startswith((DIRECT, OURS))
+
+    @property
+    def spawned(self) -> bool:
+        """Whether a client starts a process for it."""
+        return self.shape in ("stdio", "shim")
+
+
+def entrants(with_peers: bool = True) -> list[Entrant]:
+    """The direct way first, then ours, then the peers that are there."""
+    own = [
+        Entrant(DIRECT, "stdio", _direct, gathers=False),
+        Entrant(OURS, "shim", _ours),
+        Entrant(f"{OURS}, HTTP", "http", _ours_http),
+    ]
+    return own + [_of(peer) for peer in (present() if with_peers else [])]
+
+
+def _of(peer: Peer) -> Entrant:
+    def opened(work: Workload, folder: Path) -> AbstractContextManager[Reach]:
+        entries: Entries = work.entries()
+        return running(peer, entries, folder)
+
+    return Entrant(peer.name, peer.shape, opened, peer.gathers)
+
+
+@contextmanager
+def _direct(work: Workload, folder: Path) -> Iterator[Reach]:
+    yield Reach(DIRECT, "stdio", work.argv, environment(), "", lambda server, tool: tool)
+
+
+@contextmanager
+def _ours(work: Workload, folder: Path) -> Iterator[Reach]:
+    with fresh_home() as home:
+        home.write("servers.yaml", work.servers_yaml(idle_timeout=0))
+        with gateway(home) as started:
+            connect_all(home)
+            yield Reach(OURS, "shim", tuple(shim_command()), home.env, "", _exposed, (started.pid,))
+
+
+@contextmanager
+def _ours_http(work: Workload, folder: Path) -> Iterator[Reach]:
+    port = free_port()
+    with fresh_home() as home:
+        home.write("servers.yaml", work.servers_yaml(idle_timeout=0, http={"port": port}))
+        with gateway(home) as started:
+            connect_all(home)
+            headers = {"Authorization": f"Bearer {(home.path / TOKEN_NAME).read_text().strip()}"}
+            url = f"http://{HOST}:{port}/mcp"
+            yield Reach(f"{OURS}, HTTP", "http", (), home.env, url, _exposed, (started.pid,), headers)
+
+
+def _exposed(server: str, tool: str) -> str:
+    return f"{server}_{tool}"
+
+
+@dataclass
+class Standing:
+    """An entrant that is started when it is first used, and again after it broke."""
+
+    entrant: Entrant
+    work: Workload
+    folder: Path
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _reach: Reach | None = None
+    _client: Conversation | None = None
+    _failures: list[str] = field(default_factory=list)
+    paces: dict[str, float] = field(default_factory=dict)  # seconds a call in its last round, by what was measured
+
+    @property
+    def name(self) -> str:
+        """For rows."""
+        return self.entrant.name
+
+    def reach(self) -> Reach:
+        """It is up. Raises what is in BREAKS."""
+        if self._reach is None:
+            if len(self._failures) >= CHANCES:
+                raise BrokenError(self._failures[-1])
+            try:
+                self._reach = self._stack.enter_context(self.entrant.open(self.work, self.folder))
+            except BREAKS as error:
+                self._failures.append(str(error))
+                raise
+            self._failures.clear()
+        return self._reach
+
+    def client(self) -> tuple[Conversation, str]:
+        """A client of it, and the name under which that finds the tool which is called. Raises what is in BREAKS."""
+        reach = self.reach()
+        if self._client is None:
+            self._client = self._stack.enter_context(reach.connect())
+            warm(self._client, reach.tool(self.work.server, self.work.tool))
+        return self._client, reach.tool(self.work.server, self.work.tool)
+
+    def drop(self) -> None:
+        """End all of it."""
+        stack, self._stack, self._reach, self._client = self._stack, ExitStack(), None, None
+        stack.close()
+
+
+def warm(client: Conversation, tool: str) -> None:
+    """Some calls: interpreters specialise their code, pipes and buffers grow. Raises BrokenError."""
+    until = time.monotonic() + WARM_UP_S
+    for _ in range(WARM_UP):
+        client.timed(tool, 100, 10)
+        if time.monotonic() > until:
+            break
+
+
+@contextmanager
+def standing(all_of_them: Sequence[Entrant], work: Workload, folder: Path) -> Iterator[list[Standing]]:
+    """Every one of them, not started yet; all end with the block."""
+    those = [Standing(one, work, folder / str(place)) for place, one in enumerate(all_of_them)]
+    with ExitStack() as stack:
+        for one in those:
+            stack.callback(one.drop)
+        yield those
+
+
+Measure = Callable[[Standing], Mapping[str, float]]  # figure's name -> value of this round
+
+
+def turns(those: Sequence[Standing], figures: Sequence[Figure], rounds: int, measure: Measure) -> None:
+    """A B A B ...: one value of each figure a round and entrant. What breaks has a reason instead.
+
+    Raises what is in BREAKS where it is the direct way or ours that breaks.
+    """
+    by_name = {figure.name: figure for figure in figures}
+    for _ in range(rounds):
+        for one in those:
+            if any(one.name in figure.broken for figure in figures):
+                continue
+            try:
+                with without_collections():
+                    for name, value in measure(one).items():
+                        by_name[name].add(one.name, value)
+            except BREAKS as error:
+                if not one.entrant.foreign:
+                    raise
+                one.drop()
+                for figure in figures:
+                    figure.fail(one.name, why(error))
+
+
+def why(error: Exception) -> str:
+    """In a few words: of a frame only what it says."""
+    said = str(error) or type(error).__name__
+    found = re.search(r'"(?:text|message)":\s*"((?:[^"\\]|\\.)+)"', said)
+    return " ".join((found[1] if found else said).split())[:WORDS]
