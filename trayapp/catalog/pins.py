@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,46 +25,70 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 log = logging.getLogger(__name__)
 
 FOLDER_NAME = "approved"  # beside servers.yaml
-VERSION = 1  # of the file's form
+VERSION = 2  # of the file's form; in the first one a definition was an object, and took its time at each start
+READ = (1, VERSION)
 HASH_BYTES = 16
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One tool as it was approved; with `approved` false, as it was when it was found suspicious for `findings`."""
+    """One tool as it was approved; with `approved` false, as it was when it was found suspicious for `findings`.
+
+    `text`: its definition as JSON, read again only when the server says something else.
+    """
 
     hash: str
-    definition: Item
+    text: str
     approved: bool = True
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def definition(self) -> Item:
+        """What of the tool counts, as it was; nothing where that cannot be read, and whatever it is now differs."""
+        try:
+            definition = loads(self.text.encode())
+        except ValueError:  # JsonError is one
+            return {}
+        return definition if isinstance(definition, dict) else {}
 
 
 @dataclass(slots=True)
 class ServerPins:
     """All pins of a server by the tools' names. `known`: the server was seen before; `listed`: what it lists now;
-    `dirty`: not on disk yet."""
+    `dirty`: not on disk yet; `lost`: why the file that there is could not be read, until it is written anew."""
 
     server: str
     tools: dict[str, Pin] = field(default_factory=dict)
     known: bool = False
     listed: frozenset[str] = frozenset()
     dirty: bool = False
+    lost: StorageError | None = None
 
     def pin(self, name: str, pin: Pin) -> None:
         """Keep one tool so."""
         self.tools[name] = pin
         self.dirty = True
 
+    def forget_apart(self, names: Iterable[str]) -> None:
+        """What is no tool, and is not listed any more, is not kept: such names may come and go by the thousand."""
+        for name in list(names):
+            del self.tools[name]
+            self.dirty = True
 
-def pinned(item: Item) -> Item:
-    """What of a definition counts: what a model or a person reads, and what says how dangerous a call is."""
+
+def pinned(item: Item) -> str:
+    """What of a definition counts, as JSON: what a model or a person reads, and what says how dangerous a call is."""
+    return dumps(_counting(item)).decode()
+
+
+def _counting(item: Item) -> Item:
     return {key: item[key] for key in PINNED if key in item}
 
 
 def definition_hash(item: Item) -> str:
     """The same for equal definitions, whatever the order of keys."""
-    definition = pinned(item)
+    definition = _counting(item)
     try:
         data = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # a lone surrogate, a large integer, deep nesting: what the server sent, in its order
@@ -80,8 +104,9 @@ def load(folder: Path, server: str) -> ServerPins:
     except FileNotFoundError:
         return ServerPins(server)
     except (OSError, JsonError, ValueError) as error:
-        log.warning("What was approved of %s is not known any more, its tools count as new: %s", server, error)
-        return ServerPins(server)
+        what = f"What was approved of {server} cannot be read, its tools count as new: {error}"
+        log.warning("%s", what)
+        return ServerPins(server, lost=StorageError(what, f"Look its tools over with: multi-mcp inspect {server}"))
 
 
 def save(folder: Path, server: str, tools: Mapping[str, Pin]) -> None:
@@ -89,7 +114,7 @@ def save(folder: Path, server: str, tools: Mapping[str, Pin]) -> None:
     path = folder / file_name(server)
     try:
         data = dumps(
-            {"version": VERSION, "server": server, "tools": {name: asdict(pin) for name, pin in tools.items()}}
+            {"version": VERSION, "server": server, "tools": {name: _as_json(pin) for name, pin in tools.items()}}
         )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(path, data)
@@ -99,10 +124,15 @@ def save(folder: Path, server: str, tools: Mapping[str, Pin]) -> None:
         ) from error
 
 
+def _as_json(pin: Pin) -> dict[str, Any]:
+    findings = [asdict(found) for found in pin.findings]
+    return {"hash": pin.hash, "definition": pin.text, "approved": pin.approved, "findings": findings}
+
+
 def _parse(server: str, data: bytes) -> dict[str, Pin]:
     """Raises ValueError (JsonError is one) for anything that `save` did not write for this server."""
     raw = loads(data)
-    if not isinstance(raw, dict) or raw.get("version") != VERSION or raw.get("server") != server:
+    if not isinstance(raw, dict) or raw.get("version") not in READ or raw.get("server") != server:
         raise ValueError("not written by this version for this server")
     tools = raw.get("tools")
     if not isinstance(tools, dict):
@@ -114,9 +144,10 @@ def _pin(value: Any) -> Pin:
     if not isinstance(value, dict) or not isinstance(value.get("hash"), str):
         raise ValueError("a tool has no hash")
     definition, approved, findings = value.get("definition"), value.get("approved"), value.get("findings")
-    if not isinstance(definition, dict) or not isinstance(approved, bool) or not isinstance(findings, list):
+    text = pinned(definition) if isinstance(definition, dict) else definition
+    if not isinstance(text, str) or not isinstance(approved, bool) or not isinstance(findings, list):
         raise ValueError("a tool is not as it was written")
-    return Pin(value["hash"], definition, approved, tuple(map(_finding, findings)))
+    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)))
 
 
 def _finding(value: Any) -> Finding:
