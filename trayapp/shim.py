@@ -204,14 +204,17 @@ class Shim:
 
     def _gateway_sent(self, data: bytes) -> None:
         lines = self._without_our_own(whole_lines(self._from_gateway, data))
-        if len(lines) > PIPE_HOLDS and not self._large:
+        first_large = len(lines) > PIPE_HOLDS and not self._large
+        if first_large:
             self._large = True
-            expect_large_answers()
+            widen(1)
         if lines:
             write_all(1, lines)
             self._note(False, lines)
             if len(self._early) > EARLY_MOST:
                 self._known()
+        if first_large:  # it is out: now there is time for the next one
+            keep_freed_memory()
 
     def _without_our_own(self, lines: bytes) -> bytes:
         """What the client is to see of what the gateway said."""
@@ -372,12 +375,11 @@ def write_all(descriptor: int, data: bytes) -> None:
         raise PartlyWritten(written) from None
 
 
-def expect_large_answers() -> None:
-    """Once per shim, at the first: the pipe to the client made wider, memory kept for the next one."""
-    from trayapp.wire.memory import keep_freed_memory
+def keep_freed_memory() -> None:
+    """Once per shim: what the first large answer needed is kept for the next."""
+    from trayapp.wire.memory import keep_freed_memory as keep
 
-    widen(1)
-    keep_freed_memory()
+    keep()
 
 
 def widen(descriptor: int) -> None:
