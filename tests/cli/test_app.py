@@ -78,6 +78,7 @@ def test_every_verb_loads_and_has_help_of_80_columns(verb: str) -> None:
 
 def test_help_lists_every_verb_from_the_table(home: Path) -> None:
     done = run_cli(home, "--help")
+    assert all(word in done.stdout for word in ("4 no gateway", "7 already running", "MULTI_MCP_HOME=DIR"))
     listed = [line.split()[0] for line in done.stdout.split("Verbs:\n")[1].split("\n\n")[0].splitlines()]
     assert listed == list(VERBS)
     assert all(len(line) <= 80 for line in done.stdout.splitlines())

@@ -58,6 +58,8 @@ def test_the_fields_say_the_mode(arguments: Any, expected: Request) -> None:
         ({"args": {}}, ["args without tool"]),
         ({"args": {"tool": "t", "args": {}}}, ["tool", "beside args"]),
         ({"args": {"search": "x"}}, ["search", "beside args"]),
+        ({"tool": "t", "arguments": {"a": 1}}, ["arguments", "Did you mean args?"]),
+        ({"tool": "t", "args": {"a": 1}, "input": "x"}, ["input", '"args": {"input"']),
         ({"search": "x", "args": {"a": 1}}, ["args without tool"]),
         ({"regex": True}, ["regex", "search"]),
         ({"limit": 5}, ["limit"]),

@@ -14,6 +14,17 @@ from trayapp.cli.boundary import guarded
 from trayapp.model.errors import UsageError
 
 PROGRAM = "multi-mcp"
+EPILOG = f"""\b
+Example: {PROGRAM} status
+Help for one verb: {PROGRAM} VERB --help
+
+\b
+Exit codes: 0 fine, 1 failed, 2 usage, 3 servers.yaml invalid, 4 no gateway,
+            5 server unavailable, 6 sign-in wanted, 7 already running
+Environment: MULTI_MCP_HOME=DIR keeps everything in DIR
+             MULTI_MCP_LOG=debug logs more (debug, info, warning, error)
+             MULTI_MCP_PASSPHRASE opens the file of token_store: file
+"""
 
 
 class Verb(NamedTuple):
@@ -109,7 +120,7 @@ def _say_version(context: click.Context, option: click.Parameter, wanted: bool) 
     invoke_without_command=True,
     subcommand_metavar="[VERB] [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
-    epilog=f"\b\nExample: {PROGRAM} status\nHelp for one verb: {PROGRAM} VERB --help",
+    epilog=EPILOG,
 )
 @click.option("--autostart", is_flag=True, hidden=True, help="Started at login: nothing is printed.")
 @click.option(

@@ -28,6 +28,7 @@ WITH: dict[Mode, frozenset[str]] = {
 FIELDS = (*MODES, "args", "regex", "includeSchemas", "limit", "offset")
 SWITCHES = ("regex", "includeSchemas")
 NUMBERS = ("limit", "offset")
+ALSO_ARGS = frozenset(("arguments", "params", "parameters", "input", "inputs", "arg"))  # what models call args
 TRUTH = {"true": True, "false": False}
 NEUTRAL: tuple[Any, ...] = (
     {},
@@ -84,7 +85,9 @@ def _check_known(given: Mapping[str, Any]) -> None:
     if not unknown:
         return
     listed = ", ".join(str(name)[:40] for name in unknown[:5])
-    if "tool" in given:
+    if "tool" in given and "args" not in given and unknown[0] in ALSO_ARGS:
+        hint = 'Did you mean args? {"tool": ..., "args": {...}}'
+    elif "tool" in given:
         hint = f'What the tool itself takes goes into args: {{"tool": ..., "args": {{"{unknown[0][:40]}": ...}}}}'
     else:
         near = nearest(unknown[0], FIELDS, 1)
