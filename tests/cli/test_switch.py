@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.running import FakeGateway, run_cli
 from tests.cli.samples import row
+from trayapp.cli.switch import fitting
 from trayapp.wire.control import LIST, RELOAD
 
 FILE = """\
@@ -38,6 +39,13 @@ def test_a_glob_switches_the_tools_that_the_file_names_and_nothing_else(home: Pa
     assert done.stdout == "Disabled github/search_code\nDisabled github/search_issues\n"
     changed = FILE.replace("search_code: {enabled: true}", "search_code: {enabled: false}")
     assert file.read_text() == changed.replace("search_issues: {enabled: true}", "search_issues: {enabled: false}")
+
+
+def test_a_glob_that_fits_nothing_is_read_with_hyphens_and_underscores_alike() -> None:
+    known = {"search-code": "gh_search-code", "search_code": "gh_search_code", "list-it": "gh_list-it"}
+    assert fitting(known, "search_code") == ["search_code"]
+    assert fitting(known, "list_*") == fitting(known, "gh-list-it") == ["list-it"]
+    assert fitting(known, "LIST-IT") == fitting(known, "it") == []
 
 
 @pytest.mark.requirement("cli-enable-disable")

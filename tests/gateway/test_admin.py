@@ -17,6 +17,7 @@ from trayapp.model.errors import ExitCode
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.settings import Settings
+from trayapp.model.status import Problem
 from trayapp.wire import control
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, RpcError
 
@@ -78,6 +79,10 @@ async def test_an_unknown_server_is_an_error_that_names_the_others(tmp_path: Pat
         assert hint not in title
         error = await made.control().error(method, {"server": ["a"], "tool": "x"})
         assert error["code"] == INVALID_PARAMS
+        made.apply(server("a"), problems=(Problem("servers.yaml", 7, "nope has both", "Keep one", server="nope"),))
+        title, code, _, hint = await refusal(made, method, server="nope", tool="x")
+        assert (title, code) == ("nope cannot be used: nope has both", "server_not_found")
+        assert "servers.yaml, line 7. Keep one" in hint
 
 
 async def test_an_unknown_request_is_no_method_and_the_connection_lives(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Never here: how the file is edited (config/store).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 
@@ -76,7 +76,7 @@ def switch_server(store: Store, config: Config, server: str, enabled: bool) -> l
 def switch_tools(store: Store, config: Config, server: str, glob: str, enabled: bool) -> list[str]:
     """Switch the tools that the glob fits; what changed, as SERVER/TOOL."""
     known = known_tools(config, server)
-    names = [name for name in known if fnmatchcase(name, glob) or fnmatchcase(known[name], glob)]
+    names = fitting(known, glob)
     if not names:
         raise no_such_tool(server, glob, known)
     differing = [name for name in names if is_enabled(config, server, name) != enabled]
@@ -85,6 +85,15 @@ def switch_tools(store: Store, config: Config, server: str, glob: str, enabled: 
     elif differing:
         store.set_tools_enabled(server, differing, enabled)
     return [f"{server}/{name}" for name in differing]
+
+
+def fitting(known: Mapping[str, str], glob: str) -> list[str]:
+    """The tools that a glob names by either name; where it names none, those of which hyphens are underscores in it,
+    or the reverse, as in `exclude_tools`."""
+    literal = [name for name, exposed in known.items() if fnmatchcase(name, glob) or fnmatchcase(exposed, glob)]
+    folded = {name: (name.replace("-", "_"), exposed.replace("-", "_")) for name, exposed in known.items()}
+    loose = glob.replace("-", "_")
+    return literal or [name for name, forms in folded.items() if any(fnmatchcase(form, loose) for form in forms)]
 
 
 def known_tools(config: Config, server: str) -> dict[str, str]:

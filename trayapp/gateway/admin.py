@@ -16,7 +16,7 @@ import anyio.lowlevel
 from trayapp.backends.connection import Connection
 from trayapp.backends.pool import AT_ONCE
 from trayapp.catalog.merge import ToolsChange
-from trayapp.gateway.errors import error_json, shown, to_rpc
+from trayapp.gateway.errors import error_json, explained, shown, to_rpc
 from trayapp.gateway.inquiries import Inquiries
 from trayapp.gateway.reviews import Reviews
 from trayapp.gateway.router import text_of
@@ -84,7 +84,7 @@ class Control:
         try:
             result: dict[str, Any] = await handler(dict(params or {}))
         except MultiMcpError as error:
-            rpc = to_rpc(error)
+            rpc = to_rpc(explained(error, self._gateway.problems))
             raise RpcError(rpc.code, shown(error.title), rpc.data) from None
         return result
 

@@ -5,9 +5,18 @@ Never here: raising, logging.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from trayapp.catalog.resources import AmbiguousResourceError
-from trayapp.model.errors import AmbiguousToolError, MultiMcpError, ServerError, ToolNotFoundError
+from trayapp.model.errors import (
+    AmbiguousToolError,
+    MultiMcpError,
+    ServerError,
+    ServerNotFoundError,
+    ToolNotFoundError,
+)
 from trayapp.model.redact import redacted
+from trayapp.model.status import Problem
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
 
@@ -29,6 +38,17 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
     """`{"title", "hint", "code", "exit_code"}` for control answers."""
     title, hint = shown(error.title), shown(error.hint)
     return {"title": title, "hint": hint, "code": error.code, "exit_code": int(error.exit_code)}
+
+
+def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
+    """`error`, and of a server that only seems unknown, since its entry cannot be used, what is wrong with that."""
+    if isinstance(error, ServerNotFoundError):
+        wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
+        if wrong is not None:
+            where = f"{wrong.file}, line {wrong.line}" if wrong.line else wrong.file
+            error.title = f"{error.server} cannot be used: {wrong.message}"
+            error.hint = ". ".join(part for part in (f"See {where}", wrong.hint) if part)
+    return error
 
 
 def shown(text: str) -> str:

@@ -14,7 +14,7 @@ from trayapp.catalog.names import Key
 from trayapp.catalog.search import LIMIT, Hit
 from trayapp.gateway import texts
 from trayapp.gateway.callee import prepared_call
-from trayapp.gateway.errors import shown
+from trayapp.gateway.errors import explained, shown
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.finish import Finish, error_result, text_result
 from trayapp.gateway.known import ONE_TOOL
@@ -292,7 +292,10 @@ class OneTool:
         self._respond(request_id, text_result(text))
 
     def _refuse(self, request_id: RequestId, error: MultiMcpError) -> None:
-        self._respond(request_id, error_result(error, shown(texts.error_text(_for_models(error)))))
+        self._respond(
+            request_id,
+            error_result(error, shown(texts.error_text(_for_models(explained(error, self._window.config.problems))))),
+        )
 
     def _respond(self, request_id: RequestId, result: dict[str, Any]) -> None:
         self._session.send_answer(request_id, result, "tools/call")
