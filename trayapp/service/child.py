@@ -108,7 +108,10 @@ def _died(code: int | None, log_file: Path | None) -> Exception:
     from trayapp.model.errors import NoGatewayError
 
     said = " | ".join(last_lines(log_file)) if log_file is not None else ""
-    return NoGatewayError(f"The gateway ended at its start (exit code {code}){': ' + said if said else ''}")
+    error = NoGatewayError(f"The gateway ended at its start (exit code {code}){': ' + said if said else ''}")
+    if not said:  # where no log can be written, only its own stderr tells why
+        error.hint = "See what it says with: multi-mcp start"
+    return error
 
 
 def last_lines(path: Path, most: int = LOG_LINES_SHOWN) -> list[str]:
