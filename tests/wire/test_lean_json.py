@@ -1,0 +1,68 @@
+"""The shim's own JSON: as the json module's, without what that one loads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import trayapp
+from trayapp.wire.lean_json import dumps, loads
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+def test_it_reads_and_writes_as_the_json_module(value: Any) -> None:
+    written = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    assert dumps(value) == written
+    assert loads(written) == loads(b" \r\n" + json.dumps(value, indent=1).encode() + b"\t\n") == value
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [b"", b" ", b"{", b"}", b'{"a":}', b"{} {}", b"[1,]", b'"\n"', b"nul", b"\xff", b"\xef\xbb\xbf{}", b'{"a"', b"01"],
+)
+def test_what_is_no_json_raises_a_value_error(junk: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - several kinds of it
+        loads(junk)
+
+
+def test_what_is_nested_too_deep_is_told_so() -> None:
+    with pytest.raises(RecursionError):
+        loads(b"[" * 100_000)
+
+
+def test_what_json_does_not_know_is_not_written() -> None:
+    with pytest.raises(TypeError, match="set"):
+        dumps({1, 2})
+
+
+def test_a_shim_with_its_ledger_has_loaded_neither_regular_expressions_nor_typing() -> None:
+    """Each shim has them for itself: 1.6 MiB."""
+    code = """
+import sys
+sys.path.append(sys.argv[1])
+import trayapp.shim
+from trayapp.shim_ledger import Ledger
+ledger = Ledger()
+ledger.client_sent(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\\n')
+ledger.client_sent(b'{"method":"tools/call","params":{},"jsonrpc":"2.0","id":1}\\n')
+ledger.gateway_sent(b'{"jsonrpc":"2.0","method":"notifications/x"}\\n{"jsonrpc":"2.0","id":0,"result":{}}\\n')
+ledger.gateway_sent(b'{"jsonrpc":"2.0","id":"a","result":{}}\\n{"result":{},"jsonrpc":"2.0","id":1}\\n')
+assert not ledger.open, ledger.open
+print([name for name in ("re", "json", "typing", "enum", "contextlib", "ctypes", "asyncio") if name in sys.modules])
+"""
+    root = str(Path(trayapp.__file__).parents[1])
+    ran = subprocess.run([sys.executable, "-I", "-S", "-c", code, root], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
