@@ -14,7 +14,7 @@ import anyio.abc
 
 from trayapp.backends.connecting import connected
 from trayapp.backends.route import is_remote
-from trayapp.backends.serving import LIST_CHANGED, Serving
+from trayapp.backends.serving import OF_OURS, Serving
 from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED, refused
 from trayapp.backends.world import Live, World
 from trayapp.model.errors import (
@@ -234,7 +234,7 @@ class Connection:
     def follow_subscriptions(self) -> None:
         """Somebody began or ceased to want updates of a resource."""
         if self._serving is not None and self.live is not None:
-            self._serving.subscriptions_changed()
+            self._serving.listening.changed()
         self.adjusted.set()  # a subscription keeps it from being idle
         self.adjusted = anyio.Event()
 
@@ -342,10 +342,10 @@ class Connection:
 
     def on_notification(self, method: str, params: Params) -> None:
         """See transports.Inbound."""
-        if method not in LIST_CHANGED:
+        if method not in OF_OURS:
             self.tell(self._world.observer.notified, method, params)
         elif self._serving is not None:
-            self._serving.lists_changed()
+            self._serving.told(method)
 
     def input_schema(self, tool: str) -> Any:
         """See transports.Inbound."""

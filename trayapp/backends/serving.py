@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.abc
 
+from trayapp.backends.listening import ACKNOWLEDGED, Listening
 from trayapp.backends.listing import fetch_offer
 from trayapp.backends.transports import UNAUTHORIZED, refused
 from trayapp.backends.world import Live, World
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
+OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # what a server tells by itself that is for nobody else
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each; one fetch answers them all
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; this long means that it hangs
 PROBE_JITTER_S = 0.5  # many connections that are asked for the same reason are not asked in the same moment
@@ -41,8 +43,8 @@ class Serving:
         self._live = live
         self._world = world
         self._dirty = anyio.Event()
-        self._resubscribed = anyio.Event()
         self._fetching = anyio.Lock()
+        self.listening = Listening(connection.name, live, world, self.lists_changed)
         self.lists_settled = anyio.Event()  # what had to be read of a new connection has been
         self._probing = False
         self._sick: ServerError | None = None
@@ -56,7 +58,7 @@ class Serving:
             tasks.start_soon(self._refetch)
             tasks.start_soon(self._watch_health)
             if self._live.peer.modern:
-                tasks.start_soon(self._listen)
+                tasks.start_soon(self.listening.listen)
             yield
             tasks.cancel_scope.cancel()
 
@@ -140,6 +142,13 @@ class Serving:
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
+    def told(self, method: str) -> None:
+        """One of OF_OURS came."""
+        if method == ACKNOWLEDGED:
+            self.listening.acknowledged()
+        else:
+            self.lists_changed()
+
     def lists_changed(self) -> None:
         """The server says that one of its lists is another now: it is read soon."""
         self._dirty.set()
@@ -151,6 +160,7 @@ class Serving:
 
     async def _fetch(self) -> Offer:
         offer = await fetch_offer(self._live.channel, self._live.peer)
+        await self._world.look_over(self._connection.name, offer)
         self._connection.tell(self._world.observer.offer_fetched, offer)
         return offer
 
@@ -175,36 +185,6 @@ class Serving:
             await self._fetch()
         except RpcError as error:
             log.warning("%s did not list what it offers: %s", self._connection.name, error.message)
-
-    def subscriptions_changed(self) -> None:
-        """Other resources are of interest now."""
-        self._resubscribed.set()
-
-    async def _listen(self) -> None:
-        """Subscribe to list changes and to resources, of which a 2026-07-28 server tells only when asked to.
-
-        The request stays open; for other resources it is made anew.
-        """
-        while True:
-            self._resubscribed = anyio.Event()
-            async with anyio.create_task_group() as tasks:
-                if wanted := self._wanted():
-                    tasks.start_soon(self._listen_to, wanted)
-                await self._resubscribed.wait()
-                tasks.cancel_scope.cancel()
-
-    def _wanted(self) -> dict[str, object]:
-        announced = self._live.peer.capabilities
-        kinds = [k for k in ("tools", "prompts", "resources") if (announced.get(k) or {}).get("listChanged")]
-        uris = sorted(self._world.subscribed(self._connection.name))
-        return {**{f"{kind}ListChanged": True for kind in kinds}, **({"resourceSubscriptions": uris} if uris else {})}
-
-    async def _listen_to(self, wanted: dict[str, object]) -> None:
-        params = self._live.peer.stamped({"notifications": wanted}, {})
-        try:
-            await self._live.channel.send_raw_request("subscriptions/listen", params)
-        except RpcError as error:
-            log.info("%s takes no subscription: %s", self._connection.name, error.message)
 
 
 async def _then_cancel(wait: Callable[[], Awaitable[object]], tasks: anyio.abc.TaskGroup) -> None:

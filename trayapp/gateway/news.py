@@ -22,7 +22,6 @@ LOG = "notifications/message"
 # About one request, which ends at the connection: what comes too late for it means nothing to any session, whose own
 # tokens and ids may be the same numbers.
 OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})
-OF_SUBSCRIPTION = "notifications/subscriptions/acknowledged"  # of our own
 
 
 class News:
@@ -34,7 +33,7 @@ class News:
 
     def notified(self, connection: Connection, method: str, params: Params) -> None:
         """Goes to the sessions whose calls are under way there; to all when there is none."""
-        if method in OF_ONE_REQUEST or method == OF_SUBSCRIPTION:
+        if method in OF_ONE_REQUEST:
             return
         if method == UPDATED:
             self._gateway.subscriptions.updated(connection, params)

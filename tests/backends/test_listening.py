@@ -1,0 +1,80 @@
+"""The request by which a 2026-07-28 server is asked to tell what changes, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.backends.test_connection import call
+from tests.backends.world import Bench, bench, server
+from tests.fixtures.clock import settle
+from trayapp.backends.listening import ACKNOWLEDGED, AGAIN_MOST_S, AGAIN_S
+from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, RpcError
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("subscribe-both-eras")]
+
+LISTEN = "subscriptions/listen"
+
+
+async def listened(made: Bench, *ends: int | None) -> None:
+    """One newer server whose listen requests end with these errors, one after the other; the last one stays open."""
+    left = list(ends)
+
+    async def reply(params: dict[str, Any]) -> dict[str, Any]:
+        if not left:
+            await anyio.sleep_forever()
+        code = left.pop(0)
+        if code is not None:
+            raise RpcError(code, "as it is")
+        return {}
+
+    made.hints["a"] = ""
+    made.net["a"].modern = True
+    made.net["a"].replies[LISTEN] = reply
+    made.apply(server("a"))
+    assert await call(made)
+    await settle()
+
+
+def times(made: Bench, method: str) -> int:
+    return made.net["a"].methods().count(method)
+
+
+@pytest.mark.parametrize("end", [CONNECTION_CLOSED, None], ids=["broke off", "was answered"])
+async def test_what_ends_while_the_server_lives_is_asked_again_and_the_lists_are_read_again(end: int | None) -> None:
+    """Over HTTP a server that is started anew ends its streams; nothing else says so."""
+    async with bench() as made:
+        await listened(made, end)
+        assert times(made, LISTEN) == 1
+        await made.clock.pass_(AGAIN_S)
+        assert times(made, LISTEN) == 2
+        read = times(made, "tools/list")
+        made.pool.find("a").on_notification(ACKNOWLEDGED, {})
+        with anyio.fail_after(10):
+            while times(made, "tools/list") == read:
+                await made.net["a"].something.wait()
+
+
+async def test_what_ends_again_and_again_is_asked_ever_more_seldom() -> None:
+    async with bench() as made:
+        await listened(made, *[CONNECTION_CLOSED] * 100)
+        await made.clock.pass_(10 * AGAIN_MOST_S)
+        assert 10 <= times(made, LISTEN) < 20
+
+
+async def test_a_server_that_refuses_is_not_asked_again() -> None:
+    async with bench() as made:
+        await listened(made, METHOD_NOT_FOUND)
+        await made.clock.pass_(10 * AGAIN_MOST_S)
+        assert times(made, LISTEN) == 1
+
+
+async def test_the_first_acknowledgement_reads_no_list() -> None:
+    async with bench() as made:
+        await listened(made)
+        read = times(made, "tools/list")
+        made.pool.find("a").on_notification(ACKNOWLEDGED, {})
+        await made.clock.pass_(AGAIN_S)
+        assert times(made, "tools/list") == read
