@@ -60,7 +60,13 @@ class Conversation:
 
     def ended(self) -> None:
         """Nothing comes any more."""
-        for waiting in [w for w in self._open.values() if not w.done()]:
+        for _, request_id in list(self._open):
+            self.broke_off(request_id)
+
+    def broke_off(self, request_id: Any) -> None:
+        """No answer to that can come any more, if it has not."""
+        waiting = self._open.get(_key(request_id))
+        if waiting is not None and not waiting.done():
             waiting.set_exception(EOFError("the other end is gone"))
             waiting.exception()  # nobody has to ask
 

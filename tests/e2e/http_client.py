@@ -36,9 +36,18 @@ class HttpClient(Conversation):
     def send(self, message: Message) -> None:
         """One frame, as a POST of its own."""
         if self._version == MODERN and message["method"] == "notifications/cancelled":
-            self._scopes[message["params"]["requestId"]].cancel()
+            self.drop(message["params"]["requestId"])
         else:
             self._tasks.start_soon(self._post, message)
+
+    @property
+    def session(self) -> str:
+        """The session's id; KeyError before there is one."""
+        return self._headers["Mcp-Session-Id"]
+
+    def drop(self, request_id: Any) -> None:
+        """Close the stream of a request's answer without a word."""
+        self._scopes[request_id].cancel()
 
     async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> Message:
         """The handshake, and the stream for what belongs to no request."""
@@ -60,6 +69,8 @@ class HttpClient(Conversation):
                 if "mcp-session-id" in answer.headers:
                     self._headers["Mcp-Session-Id"] = answer.headers["mcp-session-id"]
                 await self._take_answer(answer, message)
+        if "method" in message and not scope.cancel_called:
+            self.broke_off(message.get("id"))
 
     def _own_headers(self, message: Message) -> dict[str, str]:
         """Of 2026-07-28: what the message says, for who does not look into it."""

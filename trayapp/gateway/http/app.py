@@ -34,6 +34,7 @@ from trayapp.gateway.http.events import RecentEvents
 from trayapp.gateway.http.guard import Guard
 from trayapp.gateway.http.manage import FileEdits, routes
 from trayapp.gateway.http.peers import HttpPeer, Message
+from trayapp.gateway.http.presence import SESSION_HEADER, Asgi, Presence
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.framing import MAX_FRAME_BYTES
 
@@ -54,6 +55,7 @@ class Front:
         self._gateway = gateway
         self._tasks = tasks
         self._peers: WeakKeyDictionary[Any, HttpPeer] = WeakKeyDictionary()  # by the SDK's connection
+        self.presence = Presence(gateway.clock, tasks)
 
     async def hand_over(self, ctx: Message, call_next: CallNext) -> Any:
         """The middleware: every message of every client, in both eras."""
@@ -74,6 +76,8 @@ class Front:
             session = Session(self._gateway, peer, options_of(message), "http")
             connection.exit_stack.callback(peer.close)
             self._tasks.start_soon(self._serve, session)
+        if isinstance(message.request, Request):
+            self.presence.note(message.request.headers.get(SESSION_HEADER), peer)
         return peer
 
     async def _serve(self, session: Session) -> None:
@@ -124,15 +128,16 @@ async def serve(gateway: Gateway, file: FileEdits, sock: socket.socket, token: s
             server, RecentEvents(), retry_interval=RETRY_MS, max_request_body_size=MAX_FRAME_BYTES
         )
         await stack.enter_async_context(manager.run())
-        await _listen(Guard(application(server, manager, routes(gateway, file)), token), sock)
+        streamable = front.presence.around(manager.handle_request)
+        await _listen(Guard(application(server, streamable, routes(gateway, file)), token), sock)
 
 
-def application(server: Server[Any], manager: StreamableHTTPSessionManager, more: list[Route]) -> Starlette:
+def application(server: Server[Any], streamable: Asgi, more: list[Route]) -> Starlette:
     """The routes."""
     sse = SseServerTransport("/messages/", max_request_body_size=MAX_FRAME_BYTES)
     return Starlette(
         routes=[
-            Route("/mcp", endpoint=_Asgi(manager.handle_request)),
+            Route("/mcp", endpoint=_Asgi(streamable)),
             Route("/sse", endpoint=partial(_serve_sse, server, sse), methods=["GET"]),
             Mount("/messages/", app=sse.handle_post_message),
             *more,

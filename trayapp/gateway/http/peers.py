@@ -108,6 +108,17 @@ class HttpPeer:
         finally:
             self._open.pop(request_id, None)
 
+    @property
+    def awaited(self) -> frozenset[RequestId]:
+        """The requests that wait for an answer."""
+        return frozenset(self._open)
+
+    def give_up(self, requests: frozenset[RequestId]) -> None:
+        """Those of these requests that still wait: nobody is there who could be answered."""
+        for request_id in requests & self.awaited:
+            self.notification(CANCELLED, {"requestId": request_id, "reason": "the client went away"})
+            self._open[request_id].put(Reply.of_error(RpcError(CONNECTION_CLOSED, "The client went away")))
+
     def notification(self, method: str, params: Mapping[str, Any] | None) -> None:
         """What the client tells."""
         if self._on_notification is not None:

@@ -1,0 +1,85 @@
+"""What becomes of the calls of a client over HTTP that says nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.e2e.http_client import HttpClient, http_client
+from tests.gateway.http.place import TOKEN, Place, place, until
+from tests.gateway.world import serve, server
+from trayapp.gateway.http.presence import GONE_S
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-client-gone")]
+
+VERSION = "2025-11-25"
+
+
+@asynccontextmanager
+async def calling(at: Place, key: str) -> AsyncIterator[HttpClient]:
+    """A client with a call under way whose id is its key; it ends as if it was killed."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with http_client(f"{at.url}/mcp", VERSION, headers) as client:
+        assert isinstance(client, HttpClient)
+        await client.initialize(VERSION)
+        before = at.made.net["a"].methods().count("held")
+        client.ask("tools/call", {"name": "a_hold", "arguments": {"key": key}}, key)
+        await at.made.net["a"].heard_of("held", before + 1)
+        yield client
+
+
+async def known(at: Place) -> None:
+    serve(at.made.net["a"])
+    await at.made.known(server("a"))
+
+
+async def test_the_calls_of_a_client_that_was_killed_are_cancelled_soon(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        await known(at)
+        async with calling(at, "stays") as stays:
+            async with calling(at, "leaves"):
+                pass
+            await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has seen its connections end
+            assert at.made.net["a"].cancelled == []
+            await at.made.clock.pass_(GONE_S)
+            await at.made.net["a"].cancelled_of("leaves")
+            await stays.call("a_release", key="stays")
+            assert at.made.net["a"].cancelled == ["leaves"]
+
+
+async def test_a_stream_that_its_client_drops_is_no_cancel(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        await known(at)
+        async with calling(at, "mine") as client:
+            client.drop("mine")
+            await client.call("a_echo")
+            await at.made.clock.pass_(2 * GONE_S)
+            assert at.made.net["a"].cancelled == []
+            assert GONE_S not in at.made.clock.slept  # the stream for what belongs to no request is open
+
+
+async def test_a_client_that_comes_again_in_time_keeps_its_calls(tmp_path: Path) -> None:
+    async with place(tmp_path) as at, anyio.create_task_group() as tasks:
+        await known(at)
+        async with calling(at, "mine") as client:
+            session = client.session
+        await until(lambda: GONE_S in at.made.clock.slept)
+        headers = {"Mcp-Session-Id": session, "Mcp-Protocol-Version": VERSION, "Accept": "text/event-stream"}
+
+        async def come_again() -> None:
+            async with at.http(**headers) as http, http.stream("GET", "/mcp") as answer:
+                assert answer.status_code == 200
+                there.set()
+                await anyio.sleep_forever()
+
+        there = anyio.Event()
+        tasks.start_soon(come_again)
+        with anyio.fail_after(10):
+            await there.wait()
+        await at.made.clock.pass_(2 * GONE_S)
+        assert at.made.net["a"].cancelled == []
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,74 @@
+"""Which older clients over HTTP are still there: the calls of one that is not are given up.
+
+A stream that breaks off is no cancel, since its client may come again for the rest (MCP 2025-11-25, transports). On
+this machine nothing breaks off by itself: a client comes again soon, or its process has ended. Its session stays, for
+one that comes after all. Never here: clients of 2026-07-28, whose requests end with their streams.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakValueDictionary
+
+import anyio.abc
+from starlette.datastructures import Headers
+
+from trayapp.backends.clock import Clock
+from trayapp.gateway.http.peers import HttpPeer
+
+GONE_S = 5.0  # without an open request; the SDKs' clients come again after 1 s, and then after 1.5 s more
+SESSION_HEADER = "mcp-session-id"
+
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+class Presence:
+    """Of all sessions of one port, by the ids that their requests carry."""
+
+    def __init__(self, clock: Clock, tasks: anyio.abc.TaskGroup) -> None:
+        self._clock = clock
+        self._tasks = tasks
+        self._open: Counter[str] = Counter()  # HTTP requests
+        self._peers: WeakValueDictionary[str, HttpPeer] = WeakValueDictionary()
+
+    def note(self, session_id: str | None, peer: HttpPeer) -> None:
+        """That session's messages go there."""
+        if session_id is not None:
+            self._peers[session_id] = peer
+
+    def around(self, app: Asgi) -> Asgi:
+        """The application, watched."""
+
+        async def watched(scope: Any, receive: Any, send: Any) -> None:
+            with self._request_of(Headers(scope=scope).get(SESSION_HEADER)):
+                await app(scope, receive, send)
+
+        return watched
+
+    @contextmanager
+    def _request_of(self, session_id: str | None) -> Iterator[None]:
+        if session_id is None:
+            yield
+            return
+        self._open[session_id] += 1
+        try:
+            yield
+        finally:
+            self._open[session_id] -= 1
+            if not self._open[session_id]:
+                del self._open[session_id]
+                self._all_ended(session_id)
+
+    def _all_ended(self, session_id: str) -> None:
+        peer = self._peers.get(session_id)
+        if peer is not None and peer.awaited:
+            self._tasks.start_soon(self._give_up, session_id, peer, peer.awaited)
+
+    async def _give_up(self, session_id: str, peer: HttpPeer, calls: frozenset[Any]) -> None:
+        """Those of the calls that still wait then, unless somebody is there again."""
+        await self._clock.sleep(GONE_S)
+        if session_id not in self._open:
+            peer.give_up(calls)
