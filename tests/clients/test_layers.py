@@ -11,6 +11,7 @@ import pytest
 
 from tests.clients.machines import machine_in
 from trayapp.clients.layers import ClientLayers
+from trayapp.config.entry import Surroundings
 from trayapp.config.laid import lay_over, user_pairs
 from trayapp.config.overlay import overlay
 from trayapp.config.parse import parse
@@ -139,7 +140,7 @@ def test_a_projects_file_lies_over_servers_yaml_over_an_import(tmp_path: Path) -
     servers = overlay(config, trusted, exists=lambda path: False).config.servers
     assert (servers["x"].command, servers["x"].args, servers["x"].env) == ("one", ("1",), {"A": "1"})
     assert (servers["y"].command, servers["y"].args) == ("two", ("3",))
-    assert list(user_pairs(config)) == ["x", "y"]
+    assert list(user_pairs(config, Surroundings(lambda path: False, windows=False))) == ["x", "y"]
 
 
 def test_the_signature_changes_with_every_save_of_a_named_file(tmp_path: Path) -> None:

@@ -72,6 +72,29 @@ def test_an_entry_lies_over_the_users_field_by_field(
     assert made.own == ({name} if own else set())
 
 
+@pytest.mark.requirement("project-over-user")
+@pytest.mark.parametrize(
+    ("below", "above", "line"),
+    [  # config-30, config-31: a command may hold its arguments itself
+        ("command: one, args: ['1']", "command: npx -y z", "npx -y z"),
+        ("command: one, args: ['1']", "command: [npx, z]", "npx z"),
+        ("command: one, args: ['1']", "command: [npx]", "npx 1"),
+        ("command: one two", "command: npx", "npx"),
+        ("command: npx -y 'a b'", "args: [q]", "npx q"),
+        ("command: npx -y 'a b'", "args: ", "npx -y a b"),
+        ("command: npx -y 'a b'", "args: []", "npx"),
+        ("command: [npx, -y, p]", "args: [q]", "npx q"),
+        ("command: [npx, -y], args: [p]", "args: [q]", "npx q"),
+        ("command: my program, args: [p]", "args: [q]", "my program q"),
+        ("command: [npx, -y, p]", "env: {A: b}", "npx -y p"),
+    ],
+)
+def test_arguments_are_replaced_wherever_they_are_written(tmp_path: Path, below: str, above: str, line: str) -> None:
+    made = laid(tmp_path, f"servers: {{s: {{{above}}}}}", user=f"servers: {{s: {{{below}}}}}")
+    server = made.config.servers["s"]
+    assert " ".join((server.command or "", *server.args)) == line
+
+
 @pytest.mark.parametrize(
     ("cwd", "expected"),
     [("", str(PROJECT)), ("cwd: sub", f"{PROJECT}/sub"), ("cwd: /abs", "/abs"), ("cwd: ~/x", "~/x"),

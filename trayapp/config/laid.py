@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from trayapp.config import fields
-from trayapp.config.command import Exists, path_exists
+from trayapp.config.command import Exists, path_exists, split_command
 from trayapp.config.entry import Surroundings, read_entry
-from trayapp.config.layers import merge_entry
+from trayapp.config.layers import field_of, merge_entry
 from trayapp.config.nodes import Mapping, Node, Pair, Scalar, Sequence, is_null
 from trayapp.config.parse import read_top, server_pairs
 from trayapp.config.problems import Report, Unparsable, Wrong
@@ -44,13 +44,14 @@ def lay_over(
     servers: dict[str, ServerConfig | None] = {}
     for name, pair in own.items():
         over = name in below
-        servers[name] = read_entry(merged_pair(below[name], pair), report, surroundings) if over else None
+        merged = merged_pair(below[name], pair, surroundings) if over else None
+        servers[name] = read_entry(merged, report, surroundings) if merged is not None else None
         servers[name] = servers[name] if over else config.servers.get(name)
     foreign = {name: pair for name, pair in below.items() if name not in own}
     quiet = Report(file)  # said already, with the right file
     servers |= {name: read_entry(pair, quiet, surroundings) for name, pair in foreign.items()}
-    merged = {name for name in own if name in below}
-    kept = tuple(problem for problem in config.problems if problem.server not in merged)
+    laid = {name for name in own if name in below}
+    kept = tuple(problem for problem in config.problems if problem.server not in laid)
     return replace(
         config,
         servers={name: server for name, server in servers.items() if server is not None},
@@ -60,25 +61,55 @@ def lay_over(
     )
 
 
-def user_pairs(user: Config) -> dict[str, Pair]:
+def user_pairs(user: Config, surroundings: Surroundings) -> dict[str, Pair]:
     """What a project's file lies over: the entries of servers.yaml, laid over the imports."""
     own, below = _own_pairs(user), _pairs(user.imported)
-    merged = {name: merged_pair(below[name], pair) if name in below else pair for name, pair in own.items()}
+    merged = {n: merged_pair(below[n], pair, surroundings) if n in below else pair for n, pair in own.items()}
     return {**below, **merged}
 
 
-def merged_pair(lower: Pair, upper: Pair) -> Pair:
+def merged_pair(lower: Pair, upper: Pair, surroundings: Surroundings) -> Pair:
     """The upper entry over the lower; where one of them is no mapping the upper alone, for the parser to say so."""
     try:
         below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
         above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}
     except Wrong:
         return upper
+    below = _with_args_apart(below, above, surroundings)
     kept = merge_entry(_plain(below), _plain(above))
     chosen = [above[name] if name in above else below[name] for name in kept]
     at = upper.key
     node = Mapping(at.start, at.end, at.line, at.column, None, 1, [(pair.key, pair.value) for pair in chosen], True)
     return Pair(upper.key, upper.name, node)
+
+
+def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: Surroundings) -> dict[str, Pair]:
+    """The lower entry without the arguments that the upper one replaces, where one of them has them in its command
+    (config-30, 31): a whole command line above leaves no `args` below, `args` above leave of one below its program."""
+    said = {field_of(name) for name, pair in above.items() if not is_null(pair.value)}
+    known = {field_of(name): name for name in below}
+    if "command" in said and "args" not in said and len(_command_line(above, around)) > 1:
+        return {name: pair for name, pair in below.items() if name != known.get("args")}
+    line = _command_line(below, around) if "args" in said and "command" not in said else []
+    if len(line) > 1:
+        name = known["command"]
+        return {**below, name: replace(below[name], value=line[0])}
+    return below
+
+
+def _command_line(pairs: dict[str, Pair], around: Surroundings) -> list[Node]:
+    """Program and arguments of a command that holds them all; nothing where `args` are apart, or it cannot be read."""
+    by_field = {field_of(name): pair.value for name, pair in pairs.items()}
+    command = by_field.get("command")
+    if isinstance(command, Sequence):
+        return command.items
+    if not isinstance(command, Scalar) or is_null(command) or not is_null(by_field.get("args", _NOTHING)):
+        return []
+    try:
+        words = split_command(command.text, exists=around.exists, windows=around.windows)
+    except ValueError:
+        return []
+    return [_scalar(word, command.line) for word in words]
 
 
 def _plain(pairs: dict[str, Pair]) -> dict[str, Any]:
@@ -141,3 +172,6 @@ def _node(value: Any, line: int) -> Node:
 
 def _scalar(text: str, line: int) -> Scalar:
     return Scalar(0, 0, line, 0, None, 1, text, '"', None)
+
+
+_NOTHING = Scalar(0, 0, 0, 0, None, 1, "null", "", None)

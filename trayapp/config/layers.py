@@ -26,8 +26,8 @@ def merge_entry(lower: Entry, upper: Entry) -> dict[str, Any]:
     A switch between command and url, or to another url, drops the lower fields of that transport, credentials above all
     (config-07 to 09). Spellings of a key count as one.
     """
-    hidden = {_field(key) for key in upper} | _dropped(lower, upper)
-    kept = {key: value for key, value in lower.items() if _field(key) not in hidden}
+    hidden = {field_of(key) for key in upper} | _dropped(lower, upper)
+    kept = {key: value for key, value in lower.items() if field_of(key) not in hidden}
     return kept | dict(upper)
 
 
@@ -42,13 +42,14 @@ def _dropped(lower: Entry, upper: Entry) -> frozenset[str]:
     return dropped
 
 
-def _field(key: str) -> str:
+def field_of(key: str) -> str:
+    """The one name of a key in any of its spellings, and of two keys that answer one question; an unknown one's own."""
     spelling = spelled(key, SERVER_KEYS)
     return _SAME.get(spelling.name, spelling.name) if spelling else key
 
 
 def _get(entry: Entry, field: str) -> Any:
-    return next((value for key, value in entry.items() if _field(key) == field), None)
+    return next((value for key, value in entry.items() if field_of(key) == field), None)
 
 
 def merge_layers(layers: Iterable[Layer], imports: Iterable[Layer] = ()) -> dict[str, Any]:

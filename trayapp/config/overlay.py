@@ -57,11 +57,12 @@ def preview(
     for pair in top:
         if not is_servers_key(pair.name):
             report.add(pair.key, "Only servers count in a project's file", "The rest belongs into servers.yaml")
-    below = user_pairs(user)
+    surroundings = Surroundings(exists, windows)
+    below = user_pairs(user, surroundings)
     servers = dict(user.servers)
     for key, pair in above.items():
-        merged = merged_pair(below[key], pair) if key in below else pair
-        entry = read_entry(merged, report, Surroundings(exists, windows))
+        merged = merged_pair(below[key], pair, surroundings) if key in below else pair
+        entry = read_entry(merged, report, surroundings)
         if entry is None:
             servers.pop(key, None)  # not the user's own: the project wants another one
         else:
