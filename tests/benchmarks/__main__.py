@@ -15,7 +15,7 @@ from types import FrameType
 from typing import NoReturn
 
 from tests.benchmarks.client import BrokenError
-from tests.benchmarks.parts import PARTS, Setup
+from tests.benchmarks.parts import PARTS, PEERS, Setup
 from tests.benchmarks.run import FOLDER, Chapter, Measured, Run, machine
 from tests.benchmarks.ways import has_script
 from trayapp.model.errors import MultiMcpError
@@ -26,16 +26,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="How fast and small multi-mcp is.")
     parser.add_argument("--quick", action="store_true", help="fewer rounds: some two minutes")
     parser.add_argument("--peers", action="store_true", help="other gateways too, installed from PyPI and npm")
-    parser.add_argument(
-        "--only", default=",".join(PARTS), metavar="PART,...", help=f"of {', '.join(PARTS)}; others stay"
-    )
+    parser.add_argument("--only", metavar="PART,...", help=f"of {', '.join(PARTS)}; others stay as they were")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="catalog.json and queries.json of real servers")
     parser.add_argument(
         "--out", type=Path, default=FOLDER, metavar="FOLDER", help="where run.json, report and plots go"
     )
     parser.add_argument("--summary", action="store_true", help="measure nothing: write packaging/BENCHMARKS.md")
     options = parser.parse_args()
-    names = options.only.split(",")
+    names = options.only.split(",") if options.only else [one for one in PARTS if options.peers or one != PEERS]
     if unknown := [name for name in names if name not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}")
     signal.signal(signal.SIGTERM, leave)
@@ -43,12 +41,13 @@ def main() -> int:
         return summarize(options.out)
     if not has_script():
         print("multi-mcp is not installed beside this interpreter: its programs are started by their path")
-    return measure(names, Setup(options.quick, options.peers, options.data), options.out)
+    run = Run.after(options.out, options.quick) if options.only else Run.now(options.quick)
+    return measure(run, names, Setup(options.quick, options.peers, options.data), options.out)
 
 
-def measure(names: Sequence[str], setup: Setup, out: Path) -> int:
+def measure(run: Run, names: Sequence[str], setup: Setup, out: Path) -> int:
     """Each part in turn, what is measured so far written after each; 1 when one broke."""
-    run, broken = Run.now(setup.quick) if set(names) == set(PARTS) else Run.after(out, setup.quick), False
+    broken = False
     for name in names:
         chapter = Chapter(name, PARTS[name].title)
         run.put(chapter)

@@ -29,7 +29,6 @@ SIZES = {"100 B": SMALL, "100 KB": MIDDLE, "1 MB": LARGE}
 PERCENTS = (50, 99)
 FEW = 5  # calls in a round of the slowest
 FIRST_PACE_S = 0.01  # of a call of which nothing is known yet
-TRIED = 20  # calls before memory is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Effort:
     flood: int
 
 
-FULL = Effort(rounds=5, starts=7, cold=3, box_s=0.4, calls=1000, flood=8000)
+FULL = Effort(rounds=5, starts=5, cold=3, box_s=0.3, calls=1000, flood=8000)
 QUICK = Effort(rounds=3, starts=2, cold=1, box_s=0.15, calls=300, flood=2000)
 
 
@@ -189,8 +188,7 @@ def memory_figures(those: Sequence[Standing]) -> Iterator[Figure]:
 
 def weights(own: str, servers: str, one: Standing) -> dict[str, float]:
     """PSS in MiB."""
-    client, tool = one.client()
+    client, _ = one.client()  # has made some calls
     until_listed(client, one.work.tools)
-    client.timed(tool, SMALL, TRIED)
     weight = weigh([*one.reach().pids, *client.pids], one.work)
     return {own: weight.others, servers: weight.servers}

@@ -24,7 +24,7 @@ from tests.benchmarks.workloads import Workload
 from trayapp.gateway.http.door import TOKEN_NAME
 from trayapp.service.command import shim_command
 
-WARM_UP, WARM_UP_S = 20, 1.0  # tens of calls, at most so long
+WARM_UP, WARM_UP_S = 200, 1.0  # calls, at most so long
 WORDS = 160  # characters of a reason: a line of a table
 CHANCES = 2  # in a row that something cannot be started; then it is not tried again
 BREAKS = (BrokenError, OSError, psutil.Error)  # what a peer's end may look like from here
@@ -149,7 +149,7 @@ def warm(client: Conversation, tool: str) -> None:
     """Some calls: interpreters specialise their code, pipes and buffers grow. Raises BrokenError."""
     until = time.monotonic() + WARM_UP_S
     for _ in range(WARM_UP):
-        client.timed(tool, 100, 10)
+        client.timed(tool, 100, 1)
         if time.monotonic() > until:
             break
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from tests.benchmarks import calls, exposure, search
 from tests.benchmarks.calls import measure_calls
+from tests.benchmarks.contest import measure_peers
 from tests.benchmarks.figures import OURS
 from tests.benchmarks.first import measure_first_lists
 from tests.benchmarks.idle import measure_idle
@@ -75,6 +76,11 @@ def sharing_part(setup: Setup) -> Iterator[Measured]:
     yield from measure_sharing((directly, ours), setup.quick, setup.data)
 
 
+def peers_part(setup: Setup) -> Iterator[Measured]:
+    """Ours beside other gateways."""
+    yield from measure_peers(setup.quick, setup.data)
+
+
 def sizes_part(setup: Setup) -> Iterator[Measured]:
     """The curves."""
     yield from measure_curves(setup.quick)
@@ -97,9 +103,11 @@ def tray_part(setup: Setup) -> Iterator[Measured]:
     yield from measure_tray(setup.of(7, 3), setup.of(10, 3), setup.idle_s)
 
 
+PEERS = "peers"  # the part that wants --peers
 PARTS = {
     "calls": Part("Calls", calls_part),
     "starts": Part("Starts", starts_part),
+    PEERS: Part("Beside other gateways", peers_part),
     "sharing": Part("Many clients", sharing_part),
     "tools": Part("Lists and search", tools_part),
     "curves": Part("Growth", sizes_part),

@@ -10,6 +10,7 @@ the block. `missing()` says which peers could not be installed, and why. Never h
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import socket
 import subprocess
@@ -67,10 +68,12 @@ class Peer:
     early: bool = False  # it listens before it can take clients
     alone: str = "{tool}"  # a tool's name where there is one server only
     among: str = "{server}_{tool}"  # where there are more
+    spells: bool = False  # what is no letter, digit or _ in a server's name becomes _
 
     def tool(self, server: str, tool: str, servers: int) -> str:
         """The name of a server's tool for a client."""
-        return (self.alone if servers == 1 else self.among).format(server=server, tool=tool)
+        known = re.sub(r"\W", "_", server, flags=re.ASCII) if self.spells else server
+        return (self.alone if servers == 1 else self.among).format(server=known, tool=tool)
 
     @property
     def absence(self) -> str:
@@ -309,8 +312,18 @@ PEERS = (
         early=True,
         alone="{server}__{tool}",
         among="{server}__{tool}",
+        spells=True,
     ),
-    Peer("mcp-hub, SSE", (MCP_HUB,), "sse", _HUB, early=True, alone="{server}__{tool}", among="{server}__{tool}"),
+    Peer(
+        "mcp-hub, SSE",
+        (MCP_HUB,),
+        "sse",
+        _HUB,
+        early=True,
+        alone="{server}__{tool}",
+        among="{server}__{tool}",
+        spells=True,
+    ),
     Peer(
         "supergateway, bridge",
         (SUPERGATEWAY,),
