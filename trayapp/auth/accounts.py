@@ -9,18 +9,24 @@ import importlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import anyio.abc
 import anyio.to_thread
 
 from trayapp.auth.account import LAST_MOMENT_S, Account, ClientSettings
-from trayapp.auth.asking import Answer, Ask, Wish
-from trayapp.auth.callback import EXPIRES_S, Callback, Expected, listening
+from trayapp.auth.asking import EXPIRES_S, Answer, Ask, Wish
 from trayapp.auth.grant import Grant, SignInError, canonical
 from trayapp.auth.vault import Place, Vault
+from trayapp.model.late import late_module
 from trayapp.model.status import SignInStatus
+
+if TYPE_CHECKING:
+    from trayapp.auth import callback as callbacks
+    from trayapp.auth.callback import Callback
+else:
+    callbacks = late_module("trayapp.auth.callback")
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +101,7 @@ class SignIn:
     async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
         """See Ask."""
         assert self._callback is not None
-        self._callback.expect(Expected(state, issuer, iss_required))
+        self._callback.expect(callbacks.Expected(state, issuer, iss_required))
         self.url = url
         self.ready.set()
 
@@ -199,7 +205,7 @@ class Accounts:
         name, error = sign_in.target.server, SignInError("The gateway is ending", "Try again")
         outcome: SignInError | None = error
         try:
-            async with listening(name, sign_in.target.callback_port) as callback:
+            async with callbacks.listening(name, sign_in.target.callback_port) as callback:
                 sign_in.open(callback)
                 outcome = await self._in_time(sign_in, callback)
                 self._end(key, sign_in, outcome)

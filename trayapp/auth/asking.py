@@ -10,6 +10,8 @@ from typing import Protocol
 
 from trayapp.auth.grant import Grant
 
+EXPIRES_S = 300.0  # from the address being shown; a person who has not answered by then has gone away
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

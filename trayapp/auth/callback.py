@@ -24,7 +24,6 @@ log = logging.getLogger(__name__)
 
 PATH = "/callback"
 HOST = "127.0.0.1"
-EXPIRES_S = 300.0  # from the address being shown; a person who has not answered by then has gone away
 READ_S = 10.0  # for a request to arrive: browsers open connections that they then do not use
 HEAD_MAX = 32 * 1024  # bytes of a request; codes and states are a few hundred
 SHOWN_S = 3.0  # for the page to be read once all is decided

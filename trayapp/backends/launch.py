@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -19,14 +20,19 @@ import anyio.to_thread
 from trayapp.auth.account import ClientSettings
 from trayapp.auth.sealed import PASSPHRASE
 from trayapp.auth.vault import Secrets
-from trayapp.backends.npx import may_be_npx, resolve_npx
 from trayapp.backends.shellenv import Environment
 from trayapp.config.environment import clean_environment as clean_environment
 from trayapp.config.environment import own_environment as own_environment
 from trayapp.config.interpolate import keyring_names, resolve
 from trayapp.config.paths import HOME_VARIABLE, find_paths
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, MissingVariableError
+from trayapp.model.late import late_module
 from trayapp.model.servers import Auth, ServerConfig, auth_of
+
+if TYPE_CHECKING:
+    from trayapp.backends import npx
+else:
+    npx = late_module("trayapp.backends.npx")
 
 # What a child gets of our environment with `inherit_env: false`: enough for a program to find itself and its user.
 _POSIX_DEFAULTS = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
@@ -37,6 +43,8 @@ _WINDOWS_DEFAULTS = (
 DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEFAULTS
 
 NPX_LIMIT_S = 2.0  # it takes 2 ms; a dead network home may take for ever, and npm then decides (npx-36)
+
+NPX = ("npx", "npm")  # worth a look into npm's cache; somebody's own by its path is not
 
 OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that are no business of a server's
 
@@ -91,7 +99,7 @@ async def prepared(server: ServerConfig, environ: Mapping[str, str], keyring: Ke
         raise _explained(error, secrets) from None
     if not isinstance(launch, StdioLaunch):
         return launch
-    argv = await _without_npm(launch, environ, now) if may_be_npx(launch.argv[0]) else None
+    argv = await _without_npm(launch, environ, now) if launch.argv[0] in NPX else None
     return replace(launch, argv=argv) if argv else _found(launch)
 
 
@@ -146,7 +154,7 @@ async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: flo
     """What to run instead of npx; None when npm shall decide, or when nobody can tell, or not in time."""
 
     def look() -> tuple[str, ...] | None:
-        return resolve_npx(launch.argv, launch.env, find_paths(environ).cache_dir, now, launch.cwd)
+        return npx.resolve_npx(launch.argv, launch.env, find_paths(environ).cache_dir, now, launch.cwd)
 
     with anyio.move_on_after(NPX_LIMIT_S), suppress(OSError):
         return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)

@@ -75,11 +75,6 @@ class Request:
         return version == exact if exact else satisfies(version, self.wanted)
 
 
-def may_be_npx(command: str | None) -> bool:
-    """Whether it is worth asking `resolve_npx`: a bare `npx` or `npm`, not somebody's own by its path."""
-    return command in ("npx", "npm")
-
-
 def resolve_npx(
     argv: tuple[str, ...], env: Mapping[str, str], cache_dir: Path | None, now: float, cwd: str | None = None
 ) -> tuple[str, ...] | None:

@@ -10,13 +10,18 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trayapp.config import edits
 from trayapp.config.files import Signature, read_bytes, signature, write_atomic
 from trayapp.config.text import MAX_BYTES, decode
 from trayapp.model.errors import FileChangedError, StorageError
+from trayapp.model.late import late_module
 from trayapp.model.servers import ToolSwitch
+
+if TYPE_CHECKING:
+    from trayapp.config import edits
+else:
+    edits = late_module("trayapp.config.edits")
 
 __all__ = ["Loaded", "Store", "signature"]
 

@@ -6,19 +6,25 @@ Never here: ranking (catalog/search), texts.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
 from trayapp.catalog.names import Key
-from trayapp.catalog.patterns import Pattern
-from trayapp.catalog.search import Entry, Hit, SearchIndex, matching
 from trayapp.gateway.expose import Exposure, read_tool
 from trayapp.gateway.known import Known
 from trayapp.gateway.prepared import PreparedOffer
+from trayapp.model.late import late_module
 from trayapp.model.offer import Item
+
+if TYPE_CHECKING:
+    from trayapp.catalog import patterns, search
+    from trayapp.catalog.search import Entry, Hit, SearchIndex
+else:
+    patterns, search = late_module("trayapp.catalog.patterns"), late_module("trayapp.catalog.search")
 
 ROUNDS_MOST = 3  # while servers are being met, each changes what is known: what the last one missed is little
 STEP = 50  # tools: so many are made ready before other work comes in between
@@ -30,12 +36,15 @@ class Finder:
     """The index of one view, whatever its sessions' options are: each search is narrowed to what its session sees."""
 
     def __init__(self) -> None:
-        self._index = SearchIndex()
         self._synonyms: Mapping[str, Any] = {}
         self._known: Known | None = None
         self._made: dict[str, Signature] = {}
         self._updating = anyio.Lock()
         self._updates = 0
+
+    @cached_property
+    def _index(self) -> SearchIndex:
+        return search.SearchIndex()
 
     def answers_at_once(self, exposure: Exposure, *, regex: bool = False) -> bool:
         """Whether `search` holds up nobody: the index is up to date, and no pattern is tried on every tool."""
@@ -52,7 +61,9 @@ class Finder:
         if not regex or not words.strip():
             return self.search(exposure(), words, server=server, limit=limit)
         entries = self._index.listed(server, _allowed(exposure()))
-        return await anyio.to_thread.run_sync(matching, Pattern(words), entries, limit, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(
+            search.matching, patterns.Pattern(words), entries, limit, abandon_on_cancel=True
+        )
 
     def search(
         self, exposure: Exposure, words: str, *, server: str | None, limit: int, regex: bool = False
@@ -118,7 +129,7 @@ def entry_of(known: Known, key: Key, name: str, title: str = "") -> Entry:
     """What the index holds of a tool, or of a resource as one."""
     tool = known.tools.get(key)
     item: Item = tool.item if tool is not None else read_tool(known.resources[key], key[1], name)
-    return Entry(*key, name, item, title)
+    return search.Entry(*key, name, item, title)
 
 
 def prepare(exposure: Exposure, finder: Finder) -> Iterator[None]:

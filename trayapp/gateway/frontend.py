@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -18,16 +18,16 @@ from trayapp.gateway.bridge import MAX_ROUNDS, Bridge
 from trayapp.gateway.calls import Finishing, RoutedCall
 from trayapp.gateway.eras import as_modern, error_as_modern, hinted, mixed, read_envelope, unsupported
 from trayapp.gateway.errors import to_rpc
-from trayapp.gateway.index import index_result, is_index
 from trayapp.gateway.introductions import MODERN, NAME_MOST, OLDER, SERVER_INFO, at_least
 from trayapp.gateway.joined import Joined
-from trayapp.gateway.onetool import OneTool, takes
 from trayapp.gateway.options import session_options
 from trayapp.gateway.peer import ClientPeer
 from trayapp.gateway.results import Results
 from trayapp.gateway.router import ROUTED, is_up, text_of
+from trayapp.gateway.tool import takes
 from trayapp.gateway.underway import Underway, twice
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
+from trayapp.model.late import late_module
 from trayapp.model.status import SessionStatus
 from trayapp.wire.envelope import LOG_LEVEL, has_envelope
 from trayapp.wire.frames import CANCELLED
@@ -43,9 +43,12 @@ from trayapp.wire.messages import (
 )
 
 if TYPE_CHECKING:
+    from trayapp.gateway import index, onetool
     from trayapp.gateway.core import Gateway
     from trayapp.gateway.view import View
     from trayapp.gateway.window import Window
+else:
+    index, onetool = late_module("trayapp.gateway.index"), late_module("trayapp.gateway.onetool")
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +81,6 @@ class Session:
         self._start = self._underway.start
         self._known: dict[str, bytes] = {}  # the lists as the client had them, or was told that they changed
         self._joined = Joined()
-        self._one_tool = OneTool(self, gateway, self._start)
 
     async def run(self) -> None:
         """Serve until the client is gone; then its calls are given up."""
@@ -90,9 +92,14 @@ class Session:
             for call in list(self.open_calls.values()):
                 call.cancel("the client is gone")
             self._gateway.subscriptions.drop(self)
-            self._one_tool.close()
+            if "_one_tool" in self.__dict__:
+                self._one_tool.close()
             if self.lasting:
                 self.bridge.drop(self)
+
+    @cached_property
+    def _one_tool(self) -> onetool.OneTool:
+        return onetool.OneTool(self, self._gateway, self._start)
 
     @property
     def bridge(self) -> Bridge:
@@ -214,8 +221,8 @@ class Session:
         if takes(method, params):
             self._one_tool.answer(request_id, params)
             return
-        if method == "resources/read" and is_index(params):
-            self.send_answer(request_id, index_result(self.window.exposure), method)
+        if method == "resources/read" and index.is_index(params):
+            self.send_answer(request_id, index.index_result(self.window.exposure), method)
             return
         try:
             server, own_params = self.window.router.target(method, params)

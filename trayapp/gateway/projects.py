@@ -9,19 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
 from trayapp.backends.clock import Clock
 from trayapp.config.files import signature
-from trayapp.config.overlay import Overlay, overlay
 from trayapp.config.project import find_project, read_project
 from trayapp.config.trust import TrustStore, untrusted_problem
 from trayapp.gateway.looks import Looks
 from trayapp.model.errors import StorageError
+from trayapp.model.late import late_module
 from trayapp.model.plan import Config
 from trayapp.model.status import Problem
+
+if TYPE_CHECKING:
+    from trayapp.config import overlay
+    from trayapp.config.overlay import Overlay
+else:
+    overlay = late_module("trayapp.config.overlay")
 
 LOOK_EVERY_S = 10.0  # who changes a project's file has to approve it, which tells us; this is for all else
 
@@ -73,7 +79,7 @@ def look_with(trust: TrustStore, home: Path) -> Look:
         trusted = trust.check(file)
         if trusted is None:
             return Finding(problems=(untrusted_problem(file),))
-        found = overlay(user, trusted)
+        found = overlay.overlay(user, trusted)
         return Finding(found, found.config.problems)
 
     return look

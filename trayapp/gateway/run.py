@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 import anyio.abc
@@ -32,7 +32,6 @@ from trayapp.catalog.pins import FOLDER_NAME as APPROVED
 from trayapp.config.own_log import level_of
 from trayapp.config.paths import Paths, find_paths
 from trayapp.config.trust import TRUST_NAME, TrustStore
-from trayapp.gateway.admin import Control
 from trayapp.gateway.boundary import fenced, kept_up
 from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
@@ -42,12 +41,18 @@ from trayapp.gateway.peer import FramePeer
 from trayapp.gateway.private import close_to_others
 from trayapp.gateway.projects import look_with
 from trayapp.gateway.servers_file import Layers, NoLayers, Outcome, ServersFile
+from trayapp.model.late import late_module
 from trayapp.model.plan import Config
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
 from trayapp.wire.memory import keep_freed_memory
 from trayapp.wire.rundir import STOPPING, run_dir
+
+if TYPE_CHECKING:
+    from trayapp.gateway import admin
+else:
+    admin = late_module("trayapp.gateway.admin")
 
 log = logging.getLogger(__name__)
 
@@ -219,7 +224,7 @@ class Process:
 
     def _accept(self, hello: Hello, link: Link) -> FrameDispatcher:
         if hello.kind == "control":
-            control = Control(self._gateway, link, self._reload)
+            control = admin.Control(self._gateway, link, self._reload)
             self._tasks.start_soon(self._hold, link, control.run)
             return control.dispatcher
         peer = FramePeer(link.write)

@@ -9,22 +9,27 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import anyio.to_thread
 
 from trayapp.backends.clock import beat_after, next_beat
-from trayapp.config.laid import lay_over
 from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
 from trayapp.config.sample import sample_text
 from trayapp.config.store import Store
 from trayapp.config.watch import FolderWatch, watch_folders_of
 from trayapp.model.errors import MultiMcpError
+from trayapp.model.late import late_module
 from trayapp.model.plan import Config, Imported
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import Problem
+
+if TYPE_CHECKING:
+    from trayapp.config import laid
+else:
+    laid = late_module("trayapp.config.laid")
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +169,7 @@ class ServersFile:
         if config.settings.imports != self._imports:
             self._imports = config.settings.imports
             self._seen = self._signature()
-        return lay_over(config, self._layers().read(self._imports, file), file) if self._imports else config
+        return laid.lay_over(config, self._layers().read(self._imports, file), file) if self._imports else config
 
     async def _may_have_changed(self, watch: FolderWatch | None) -> None:
         """Wait for news of the folder; look anyway from time to time, since network folders bring no news."""

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from trayapp.auth.accounts import Accounts, SignIn, Target
-from trayapp.auth.callback import EXPIRES_S
+from trayapp.auth.asking import EXPIRES_S
 from trayapp.auth.grant import canonical
 from trayapp.backends.connection import Connection
 from trayapp.backends.launch import HttpLaunch, Keyring, prepared

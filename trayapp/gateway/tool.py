@@ -5,6 +5,8 @@ Never here: what its modes do. A test keeps it under 300 tokens of o200k.
 
 from __future__ import annotations
 
+from typing import Any
+
 from trayapp.gateway.known import ONE_TOOL
 from trayapp.model.offer import Item
 from trayapp.wire.jsonio import dumps
@@ -41,3 +43,8 @@ DEFINITION: Item = {
     },
 }
 DEFINITION_JSON = dumps(DEFINITION)
+
+
+def takes(method: str, params: Any) -> bool:
+    """Whether a request is a call of the one tool, listed to its session or not."""
+    return method == "tools/call" and isinstance(params, dict) and params.get("name") == ONE_TOOL

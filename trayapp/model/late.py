@@ -1,13 +1,14 @@
-"""Patterns that are compiled when something is first looked for with them.
+"""Patterns compiled, and modules loaded, when they are first used: a client may wait for the start of what has them.
 
-A large one takes a millisecond or more and tens of KiB: whoever starts and looks for nothing need not have it.
-Never here: the patterns.
+A large pattern takes a millisecond or more, and tens of KiB. Never here: the patterns, the names of modules.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cached_property
+from importlib import import_module
+from types import ModuleType
 from typing import Any, AnyStr, Generic, cast
 
 
@@ -30,3 +31,21 @@ class _Late(Generic[AnyStr]):
 def late(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """`re.compile`, done when it is needed: for what costs more than half a millisecond."""
     return cast("re.Pattern[AnyStr]", _Late(pattern, flags))
+
+
+class _LateModule(ModuleType):
+    """A module that is not loaded yet. Each name is looked up once."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module(self.__name__), name)
+        setattr(self, name, found)
+        return found
+
+
+def late_module(name: str) -> Any:
+    """The module of that name, loaded when something of it is first used.
+
+    For what the gateway needs after its first list alone. Beside it stands the import that checkers see, and packagers:
+    `if TYPE_CHECKING: from a import b`.
+    """
+    return _LateModule(name)
