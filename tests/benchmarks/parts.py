@@ -17,6 +17,7 @@ from tests.benchmarks.figures import OURS
 from tests.benchmarks.first import measure_first_lists
 from tests.benchmarks.idle import measure_idle
 from tests.benchmarks.listed import measure_listed
+from tests.benchmarks.memory import measure_memory
 from tests.benchmarks.run import Measured
 from tests.benchmarks.sharing import directly, measure_sharing, ours
 from tests.benchmarks.sizes import measure_curves
@@ -93,6 +94,11 @@ def tools_part(setup: Setup) -> Iterator[Measured]:
     yield from exposure.figures(setup.of(exposure.SIZES, exposure.SIZES[:1]), setup.of(exposure.ROUNDS, 3))
 
 
+def memory_part(setup: Setup) -> Iterator[Measured]:
+    """What the gateway and its shims hold."""
+    yield from measure_memory(setup.quick, setup.data)
+
+
 def idle_part(setup: Setup) -> Iterator[Measured]:
     """The gateway while nobody asks it anything."""
     yield from measure_idle(setup.idle_s)
@@ -111,6 +117,7 @@ PARTS = {
     "sharing": Part("Many clients", sharing_part),
     "tools": Part("Lists and search", tools_part),
     "curves": Part("Growth", sizes_part),
+    "memory": Part("Memory", memory_part),
     "idle": Part("Idle", idle_part),
     "tray": Part("Tray", tray_part),
 }

@@ -1,0 +1,74 @@
+"""What stays in memory with 300 tools: gateway and shim, then after many calls, with many clients, with HTTP in use.
+
+The servers' own is not counted. Never here: against others (sharing, contest), as sizes grow (sizes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.benchmarks.client import Client
+from tests.benchmarks.figures import OURS, Figure, Target
+from tests.benchmarks.http_client import HttpClient
+from tests.benchmarks.sizes import SIZE, WARM_UP, memory, rest
+from tests.benchmarks.ways import Home, Way, fresh_home, gateway, through
+from tests.benchmarks.workloads import Workload, ten
+from trayapp.gateway.http.door import TOKEN_NAME
+
+CALLS, CLIENTS, QUICK_CLIENTS = 5_000, 20, 5
+
+
+def measure_memory(quick: bool, data: Path | None = None) -> Iterator[Figure]:
+    """One gateway after its first run, through all of it. Raises BrokenError."""
+    with fresh_home() as home:
+        work = ten(home.path / "lists", data)
+        home.write("servers.yaml", work.servers_yaml(idle_timeout=0))
+        with gateway(home) as started:
+            home.settle()
+            with through(home, tool=work.exposed).connect() as client:
+                yield from of_gateway(home, work, started.pid, client, QUICK_CLIENTS if quick else CLIENTS)
+
+
+def of_gateway(home: Home, work: Workload, pid: int, client: Client, clients: int) -> Iterator[Figure]:
+    """One figure after the other, each in MiB."""
+    client.timed(work.exposed, SIZE, WARM_UP)
+    alone = resident(pid, client)
+    yield figure(f"gateway and one shim, {work.tools} tools", alone, 40)
+    client.timed(work.exposed, SIZE, CALLS)
+    yield figure(f"more after {CALLS:,} calls", resident(pid, client) - alone, 2)
+    yield figure(f"each of {clients} clients more", further(through(home, tool=work.exposed), pid, client, clients), 5)
+    with over_http(home) as other:
+        other.initialize()
+        other.timed(work.exposed, SIZE, len(other.tools()))
+        yield figure("gateway and one shim, HTTP in use", resident(pid, client), 95)
+
+
+def further(way: Way, pid: int, client: Client, clients: int) -> float:
+    """What each of so many clients adds, shim and gateway together, once it has its list and has called."""
+    before = resident(pid, client)
+    with ExitStack() as stack:
+        others = [stack.enter_context(way.connect()) for _ in range(clients)]
+        for other in others:
+            other.timed(way.tool, SIZE, WARM_UP)
+        return (resident(pid, client, *others) - before) / clients
+
+
+def over_http(home: Home) -> HttpClient:
+    """A client at the gateway's HTTP port."""
+    token = (home.path / TOKEN_NAME).read_text(encoding="ascii").strip()
+    return HttpClient(home.snapshot()["gateway"]["http_url"], {"Authorization": f"Bearer {token}"})
+
+
+def resident(pid: int, *clients: Client) -> float:
+    """MiB of the gateway and of these clients' shims, once the gateway rests."""
+    rest(pid)
+    return memory(pid, *(client.process.pid for client in clients))
+
+
+def figure(name: str, mib: float, limit: float) -> Figure:
+    """One way, one round."""
+    found = Figure(name, "MiB", target=Target("value", limit))
+    found.add(OURS, mib)
+    return found
