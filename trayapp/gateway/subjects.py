@@ -1,0 +1,71 @@
+"""What of an offer is looked over, in one form: tools as they are, and what else a model or a person reads of a server.
+
+Pure. Never here: judging it (approvals), what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from trayapp.catalog.inspect import Finding, inspect_text, inspect_tool
+from trayapp.model.offer import Item, Offer
+
+INSTRUCTIONS = "(instructions)"  # under which a server's instructions are looked over; a tool of that name is withheld
+
+# By the list of an offer: how a name begins under which one is looked over, and the member that names it.
+KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "prompts": ("(prompt) ", "name"),
+        "resources": ("(resource) ", "uri"),
+        "templates": ("(template) ", "uriTemplate"),
+    }
+)
+_BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
+
+
+def is_apart(name: str) -> bool:
+    """Whether a name stands for something else than a tool: what may differ from day to day, and is no call."""
+    return name == INSTRUCTIONS or name.startswith(_BEGINNINGS)
+
+
+def subject_name(kind: str, item: Item) -> str | None:
+    """The name under which a prompt, resource or template is looked over; None of one that nobody could ask for."""
+    beginning, member = KINDS[kind]
+    own = item.get(member)
+    return f"{beginning}{own}" if isinstance(own, str) else None
+
+
+def tools_of(offer: Offer) -> dict[str, Item]:
+    """The tools by name; of a name listed twice the first counts, and of one that stands for something else none."""
+    tools: dict[str, Item] = {}
+    for item in offer.tools:
+        if isinstance(name := item.get("name"), str) and not is_apart(name):
+            tools.setdefault(name, item)
+    return tools
+
+
+def apart_of(offer: Offer) -> dict[str, Item]:
+    """All else, in the form of a tool's definition."""
+    found = dict(_listed(offer))
+    if offer.instructions:
+        found[INSTRUCTIONS] = {"name": INSTRUCTIONS, "description": offer.instructions}
+    return found
+
+
+def _listed(offer: Offer) -> Iterator[tuple[str, Item]]:
+    for kind in KINDS:
+        for item in getattr(offer, kind):
+            name = subject_name(kind, item)
+            if name is not None:
+                more = {"inputSchema": item["arguments"]} if "arguments" in item else {}
+                told = {key: item[key] for key in ("title", "description") if key in item}
+                yield name, {"name": str(item.get("name") or name), **told, **more}
+
+
+def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
+    """What is found in one subject."""
+    if name == INSTRUCTIONS:
+        return inspect_text(str(item.get("description", "")), "instructions")
+    found = inspect_tool(item)
+    return tuple(one for one in found if one.code != "name.look-alike") if is_apart(name) else found
