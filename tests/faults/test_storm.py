@@ -51,7 +51,14 @@ class Storm:
         self.sent: dict[str, tuple[ShimClient, int]] = {}  # n -> whose call, and its id
         self.slowest_s = 0.0
         self.killed = {"gateway": 0, "server": 0, "shim": 0, "client": 0}
+        self.deck: list[str] = []
         self.guest = self.next_guest()
+
+    def next_kind(self) -> str:
+        """Each of KINDS comes once before one comes again."""
+        if not self.deck:
+            self.deck = self.chance.sample(KINDS, len(KINDS))
+        return self.deck.pop()
 
     def turn(self, number: int) -> None:
         """Calls, a kill amid them, and all well again within RECOVERY_S."""
@@ -59,7 +66,7 @@ class Storm:
         for k in range(CALLS):
             for client in self.clients:
                 self.call(client, f"{number}.{k}.{self.clients.index(client)}")
-        kind = self.chance.choice(KINDS) if victims["server"] else "gateway"
+        kind = self.next_kind() if victims["server"] else "gateway"
         for k in range(CALLS):
             self.guest.call(f"{self.chance.choice(self.servers).name}_count", n=f"guest.{number}.{k}")
         time.sleep(self.chance.random() * 0.01)  # the moment is what is random here
