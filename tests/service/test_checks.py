@@ -23,7 +23,7 @@ from trayapp.auth.os_keyring import KeyringEntries
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import StorageError
 from trayapp.service import checks
-from trayapp.service.checks import CHECKS, desktop, disk, gateway, servers, system
+from trayapp.service.checks import CHECKS, desktop, disk, gateway, secrets, servers, system
 from trayapp.service.checks.finding import Check, Finding, World, run_checks
 from trayapp.wire.rundir import run_dir, socket_path
 
@@ -457,6 +457,33 @@ def test_the_encrypted_file_is_told_with_what_opens_it(
     here = replace(world, platform=platform, environ={"PATH": world.environ.get("PATH", ""), **environ})
     (finding,) = desktop.keyring(here)
     assert (finding.state, "token_store: file" in finding.message) == (state, True)
+
+
+SEALED = '{"form": "f", "key": "%s", "salt": "", "sealed": ""}'
+
+
+@pytest.mark.requirement("doctor-findings")
+@pytest.mark.parametrize(
+    ("store", "content", "passphrase", "state", "says"),
+    [
+        ("keyring", SEALED % "keyring", "", "note", "are not used"),
+        ("file", SEALED % "keyring", "", "ok", "is used"),
+        ("file", SEALED % "passphrase", "p", "ok", "is used"),
+        ("file", SEALED % "passphrase", "", "note", "with a passphrase"),
+        ("file", SEALED % "keyring", "p", "note", "without a passphrase"),
+        ("file", "{", "", "problem", "is damaged"),
+        ("file", "[]", "", "problem", "is damaged"),
+    ],
+)
+def test_a_file_of_secrets_that_is_not_used_or_does_not_open_is_told(
+    world: World, store: str, content: str, passphrase: str, state: str, says: str
+) -> None:
+    write_servers(world, f"settings: {{token_store: {store}}}\n")
+    here = replace(world, environ={**world.environ, "MULTI_MCP_PASSPHRASE": passphrase})
+    assert secrets.sealed_file(here) == []
+    here.paths.config_file.with_name("secrets.sealed").write_text(content)
+    (finding,) = secrets.sealed_file(here)
+    assert (finding.state, says in finding.message, bool(finding.remedy)) == (state, True, state != "ok")
 
 
 @pytest.mark.requirement("doctor-findings")

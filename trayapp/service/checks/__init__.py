@@ -5,7 +5,7 @@ Never here: how one of them is done, printing.
 
 from __future__ import annotations
 
-from trayapp.service.checks import desktop, disk, gateway, servers, system
+from trayapp.service.checks import desktop, disk, gateway, secrets, servers, system
 from trayapp.service.checks.finding import Check
 
 CHECKS = (
@@ -24,5 +24,6 @@ CHECKS = (
     Check("log.size", disk.log_size),
     Check("bus.session", desktop.session_bus),
     Check("keyring.available", desktop.keyring),
+    Check("secrets.file", secrets.sealed_file),
     Check("tray.host", desktop.tray_host),
 )

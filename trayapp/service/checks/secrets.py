@@ -1,0 +1,49 @@
+"""The encrypted file for secrets: whether it is one, what opens it, and whether `settings.token_store` uses it at all.
+
+Never here: opening it, the keyring itself (desktop).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from trayapp.service.checks.desktop import PASSPHRASE
+from trayapp.service.checks.finding import Finding, World
+from trayapp.service.checks.servers import read_config
+
+CODE = "secrets.file"
+SEALED_NAME = "secrets.sealed"  # as auth/places has it, which is out of reach here
+
+
+def sealed_file(world: World) -> list[Finding]:
+    """What is to be said of the file; nothing where there is none. A change of the setting moves nothing."""
+    path, config = world.paths.config_file.with_name(SEALED_NAME), read_config(world)
+    if config is None or not path.exists():
+        return []
+    if config.settings.token_store != "file":
+        what = f"{path} holds secrets that are not used: settings.token_store is {config.settings.token_store}"
+        remedy = "To use them set token_store: file in servers.yaml; else remove that file"
+        return [Finding(CODE, "note", what, remedy)]
+    made_with = _key_of(path)
+    if made_with is None:
+        return [Finding(CODE, "problem", f"{path} is damaged", "Put back a copy of it; or remove it and sign in again")]
+    if (made_with == "passphrase") != bool(world.environ.get(PASSPHRASE)):
+        how = "with" if made_with == "passphrase" else "without"
+        do = "Set" if made_with == "passphrase" else "Unset"
+        return [
+            Finding(
+                CODE, "note", f"{path} was made {how} a passphrase", f"{do} {PASSPHRASE} where the gateway is started"
+            )
+        ]
+    return [Finding(CODE, "ok", f"{path} is used")]
+
+
+def _key_of(path: Path) -> str | None:
+    """What opens the file, as it says; None of a file that is none of ours."""
+    try:
+        outer = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    whole = isinstance(outer, dict) and all(isinstance(outer.get(member), str) for member in ("key", "salt", "sealed"))
+    return str(outer["key"]) if whole else None
