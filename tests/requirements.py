@@ -178,6 +178,7 @@ REQUIREMENTS: dict[str, str] = {
     "bridge-who": "A question goes to the session whose call is under way on that connection.",
     "subscribe-both-eras": "Updates of a resource reach exactly those who subscribed or listen, whatever the eras.",
     "scope-session": "`scope: session` gives each client session a backend of its own, with its folder.",
+    "behaviour-every-transport": "Deaths, hangs, cancels, progress, questions: the same from each transport to each.",
     "http-both-eras": "Clients of every revision work over HTTP as behind the shim: calls, progress, questions.",
     "http-client-gone": "The calls of an older client over HTTP that was killed are cancelled within seconds.",
     "http-guard": "Over HTTP a foreign Host, Origin or Referer and a wrong token are refused before routing.",

@@ -27,6 +27,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds: some two minutes")
     parser.add_argument("--peers", action="store_true", help="other gateways too, installed from PyPI and npm")
     parser.add_argument("--only", metavar="PART,...", help=f"of {', '.join(PARTS)}; others stay as they were")
+    parser.add_argument(
+        "--behaviour", action="store_const", dest="only", const="behaviour", help="the same as --only behaviour"
+    )
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="catalog.json and queries.json of real servers")
     parser.add_argument(
         "--out", type=Path, default=FOLDER, metavar="FOLDER", help="where run.json, report and plots go"

@@ -109,6 +109,13 @@ def tray_part(setup: Setup) -> Iterator[Measured]:
     yield from measure_tray(setup.of(7, 3), setup.of(10, 3), setup.idle_s)
 
 
+def behaviour_part(setup: Setup) -> Iterator[Measured]:
+    """What happens when things go wrong or ask back, on each transport, as tables."""
+    from tests.benchmarks import behaviour, peer_stages, verdicts  # they bring an event loop, HTTP, other gateways
+
+    yield from verdicts.markdown(behaviour.rows(peer_stages.stages(setup.peers)))
+
+
 PEERS = "peers"  # the part that wants --peers
 PARTS = {
     "calls": Part("Calls", calls_part),
@@ -120,4 +127,5 @@ PARTS = {
     "memory": Part("Memory", memory_part),
     "idle": Part("Idle", idle_part),
     "tray": Part("Tray", tray_part),
+    "behaviour": Part("Behaviour", behaviour_part),
 }

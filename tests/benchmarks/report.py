@@ -69,6 +69,7 @@ def chapter_parts(chapter: Chapter) -> Iterator[str]:
         yield markdown(HEADS, [line for figure in chapter.figures for line in rows_of(figure)])
     if chapter.curves:
         yield curve_table(chapter.curves)
+    yield from chapter.notes
 
 
 def images(names: Sequence[str]) -> list[str]:

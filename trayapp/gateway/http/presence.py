@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from trayapp.backends.clock import Clock
 from trayapp.gateway.http.peers import HttpPeer
 
-GONE_S = 5.0  # without an open request; the SDKs' clients come again after 1 s, and then after 1.5 s more
+GONE_S = 3.0  # without an open request; the SDKs' clients come again after 1 s, and 1.5 s after that
 SESSION_HEADER = "mcp-session-id"
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]

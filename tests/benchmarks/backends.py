@@ -1,0 +1,139 @@
+"""The servers behind which behaviour is looked at: one of each transport and era, which writes down what it notices.
+
+Never here: gateways, clients, what is expected.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from tests.benchmarks.client import BrokenError
+from tests.e2e.cell import MODERN
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+Carrier = Literal["stdio", "http", "sse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How one side speaks: what carries it, and in which revision."""
+
+    carrier: Carrier
+    version: str
+
+    @property
+    def modern(self) -> bool:
+        """Whether it is of 2026-07-28."""
+        return self.version == MODERN
+
+    def __str__(self) -> str:
+        return f"{NAMES[self.carrier]}, {self.version}"
+
+
+NAMES = {"stdio": "stdio", "http": "HTTP", "sse": "SSE"}
+OLDER = "2025-11-25"
+STDIO = Kind("stdio", OLDER)
+KINDS = (STDIO, Kind("stdio", MODERN), Kind("http", OLDER), Kind("http", MODERN), Kind("sse", OLDER))
+
+
+@dataclass
+class Backend:
+    """One server; over HTTP its process is ours, over stdio that of whoever starts it."""
+
+    name: str
+    kind: Kind
+    folder: Path
+    hangs: bool = False
+    port: int = 0
+    process: subprocess.Popen[str] | None = field(default=None, repr=False)
+
+    @property
+    def notes(self) -> Path:
+        """What it noticed, a JSON value a line."""
+        return self.folder / f"{self.name}.notes"
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """Program first."""
+        if self.kind.carrier == "stdio":
+            more: tuple[str, ...] = ("era_server.py", self.kind.version, str(self.notes))
+        else:
+            more = ("era_http.py", self.kind.version, str(self.notes), str(self.port))
+            more += ("--sse",) if self.kind.carrier == "sse" else ()
+        program, *arguments = more
+        hang = ("--hang",) if self.hangs else ()
+        return (sys.executable, "-I", "-S", str(FIXTURES / program), *arguments, *hang)
+
+    @property
+    def url(self) -> str | None:
+        """Where it is, unless it is on stdio."""
+        path = {"stdio": "", "http": "/mcp", "sse": "/sse"}[self.kind.carrier]
+        return f"http://127.0.0.1:{self.port}{path}" if path else None
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """As servers.yaml has it."""
+        url = self.url
+        return {"command": list(self.argv)} if url is None else {"url": url, "type": self.kind.carrier}
+
+    def noticed(self, what: str) -> list[Any]:
+        """The values of all such notes, in order."""
+        lines = self.notes.read_text(encoding="utf-8").splitlines() if self.notes.exists() else []
+        return [note["value"] for note in map(json.loads, lines) if note["what"] == what]
+
+    def start(self) -> None:
+        """Over HTTP: listen, at the same place as before, unless it does. Raises BrokenError."""
+        if self.kind.carrier == "stdio" or self.process is not None:
+            return
+        self.process = subprocess.Popen(self.argv, env={}, stdout=subprocess.PIPE, text=True)  # it is nobody's
+        assert self.process.stdout is not None
+        said = self.process.stdout.readline()
+        if not said:
+            raise BrokenError(f"{self.name} does not start: code {self.process.wait()}")
+        self.port = int(said)
+
+    def kill(self) -> None:
+        """As by `kill -9`. Every process of it, where each client has one of its own."""
+        if self.process is not None:
+            self.end()
+            return
+        for pid in set(self.noticed("started")):
+            if psutil.pid_exists(pid):
+                os.kill(pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """No process of ours is left of it."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+            self.process = None
+
+
+@contextmanager
+def running(backends: Sequence[Backend]) -> Iterator[Sequence[Backend]]:
+    """All of them, until the end of the block."""
+    try:
+        for backend in backends:
+            backend.start()
+        yield backends
+    finally:
+        for backend in backends:
+            backend.end()
+
+
+def one_of_each(folder: Path, kinds: Sequence[Kind] = KINDS, prefix: str = "", hangs: bool = False) -> list[Backend]:
+    """A server of each kind; not started."""
+    return [Backend(f"{prefix}{kind.carrier}-{kind.version}", kind, folder, hangs) for kind in kinds]

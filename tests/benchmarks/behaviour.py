@@ -1,0 +1,379 @@
+"""What a way does when things go wrong or ask back: a row for each behaviour, on each transport of both sides.
+
+Timings are told and not judged, but for the limits that a row has by its nature. The same functions serve the
+benchmark and the test (tests/e2e/test_behaviour.py). Never here: how a way is started (doors), servers (backends).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import anyio.to_thread
+
+from tests.benchmarks.backends import Backend, Kind, one_of_each, running
+from tests.benchmarks.doors import Door, Place, Stage, client_at
+from tests.e2e.cell import Cell, capabilities
+from tests.e2e.client import Message, RpcFailure
+from tests.patience import stretched
+
+ROOT = Path(__file__).resolve().parents[2]
+HUNG_LIMIT_S = 1.0  # beside a server that hangs (issue: "the tools of the others within 1 s")
+DEATH_LIMIT_S = 1.0  # PRODUCT 5: one error within a second of the death
+LIMIT_S = 8.0  # of a row: past this nothing comes
+LEFT_LIMIT_S = 15.0  # PRODUCT 5 gives what is left 10 s; a client over HTTP might come back for a few seconds
+LOOK_S = 0.01
+MS = 1000.0
+SAID = 90  # characters of somebody's words in a row
+
+Verdict = Literal["green", "red", "not offered"]
+RUN = uuid.uuid4().hex[:6]
+NUMBERS = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was seen of one behaviour, for a client of one kind with a server of one kind."""
+
+    way: str
+    behaviour: str
+    client: Kind
+    server: Kind
+    verdict: Verdict
+    seen: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All was well; in one sentence, and how long what counts took."""
+
+    words: str
+    seconds: float | None = None
+
+
+class NotOfferedError(Exception):
+    """The way has no such thing."""
+
+
+class Pair(Cell):
+    """A client of one kind and a server of one kind, at one place."""
+
+    def __init__(self, client: Any, kind: Kind, backend: Backend, place: Place, door: Door) -> None:
+        super().__init__(client, kind.version, backend.name, backend.notes)
+        self.backend, self.place, self.door = backend, place, door
+        self._names: dict[str, str] = {}
+
+    @property
+    def newer_server(self) -> bool:
+        return self.backend.kind.modern
+
+    async def shake_hands(self) -> None:
+        """As the era has it, until the server's tools are listed. Raises NotOfferedError."""
+        if not self.modern:
+            await self.client.initialize(self.revision, **capabilities(self.revision))
+        else:
+            try:
+                await self.request("server/discover")
+            except RpcFailure as error:
+                raise NotOfferedError(f"no {self.revision}: {error.error.get('message')}"[:SAID]) from None
+        await self.listed()
+
+    async def listed(self) -> set[str]:
+        """The names in the list, once the server's are among them."""
+        while True:
+            names = {tool["name"] for tool in (await self.request("tools/list"))["tools"]}
+            known = self.place.exposed(self.backend, "echo")
+            found = {name for name in names if name == known or (known is None and name.endswith("echo"))}
+            if found:
+                self._names["echo"] = found.pop()
+                return names
+            await anyio.sleep(LOOK_S)
+
+    def exposed(self, tool: str) -> str:
+        return self._names["echo"].removesuffix("echo") + tool
+
+    def begin(self, tool: str, **arguments: Any) -> Any:
+        """A call; its future gets the whole answer."""
+        return self.client.ask("tools/call", self.params(self.calling(tool, arguments)))
+
+    async def noticed(self, what: str, value: Any) -> None:
+        """Wait until the server noticed that."""
+        while value not in self.backend.noticed(what):  # noqa: ASYNC110 (it is another process)
+            await anyio.sleep(LOOK_S)
+
+
+def key() -> str:
+    """One that no other call has."""
+    return f"k{RUN}-{next(NUMBERS)}"
+
+
+# -- the behaviours --------------------------------------------------------------------------------------------------
+
+
+async def progress(pair: Pair) -> Seen:
+    """Progress under the client's own token, while the call runs: it ends only when the client has heard."""
+    mine, token = key(), key()
+    asked = pair.params(pair.calling("progress", {"until": mine}), progressToken=token)
+    began = time.perf_counter()
+    waiting = pair.client.ask("tools/call", asked)
+    told = await pair.client.heard("notifications/progress", 3)
+    took = time.perf_counter() - began
+    assert [(p["progressToken"], p["progress"]) for p in told] == [(token, n) for n in (1, 2, 3)], told
+    assert not waiting.done()
+    await pair.call("release", {"key": mine})
+    assert "result" in await waiting
+    return Seen("3 of 3 before the answer", took)
+
+
+async def cancel(pair: Pair) -> Seen:
+    """A client's notifications/cancelled reaches the call at the server, and no answer comes."""
+    mine = key()
+    waiting = pair.client.ask("tools/call", pair.params(pair.calling("hold", {"key": mine})), mine)
+    await pair.noticed("held", mine)
+    began = time.perf_counter()
+    pair.client.send({"method": "notifications/cancelled", "params": {"requestId": mine, "reason": "enough"}})
+    await pair.noticed("let go", mine)
+    took = time.perf_counter() - began
+    await pair.call("echo")
+    assert not waiting.done() or "error" in waiting.result(), waiting.result()
+    return Seen("the server's call ended", took)
+
+
+async def elicitation(pair: Pair) -> Seen:
+    """A server's question to the person."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    reply = {"action": "accept", "content": {"a": "b"}}
+    return await _asked(pair, "elicitation/create", {"message": "who?", "requestedSchema": schema}, reply)
+
+
+async def sampling(pair: Pair) -> Seen:
+    """A server's question to the model."""
+    said = {"role": "user", "content": {"type": "text", "text": "hello"}}
+    reply = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
+    return await _asked(pair, "sampling/createMessage", {"messages": [said], "maxTokens": 3}, reply)
+
+
+async def roots(pair: Pair) -> Seen:
+    """A server's question for the client's folders."""
+    return await _asked(pair, "roots/list", None, {"roots": [{"uri": "file:///mine", "name": "mine"}]})
+
+
+async def _asked(pair: Pair, method: str, params: dict[str, Any] | None, reply: dict[str, Any]) -> Seen:
+    began = time.perf_counter()
+    got = await pair.ask(method, params, reply)
+    assert {name: got.get(name) for name in reply} == reply, got
+    return Seen("asked and answered", time.perf_counter() - began)
+
+
+async def list_changed(pair: Pair) -> Seen:
+    """The server has one more tool: the client is told, and its list has it."""
+    if pair.modern:
+        pair.client.ask("subscriptions/listen", pair.params({"notifications": {"toolsListChanged": True}}), key())
+        await pair.client.heard("notifications/subscriptions/acknowledged")
+    began = time.perf_counter()
+    while not _told(pair):
+        name = key()
+        await pair.call("grow", {"name": name})  # until the gateway listens to a newer server
+        await anyio.sleep(5 * LOOK_S)
+    took = time.perf_counter() - began
+    while pair.exposed(name) not in await pair.listed():  # noqa: ASYNC110 (told means: ask again)
+        await anyio.sleep(LOOK_S)
+    return Seen("told, and the list has the new tool", took)
+
+
+def _told(pair: Pair) -> bool:
+    return any(message["method"] == "notifications/tools/list_changed" for message in pair.client.told)
+
+
+async def killed(pair: Pair) -> Seen:
+    """The server is killed amid a call: one clear error, and the next call works, at a new process."""
+    mine = key()
+    waiting = pair.begin("hold", key=mine)
+    await pair.noticed("held", mine)
+    began = time.perf_counter()
+    await anyio.to_thread.run_sync(pair.backend.kill)
+    try:
+        with anyio.fail_after(stretched(DEATH_LIMIT_S)):
+            answer = await waiting
+    except TimeoutError:
+        raise AssertionError(f"no answer {DEATH_LIMIT_S:g} s after the death") from None
+    took = time.perf_counter() - began
+    words = error_of(answer)
+    assert words, f"an answer that says nothing: {json.dumps(answer)}"[:SAID]
+    await anyio.to_thread.run_sync(pair.backend.start)
+    again = await pair.begin("echo")
+    assert not error_of(again), f"the next call: {error_of(again)}"
+    assert pair.client.stray == []
+    return Seen(f"“{words[:SAID]}”, the next call works", took)
+
+
+def error_of(answer: Message) -> str:
+    """What an answer complains of; empty when it does not."""
+    if "error" in answer:
+        return str(answer["error"].get("message", ""))
+    result = answer.get("result", {})
+    return str(result["content"][0].get("text", "")) if result.get("isError") else ""
+
+
+async def client_killed(pair: Pair) -> Seen:
+    """A client process gets SIGKILL amid a call: it ends at the server; another client's call goes on."""
+    mine, others, token = key(), key(), key()
+    asked = pair.params(pair.calling("progress", {"until": others}), progressToken=token)
+    waiting = pair.client.ask("tools/call", asked)
+    await pair.client.heard("notifications/progress", 3)
+    with doomed(pair.door, pair.exposed("hold"), mine) as process:
+        await pair.noticed("held", mine)
+        began = time.perf_counter()
+        process.kill()
+        await pair.noticed("let go", mine)
+        took = time.perf_counter() - began
+    assert not waiting.done(), f"another client's call ended with it: {waiting}"[:SAID]
+    await pair.call("release", {"key": others})
+    assert "result" in await waiting
+    return Seen("its call ended at the server, another client's went on", took)
+
+
+@contextmanager
+def doomed(door: Door, tool: str, key: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A client in a process of its own that holds one call; killed at the end at the latest."""
+    argv = [sys.executable, "-m", "tests.benchmarks.doomed", door.as_json(), tool, key]
+    process = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+Behaviour = Callable[[Pair], Awaitable[Seen]]
+BEHAVIOURS: Mapping[str, Behaviour] = {
+    "backend killed in a call": killed, "cancel reaches": cancel, "progress reaches": progress,
+    "question: elicitation": elicitation, "question: sampling": sampling, "question: roots": roots,
+    "list_changed reaches": list_changed, "client killed": client_killed,
+}  # fmt: skip
+HUNG = "hung at initialize"
+ORDER = (next(iter(BEHAVIOURS)), HUNG, *list(BEHAVIOURS)[1:])
+
+
+async def hung(place: Place, kind: Kind, good: Sequence[Backend]) -> tuple[float, float]:
+    """Nothing is known yet, some servers answer no handshake: seconds until the tools of others on stdio are listed,
+    and of all others. Those over HTTP wait for what a gateway may load for them first, whether a server hangs or not.
+    """
+    at_once = [one for one in good if one.kind.carrier == "stdio"] or good
+    async with pair_at(place, kind, at_once[0]) as pair:
+        took = []
+        for wanted in (at_once, good):
+            while not {str(place.exposed(one, "echo")) for one in wanted} <= await pair.listed():  # noqa: ASYNC110
+                await anyio.sleep(LOOK_S)
+            took.append(time.perf_counter() - place.began)
+    return took[0], took[1]
+
+
+# -- running them ----------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def pair_at(place: Place, kind: Kind, backend: Backend) -> AsyncIterator[Pair]:
+    """A client that has listed the server's tools. Raises NotOfferedError."""
+    door = place.door(kind, backend)
+    if door is None:
+        raise NotOfferedError(f"no {kind} for a server on {backend.kind}")
+    async with client_at(door) as client:
+        pair = Pair(client, kind, backend, place, door)
+        await pair.shake_hands()
+        yield pair
+
+
+async def look(way: str, name: str, place: Place, kind: Kind, backend: Backend) -> Row:
+    """One behaviour of one pair: the boundary at which whatever fails becomes a red row."""
+    began = time.perf_counter()
+    try:
+        await anyio.to_thread.run_sync(backend.start)  # the row before may have left it dead
+        await anyio.to_thread.run_sync(place.door, kind, backend)  # what is started for it has its own time
+        with anyio.fail_after(stretched(LIMIT_S)):
+            async with pair_at(place, kind, backend) as pair:
+                seen = await BEHAVIOURS[name](pair)
+        if name == "client killed":
+            await nothing_left(place)
+        return Row(way, name, kind, backend.kind, "green", seen.words, seen.seconds)
+    except NotOfferedError as error:
+        return Row(way, name, kind, backend.kind, "not offered", str(error))
+    except Exception as error:
+        words = in_short(error, time.perf_counter() - began)
+        return Row(way, name, kind, backend.kind, "red", words)
+
+
+def in_short(error: BaseException, after_s: float) -> str:
+    """Why a row is red."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return f"nothing came for {after_s:.1f} s"
+    return f"{str(error) or type(error).__name__}".splitlines()[0][:SAID]
+
+
+async def nothing_left(place: Place) -> None:
+    """All clients have gone. Raises AssertionError when something stays."""
+    end = time.perf_counter() + stretched(LEFT_LIMIT_S)
+    while left := await anyio.to_thread.run_sync(place.left):
+        assert time.perf_counter() < end, f"{', '.join(left)} is left {LEFT_LIMIT_S:g} s after the last client"
+        await anyio.sleep(10 * LOOK_S)
+
+
+async def of_kind(stage: Stage, place: Place, kind: Kind, backends: Sequence[Backend]) -> list[Row]:
+    """Every behaviour of clients of one kind, but that beside a server that hangs. Direct clients speak as it does."""
+    fitting = [one for one in backends if stage.gathers or len(stage.servers) == 1 or one.kind == kind]
+    return [await look(stage.name, name, place, kind, backend) for backend in fitting for name in BEHAVIOURS]
+
+
+async def hung_rows(stage: Stage, kind: Kind, folder: Path) -> list[Row]:
+    """Beside servers that hang, for clients of one kind."""
+    good = one_of_each(folder, stage.servers, "good-")
+    hangs = one_of_each(folder, stage.servers, "hung-", hangs=True)
+
+    def row(server: Kind, verdict: Verdict, words: str, seconds: float | None = None) -> Row:
+        return Row(stage.name, HUNG, kind, server, verdict, words, seconds)
+
+    if not stage.gathers:
+        return [row(each.kind, "not offered", "one server") for each in hangs if each.kind == kind]
+    try:
+        with running([*good, *hangs]), stage.set([*good, *hangs], True) as place, anyio.fail_after(stretched(LIMIT_S)):
+            took, all_took = await hung(place, kind, good)
+            states = [await anyio.to_thread.run_sync(place.state, one) for one in hangs]
+    except NotOfferedError as error:
+        return [row(each.kind, "not offered", str(error)) for each in hangs]
+    except Exception as error:
+        return [row(each.kind, "red", in_short(error, LIMIT_S)) for each in hangs]
+    verdict: Verdict = "green" if took < stretched(HUNG_LIMIT_S) else "red"
+    words = [f"the others' tools are there (all after {all_took:.1f} s), it is {state}" for state in states]
+    return [row(each.kind, verdict, said, took) for each, said in zip(hangs, words, strict=True)]
+
+
+async def rows_of(stage: Stage, clients: Sequence[Kind] | None = None) -> list[Row]:
+    """Every row of one way."""
+    found: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="mm-") as folder:
+        backends = one_of_each(Path(folder), stage.servers)
+        with running(backends), stage.set(backends) as place:
+            for kind in clients or stage.clients:
+                found += await of_kind(stage, place, kind, backends)
+        for kind in clients or stage.clients:
+            found += await hung_rows(stage, kind, Path(folder))
+    return found
+
+
+def rows(stages: Sequence[Stage]) -> list[Row]:
+    """Every row of each way."""
+    return [row for stage in stages for row in anyio.run(rows_of, stage)]

@@ -1,0 +1,242 @@
+"""Where a client comes in, and what is there for it: at the servers themselves, at ours.
+
+A further gateway is one more `Stage`. Never here: what is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from tests.benchmarks.backends import KINDS, Backend, Kind
+from tests.benchmarks.figures import OURS
+from tests.benchmarks.ways import DIRECT, Home, environment, fresh_home, gateway
+from tests.e2e.client import Conversation, client_of
+from tests.e2e.http_client import http_client
+from trayapp.gateway.http.door import TOKEN_NAME
+from trayapp.service.command import shim_command
+
+MARK = "MULTI_MCP_BENCHMARK"  # in the environment of all that belongs to one stage
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What a client starts, or where it connects to."""
+
+    kind: Kind
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> str:
+        """For another process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of_json(cls, text: str) -> Door:
+        """As the other process had it."""
+        members = json.loads(text)
+        return cls(Kind(**members.pop("kind")), tuple(members.pop("argv")), **members)
+
+
+@asynccontextmanager
+async def client_at(door: Door) -> AsyncIterator[Conversation]:
+    """A client that has said nothing yet."""
+    if door.kind.carrier == "stdio":
+        async with client_of(door.argv, door.env, Path.cwd(), None) as client:
+            yield client
+    else:
+        async with http_client(door.url, door.kind.version, door.headers, sse=door.kind.carrier == "sse") as other:
+            yield other
+
+
+class Place(Protocol):
+    """A stage that is set. `began`: when the first process of the way was started (time.perf_counter)."""
+
+    began: float
+
+    def door(self, kind: Kind, backend: Backend) -> Door | None:
+        """Where a client of that kind finds that server; None where the way does not offer that. May block."""
+
+    def exposed(self, backend: Backend, tool: str) -> str | None:
+        """That tool's name for a client; None: whatever listed name ends with it."""
+
+    def state(self, backend: Backend) -> str | None:
+        """What is said of a server; None where nothing is."""
+
+    def left(self) -> list[str]:
+        """What is still there of clients that have gone, in words."""
+
+
+class Stage(Protocol):
+    """One of the ways that are compared, with the kinds of clients and servers that it is for."""
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+
+    @property
+    def gathers(self) -> bool:
+        """Several servers behind one door."""
+
+    @property
+    def clients(self) -> tuple[Kind, ...]:
+        """Kinds that it takes."""
+
+    @property
+    def servers(self) -> tuple[Kind, ...]:
+        """Kinds that it takes."""
+
+    def set(self, backends: Sequence[Backend], together: bool = False) -> AbstractContextManager[Place]:
+        """These servers behind it, as new: nothing is known of them. `together`: all behind one door.
+
+        Raises BrokenError.
+        """
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Every process with that mark."""
+    return [process for process in psutil.process_iter() if _has(process, mark)]
+
+
+def _has(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == mark
+    except (psutil.Error, OSError):
+        return False
+
+
+def in_words(processes: Sequence[psutil.Process]) -> list[str]:
+    """What they are."""
+    words = []
+    for process in processes:
+        try:
+            words.append(f"process {process.pid} ({' '.join(process.cmdline())[-60:]})")
+        except psutil.Error:
+            continue
+    return words
+
+
+# -- at the servers themselves ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class DirectPlace:
+    """See Place."""
+
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    began: float = field(default_factory=time.perf_counter)
+
+    def door(self, kind: Kind, backend: Backend) -> Door | None:
+        """A server speaks as it does."""
+        if kind != backend.kind:
+            return None
+        return Door(kind, backend.argv, {**environment(), MARK: self.mark}, backend.url or "")
+
+    def exposed(self, backend: Backend, tool: str) -> str | None:
+        return tool
+
+    def state(self, backend: Backend) -> str | None:
+        return None
+
+    def left(self) -> list[str]:
+        return in_words(marked(self.mark))
+
+
+@dataclass
+class Direct:
+    """The client starts the server by itself, or connects to it."""
+
+    name: str = DIRECT
+    gathers: bool = False
+    clients: tuple[Kind, ...] = KINDS
+    servers: tuple[Kind, ...] = KINDS
+
+    @contextmanager
+    def set(self, backends: Sequence[Backend], together: bool = False) -> Iterator[Place]:
+        """See Stage."""
+        yield DirectPlace()
+
+
+# -- at ours ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class OurPlace:
+    """See Place."""
+
+    home: Home
+    env: Mapping[str, str]
+    url: str
+    pid: int
+    began: float
+
+    def door(self, kind: Kind, backend: Backend) -> Door | None:
+        """Every kind, for every server."""
+        if kind.carrier == "stdio":
+            return Door(kind, tuple(shim_command()), self.env)
+        headers = {"Authorization": f"Bearer {(self.home.path / TOKEN_NAME).read_text().strip()}"}
+        return Door(kind, url=self.url if kind.carrier == "http" else self.url.replace("/mcp", "/sse"), headers=headers)
+
+    def exposed(self, backend: Backend, tool: str) -> str | None:
+        return f"{backend.name}_{tool}"
+
+    def state(self, backend: Backend) -> str | None:
+        states = {row["name"]: str(row["state"]) for row in self.home.snapshot()["servers"]}
+        return states[backend.name]
+
+    def left(self) -> list[str]:
+        """Sessions, and processes that are neither the gateway's nor its servers'.
+
+        An older session over HTTP is no connection whose end could end it: it is kept half an hour for a client that
+        may come again.
+        """
+        sessions = [one for one in self.home.snapshot()["gateway"]["sessions"] if one["transport"] != "http"]
+        below = {self.pid, *(process.pid for process in psutil.Process(self.pid).children(recursive=True))}
+        others = [p for p in marked(self.env[MARK]) if p.pid not in below and not self._is_guardian(p)]
+        return [f"a session over {session['transport']}" for session in sessions] + in_words(others)
+
+    def _is_guardian(self, process: psutil.Process) -> bool:
+        """It stands apart from the gateway, whose end it waits for."""
+        return any(f"backends-{self.pid}-" in word for word in process.cmdline())
+
+
+@dataclass
+class Ours:
+    """A gateway in a home of its own."""
+
+    name: str = OURS
+    gathers: bool = True
+    clients: tuple[Kind, ...] = KINDS
+    servers: tuple[Kind, ...] = KINDS
+
+    @contextmanager
+    def set(self, backends: Sequence[Backend], together: bool = False) -> Iterator[Place]:
+        """See Stage."""
+        with fresh_home() as home, environment_with(MARK, uuid.uuid4().hex):
+            settings = {"expose": "tools", "idle_timeout": 0, "http": {"enabled": True, "port": 0}}
+            servers = {backend.name: backend.entry for backend in backends}
+            home.write("servers.yaml", json.dumps({"settings": settings, "servers": servers}))
+            began = time.perf_counter()
+            with gateway(home) as started:
+                yield OurPlace(home, home.env, started.snapshot["gateway"]["http_url"], started.pid, began)
+
+
+@contextmanager
+def environment_with(name: str, value: str) -> Iterator[None]:
+    """A variable for all that is started in the block."""
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]

@@ -1,0 +1,121 @@
+"""The peers as stages: each in its shape, with one server behind it, or several where it gathers them.
+
+Peers are looked at with clients and servers of the older era; with servers over HTTP, too, where they take addresses.
+Never here: how a peer is started (peers), what is looked at (behaviour).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.benchmarks.backends import OLDER, STDIO, Backend, Carrier, Kind
+from tests.benchmarks.doors import MARK, Direct, Door, Ours, Place, Stage, in_words, marked
+from tests.benchmarks.peers import Peer, Reach, descendants, present, running
+from tests.benchmarks.ways import SHORT_TMP
+
+CARRIERS: dict[str, Carrier] = {"stdio": "stdio", "shim": "stdio", "http": "http", "sse": "sse"}
+GATHERED = (STDIO, Kind("http", OLDER), Kind("sse", OLDER))
+
+
+def entry_of(backend: Backend) -> dict[str, Any]:
+    """As `mcpServers` has it."""
+    if backend.url is not None:
+        kind = "sse" if backend.kind.carrier == "sse" else "http"
+        return {"url": backend.url, "type": kind, "transport": kind}
+    command, *arguments = backend.argv
+    return {"command": command, "args": arguments}
+
+
+@dataclass
+class PeerPlace:
+    """See Place. Each server has a gateway of its own, unless they are gathered: what one cannot is its row alone."""
+
+    peer: Peer
+    gathered: Sequence[Backend]
+    stack: ExitStack
+    folder: Path
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    began: float = field(default_factory=time.perf_counter)
+    reaches: dict[str, Reach] = field(default_factory=dict)
+
+    def door(self, kind: Kind, backend: Backend) -> Door | None:
+        """See Place. Blocks, and raises BrokenError: the peer is started for the first client of a server."""
+        reach = self._reach(backend)
+        return Door(kind, reach.argv, reach.env, reach.url, reach.headers)
+
+    def _reach(self, backend: Backend) -> Reach:
+        name = "" if self.gathered else backend.name
+        if name not in self.reaches:
+            entries = {one.name: entry_of(one) for one in self.gathered or [backend]}
+            started = running(self.peer, entries, self.folder / (name or "all"), {MARK: self.mark})
+            self.reaches[name] = self.stack.enter_context(started)
+        return self.reaches[name]
+
+    def exposed(self, backend: Backend, tool: str) -> str | None:
+        return self._reach(backend).tool(backend.name, tool)
+
+    def state(self, backend: Backend) -> str | None:
+        return None
+
+    def left(self) -> list[str]:
+        """Processes that are not the gateways'."""
+        pids = {pid for reach in self.reaches.values() for pid in reach.pids}
+        own = pids | {process.pid for pid in pids for process in descendants(pid)}
+        return in_words([process for process in marked(self.mark) if process.pid not in own])
+
+
+@dataclass
+class PeerStage:
+    """See Stage."""
+
+    peer: Peer
+
+    @property
+    def name(self) -> str:
+        return self.peer.name
+
+    @property
+    def gathers(self) -> bool:
+        return self.peer.gathers
+
+    @property
+    def clients(self) -> tuple[Kind, ...]:
+        return (Kind(CARRIERS[self.peer.shape], OLDER),)
+
+    @property
+    def servers(self) -> tuple[Kind, ...]:
+        return GATHERED if self.peer.gathers else (STDIO,)
+
+    @contextmanager
+    def set(self, backends: Sequence[Backend], together: bool = False) -> Iterator[Place]:
+        """See Stage."""
+        with ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=SHORT_TMP, ignore_cleanup_errors=True))
+            place = PeerPlace(self.peer, backends if together else (), stack, Path(folder))
+            try:
+                yield place
+            finally:
+                for process in marked(place.mark):
+                    end(process)
+
+
+def stages(with_peers: bool) -> list[Stage]:
+    """The direct way, ours, and the peers whose packages are there."""
+    return [Direct(), Ours(), *([PeerStage(peer) for peer in present()] if with_peers else [])]
+
+
+def end(process: psutil.Process) -> None:
+    """What a peer left behind."""
+    try:
+        process.kill()
+    except psutil.NoSuchProcess:
+        return

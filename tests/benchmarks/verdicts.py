@@ -1,0 +1,79 @@
+"""The rows of behaviour as Markdown: every way beside the others, what is red, and how long it took with ours.
+
+Never here: looking at behaviour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from tests.benchmarks.backends import Kind
+from tests.benchmarks.behaviour import ORDER, Row
+from tests.benchmarks.figures import OURS
+from tests.benchmarks.table import number
+
+MS = 1000.0
+NOT_OFFERED = "–"
+
+
+def markdown(rows: Sequence[Row]) -> Iterator[str]:
+    """The tables, a text each."""
+    yield verdicts(rows)
+    if said := reds(rows):
+        yield said
+    yield timings([row for row in rows if row.way == OURS])
+
+
+def verdicts(rows: Sequence[Row]) -> str:
+    """A line a way, a column a behaviour: on how many of its transports it is green."""
+    ways = dict.fromkeys(row.way for row in rows)
+    lines = [(way, *(green(of(rows, way, name)) for name in ORDER)) for way in ways]
+    return table(("green on how many pairs of transports", *ORDER), lines)
+
+
+def green(rows: Sequence[Row]) -> str:
+    """25/25, or that the way has no such thing."""
+    offered = [row for row in rows if row.verdict != "not offered"]
+    good = sum(row.verdict == "green" for row in offered)
+    if not offered:
+        return NOT_OFFERED
+    return f"{good}/{len(offered)}" if good == len(offered) else f"**{good}/{len(offered)}**"
+
+
+def reds(rows: Sequence[Row]) -> str:
+    """A line for each behaviour of a way that is red somewhere, with what was seen first."""
+    lines = []
+    for way in dict.fromkeys(row.way for row in rows):
+        for name in ORDER:
+            found = [row for row in of(rows, way, name) if row.verdict == "red"]
+            if found:
+                lines.append(f"- {way}, {name}: {found[0].seen} ({found[0].client} to {found[0].server})")
+    return "\n".join(lines)
+
+
+def timings(rows: Sequence[Row]) -> str:
+    """How long each behaviour took with ours: the median over the servers of all kinds, milliseconds."""
+    clients = dict.fromkeys(row.client for row in rows)
+    lines = [(str(client), *(took(rows, client, name) for name in ORDER)) for client in clients]
+    return table(("ours, ms by the client's transport", *ORDER), lines)
+
+
+def took(rows: Sequence[Row], client: Kind, name: str) -> str:
+    """The median; empty where nothing is known."""
+    seconds = [
+        row.seconds for row in rows if row.client == client and row.behaviour == name and row.seconds is not None
+    ]
+    return number(median(seconds) * MS) if seconds else ""
+
+
+def of(rows: Sequence[Row], way: str, name: str) -> list[Row]:
+    """Those of one way and one behaviour."""
+    return [row for row in rows if (row.way, row.behaviour) == (way, name)]
+
+
+def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    from tests.benchmarks.report import markdown as of_report  # which is read by what measures nothing
+
+    return of_report(heads, lines)

@@ -1,0 +1,50 @@
+"""What the benchmark looks at when things go wrong or ask back, for a client of each kind with a server of each kind.
+
+The revisions' features by shim and stdio are in test_matrix, faults of servers in tests/faults. Here are transports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.backends import KINDS, Backend, Kind, one_of_each, running
+from tests.benchmarks.behaviour import hung_rows, of_kind
+from tests.benchmarks.doors import Ours, Place
+from tests.patience import stretched
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("behaviour-every-transport")]
+
+HUNG_S = 60.0  # as everywhere, on a quiet machine
+HUNG_MOST_S = 115.0  # pytest gives the whole run up after 120
+
+
+@pytest.fixture(scope="module")
+def backends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Backend]]:
+    """A server of each kind."""
+    made = one_of_each(tmp_path_factory.mktemp("behaviour"))
+    with running(made):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def place(backends: list[Backend]) -> Iterator[Place]:
+    """One gateway for all of them."""
+    with Ours().set(backends) as made:
+        yield made
+
+
+@pytest.mark.timeout(min(HUNG_MOST_S, stretched(HUNG_S)))
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+async def test_every_row_is_green(place: Place, backends: list[Backend], kind: Kind) -> None:
+    rows = await of_kind(Ours(), place, kind, backends)
+    assert [row for row in rows if row.verdict != "green"] == []
+    assert len(rows) == 8 * len(KINDS)
+
+
+async def test_servers_that_hang_hold_up_nobody_and_are_said_to_be_connecting(tmp_path: Path) -> None:
+    rows = await hung_rows(Ours(), KINDS[0], tmp_path)
+    assert [row for row in rows if row.verdict != "green" or "it is connecting" not in row.seen] == []
+    assert len(rows) == len(KINDS)
