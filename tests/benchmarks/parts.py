@@ -13,13 +13,14 @@ from typing import TypeVar
 from tests.benchmarks import calls, exposure, search
 from tests.benchmarks.calls import measure_calls
 from tests.benchmarks.contest import measure_peers
+from tests.benchmarks.entrants import entrants
 from tests.benchmarks.figures import OURS
 from tests.benchmarks.first import measure_first_lists
 from tests.benchmarks.idle import measure_idle
 from tests.benchmarks.listed import measure_listed
 from tests.benchmarks.memory import measure_memory
 from tests.benchmarks.run import Measured
-from tests.benchmarks.sharing import directly, measure_sharing, ours
+from tests.benchmarks.sharing import measure_sharing, reached
 from tests.benchmarks.sizes import measure_curves
 from tests.benchmarks.starts import measure_cold_starts, measure_shims
 from tests.benchmarks.tray import measure_tray
@@ -74,7 +75,9 @@ def starts_part(setup: Setup) -> Iterator[Measured]:
 
 def sharing_part(setup: Setup) -> Iterator[Measured]:
     """Many clients at once."""
-    yield from measure_sharing((directly, ours), setup.quick, setup.data)
+    those = entrants() if setup.peers and not setup.quick else []
+    peers = [reached(one.name, one.open) for one in those if one.foreign and one.gathers]
+    yield from measure_sharing(peers, setup.quick, setup.data)
 
 
 def peers_part(setup: Setup) -> Iterator[Measured]:

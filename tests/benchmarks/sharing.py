@@ -20,6 +20,7 @@ import psutil
 
 from tests.benchmarks.client import BrokenError, Client, Conversation
 from tests.benchmarks.figures import OURS, Figure, Target
+from tests.benchmarks.peers import until_listed
 from tests.benchmarks.ways import DIRECT, Home, environment, fresh_home, gateway, through
 from tests.benchmarks.workloads import Workload, real_ten, ten
 from trayapp.wire.control import RECONNECT, SETTLE, ControlClient
@@ -28,10 +29,12 @@ from trayapp.wire.rundir import run_dir
 MIB = 1 << 20  # bytes
 CLIENTS = (1, 5, 20)
 REAL_CLIENTS = 5  # with ten real servers each: 50 processes the direct way
+PEER_CLIENTS = (5,)  # some start a large process for each
 SHARED_MOST = 0.25  # of what the clients' own servers take
 CONNECT_LIMIT_S = 120.0  # ten real servers on a busy machine
 SIZE, IN_FLIGHT = 100, 8  # characters of an answer, calls that each client has open
-ROUNDS = 3
+ROUNDS, BOX_S, MOST_CALLS = 3, 0.7, 6000  # a round takes so long, but has at most so many calls of all clients
+WARM_UP = 200  # calls of each: interpreters specialise their code
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,13 @@ class Reached(Protocol):
         """The name of a server's tool for a client."""
 
 
-Open = Callable[[Workload], AbstractContextManager[Place]]
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place that can be opened for a workload. `foreign`: it may break."""
+
+    name: str
+    open: Callable[[Workload], AbstractContextManager[Place]]
+    foreign: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +110,21 @@ def ours(work: Workload) -> Iterator[Place]:
             yield Place(OURS, lambda: handshaken([Client(way.argv, way.env)]), work.exposed, (started.pid,))
 
 
-def reached(name: str, opened: Callable[[Workload, Path], AbstractContextManager[Reached]]) -> Open:
-    """Another gateway as a place."""
+def reached(name: str, opened: Callable[[Workload, Path], AbstractContextManager[Reached]]) -> Site:
+    """Another gateway as a site."""
 
     @contextmanager
     def place(work: Workload) -> Iterator[Place]:
         with fresh_home() as folder, opened(work, folder.path) as reach:
-            yield Place(name, lambda: [reach.connect()], reach.tool(work.server, work.tool), reach.pids)
 
-    return place
+            def connect() -> list[Conversation]:
+                client = reach.connect()
+                until_listed(client, work.tools)
+                return [client]
+
+            yield Place(name, connect, reach.tool(work.server, work.tool), reach.pids)
+
+    return Site(name, place)
 
 
 def connect_all(home: Home) -> None:
@@ -133,14 +148,15 @@ def handshaken(conversations: list[Conversation]) -> list[Conversation]:
     return conversations
 
 
-def measure_sharing(places: Sequence[Open], quick: bool, data: Path | None = None) -> Iterator[Figure | str]:
+def measure_sharing(peers: Sequence[Site], quick: bool, data: Path | None = None) -> Iterator[Figure | str]:
     """Light servers with real definitions for every number of clients, then real servers. Raises BrokenError."""
     if sys.platform != "linux":
         yield "Only Linux says which memory processes share."
         return
+    own = (Site(DIRECT, directly, foreign=False), Site(OURS, ours, foreign=False))
     with fresh_home() as scratch:
         work = ten(scratch.path / "lists", data)
-        yield from compared(work, places, CLIENTS[:2] if quick else CLIENTS, with_calls=True)
+        yield from compared(work, (*own, *peers), CLIENTS[:2] if quick else CLIENTS, with_calls=True)
     if quick:
         return
     with fresh_home() as scratch:
@@ -149,25 +165,24 @@ def measure_sharing(places: Sequence[Open], quick: bool, data: Path | None = Non
         except LookupError as error:
             yield f"No real servers: {error}"
             return
-        yield from compared(work, (directly, ours), (REAL_CLIENTS,), with_calls=False)
+        yield from compared(work, own, (REAL_CLIENTS,), with_calls=False)
 
 
-def compared(work: Workload, places: Sequence[Open], counts: Sequence[int], with_calls: bool) -> Iterator[Figure | str]:
-    """The figures of a workload; a place that breaks is left out, with the reason."""
+def compared(work: Workload, sites: Sequence[Site], counts: Sequence[int], with_calls: bool) -> Iterator[Figure]:
+    """The figures of a workload; what breaks of a foreign site has a reason. Raises BrokenError of the others."""
     figures = {count: of_clients(work, count, with_calls) for count in counts}
-    for opened in places:
-        rows: list[tuple[Figure, str, list[float]]] = []
-        try:
-            with opened(work) as place:
-                for count in counts:
-                    rows += measured(place, work, count, figures[count])
-        except BrokenError as error:
-            if opened in (directly, ours):
-                raise
-            yield f"{work.name}: {error}"
-            continue
-        for figure, name, values in rows:
-            figure.rounds[name] = values
+    for site in sites:
+        for count in PEER_CLIENTS if site.foreign else counts:
+            try:
+                with site.open(work) as place:
+                    for figure, values in measured(place, work, count, figures[count]):
+                        figure.rounds[site.name] = values
+            except BrokenError as error:
+                if not site.foreign:
+                    raise
+                for figure in figures[count]:
+                    if site.name not in figure.rounds:
+                        figure.fail(site.name, str(error))
     for some in figures.values():
         yield from some
 
@@ -185,18 +200,19 @@ def of_clients(work: Workload, count: int, with_calls: bool) -> list[Figure]:
 
 def measured(
     place: Place, work: Workload, count: int, figures: Sequence[Figure]
-) -> Iterator[tuple[Figure, str, list[float]]]:
-    """The figure, the way's name and its rounds, for so many clients."""
+) -> Iterator[tuple[Figure, list[float]]]:
+    """Each figure and this place's rounds of it, for so many clients. Raises BrokenError."""
     with crowd(place, count) as clients:
         weight = weigh([*place.pids, *(pid for many in clients for one in many for pid in one.pids)], work)
-        yield figures[0], place.name, [weight.total]
+        yield figures[0], [weight.total]
         if place.name != DIRECT:
-            yield figures[1], place.name, [weight.others]
+            yield figures[1], [weight.others]
         for figure in figures[2:]:
             speaking = [many[0] for many in clients]
-            calls = max(200, 6000 // count)
-            rate_of(speaking, place.tool, 200)  # interpreters specialise their code
-            yield figure, place.name, [rate_of(speaking, place.tool, calls) for _ in range(ROUNDS)]
+            pace = rate_of(speaking, place.tool, 3 * IN_FLIGHT) / count
+            calls = max(2 * IN_FLIGHT, min(MOST_CALLS // count, int(BOX_S * pace)))
+            rate_of(speaking, place.tool, min(WARM_UP, calls))
+            yield figure, [rate_of(speaking, place.tool, calls) for _ in range(ROUNDS)]
 
 
 @contextmanager
