@@ -27,7 +27,7 @@ from trayapp.service.command import shim_command
 WARM_UP, WARM_UP_S = 200, 1.0  # calls, at most so long
 WORDS = 160  # characters of a reason: a line of a table
 CHANCES = 2  # in a row that something cannot be started; then it is not tried again
-BREAKS = (BrokenError, OSError, psutil.Error)  # what a peer's end may look like from here
+BREAKS = (BrokenError, OSError, psutil.Error, ValueError, LookupError)  # what a peer's end or words may come to
 
 Open = Callable[[Workload, Path], AbstractContextManager[Reach]]
 
