@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trayapp.catalog.arguments import InvalidArgumentsError, problems, read_arguments
+from trayapp.catalog.arguments import InvalidArgumentsError, as_typed, problems, read_arguments
 
 
 def schema_of(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
@@ -40,6 +40,32 @@ READ: list[tuple[str, Any, dict[str, Any], Any]] = [
 @pytest.mark.parametrize(("given_", "properties", "read"), [row[1:] for row in READ], ids=[row[0] for row in READ])
 def test_arguments_are_read(given_: Any, properties: dict[str, Any], read: Any) -> None:
     assert read_arguments(given_, schema_of(**properties)) == read
+
+
+TYPED = schema_of(
+    s={"type": "string"}, n={"type": "integer"}, b={"type": ["string", "boolean"]},
+    r={"$ref": "#/$defs/s"}, e={"enum": ["1"]},
+) | {"$defs": {"s": {"type": "string"}}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("args", "typed", "sent"),
+    [
+        ({"s": 5}, {"s": "5"}, {"s": "5"}),
+        ({"s": None, "r": [1]}, {"s": "null", "r": "[1]"}, {"s": "null", "r": "[1]"}),
+        ({"n": 5}, {"n": "5"}, {"n": 5}),
+        ({"n": 5.5}, {"n": "5.5"}, {"n": 5.5}),  # wrong either way: as it was read
+        ({"b": True}, {"b": "true"}, {"b": True}),
+        ({"e": 1}, {"e": "1"}, {"e": "1"}),
+        ({"x": 1, "s": "a"}, {"x": "1"}, {"x": 1, "s": "a"}),
+        ({"s": 5}, {}, {"s": 5}),
+    ],
+)
+def test_a_typed_word_is_text_where_only_text_is_wanted(
+    args: dict[str, Any], typed: dict[str, str], sent: dict[str, Any]
+) -> None:
+    assert as_typed(args, typed, TYPED) == sent
+    assert as_typed(args, typed, None) == args
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,15 @@ async def test_a_resource_can_be_called_by_hand(tmp_path: Path) -> None:
         assert found["result"] == {"content": [{"type": "resource", "resource": {"uri": "u://g", "text": "body"}}]}
 
 
+async def test_a_number_that_was_typed_where_text_is_wanted_is_that_text(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        stocked(made)
+        params = {"tool": "github_create_issue", "args": {"repo": "a/b", "title": 5}, "typed": {"title": "5"}}
+        await made.control().result(control.CALL, params)
+        assert (await made.net["github"].heard_of("tools/call"))["arguments"] == {"repo": "a/b", "title": "5"}
+        assert (await made.control().error(control.CALL, {**params, "typed": [1]}))["code"] == INVALID_PARAMS
+
+
 async def test_arguments_that_do_not_fit_are_said_in_one_line_and_start_nothing(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         stocked(made)

@@ -49,6 +49,17 @@ def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
     return {name: _unpacked(value, _property(schema, name), schema) for name, value in args.items()}
 
 
+def as_typed(args: Mapping[str, Any], typed: Mapping[str, str], schema: Any) -> dict[str, Any]:
+    """The arguments of a command line, whose words that look like JSON were read as that: a word of `typed` is text
+    after all where the schema wants text and nothing of the other kind (`title=123`)."""
+
+    def fits(value: Any, name: str) -> bool:
+        return not _Check(schema).all_wrong(value, _property(schema, name))
+
+    wanted = {name for name, text in typed.items() if not fits(args.get(name), name) and fits(text, name)}
+    return {name: typed[name] if name in wanted else value for name, value in args.items()}
+
+
 def problems(args: Mapping[str, Any], schema: Any) -> list[str]:
     """All that is wrong with `args`, a sentence each that names the parameter; empty: they may be sent."""
     found = chain(_not_finite(args, ""), _Check(schema).all_wrong(args, schema))

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from trayapp.cli.call_args import HOW, from_json, from_pairs
+from trayapp.cli.call_args import HOW, from_json, from_pairs, typed
 from trayapp.cli.content import result_text
 from trayapp.cli.options import ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import note, print_json, say, waiting
@@ -42,10 +42,13 @@ def call_verb(
 ) -> int:
     """Call TOOL and print its answer.
 
-    A VALUE that is JSON (a number, true, null, a list, an object, a quoted text) counts as that, anything else as text.
+    A VALUE that is JSON (a number, true, null, a list, an object, a quoted text) counts as that, anything else as
+    text; and so does all where the tool takes nothing but text.
     The exit code is 1 when the tool answers with an error.
     """
-    params = {"tool": tool, "server": server, "args": arguments(pairs, args_json), **of_project(project)}
+    args = arguments(pairs, args_json)
+    words = {"typed": as_typed} if (as_typed := typed(pairs, args)) else {}
+    params = {"tool": tool, "server": server, "args": args, **words, **of_project(project)}
     with waiting(f"Calling {one_line(tool)}", quiet=as_json):
         result = ask(CALL, params, timeout=None)["result"]
     show(result, as_json)

@@ -30,6 +30,12 @@ def from_pairs(words: Sequence[str]) -> dict[str, Any]:
     return arguments
 
 
+def typed(words: Sequence[str], arguments: dict[str, Any]) -> dict[str, str]:
+    """The VALUEs that became something else than text, as they were typed: the tool may want text there."""
+    pairs = (word.partition("=") for word in words)
+    return {key: value for key, _, value in pairs if not isinstance(arguments[key], str)}
+
+
 def value_of(text: str) -> Any:
     """JSON if it is JSON (so `"5"` is the text 5), else the text as it stands."""
     try:

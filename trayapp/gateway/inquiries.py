@@ -16,6 +16,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from trayapp.backends.connection import Connection
+from trayapp.catalog.arguments import as_typed
 from trayapp.catalog.names import Key
 from trayapp.catalog.prompt_line import prompt_arguments, split_line, split_words
 from trayapp.catalog.search import LIMIT
@@ -163,10 +164,13 @@ class Inquiries:
 
     async def _call(self, asked: Asked) -> Any:
         name, args = text_of(asked, "tool", "call"), asked.get("args") or {}
-        if not isinstance(args, dict):
-            raise RpcError(INVALID_PARAMS, "args must be an object")
+        typed = asked.get("typed") or {}
+        if not isinstance(args, dict) or not isinstance(typed, dict):
+            raise RpcError(INVALID_PARAMS, "args and typed must be objects")
         async with self._window(asked) as window:
             key = await self._key(window, name, self._server(window, asked))
+            item = window.exposure.entries[key[0]].get(key) or {}
+            args = as_typed(args, typed, item.get("inputSchema"))
             method, params = _prepared(window, key, args)
             connection = await window.router.connected(key[0])
             result = await _answered(connection, method, params, window.router.timeout_s(connection))
