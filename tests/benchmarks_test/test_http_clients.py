@@ -123,7 +123,7 @@ class Door(BaseHTTPRequestHandler):
 def client(request: pytest.FixtureRequest) -> Iterator[Conversation]:
     answers: queue.Queue[bytes] = queue.Queue()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Door", (Door,), {"answers": answers}))
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}{request.param}"
     with SseClient(url) if request.param == "/sse" else HttpClient(url) as client:
