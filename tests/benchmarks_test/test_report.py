@@ -59,6 +59,7 @@ def test_the_summary_holds_targets_losses_growth_and_what_broke_and_keeps_the_no
     text = file.read_text(encoding="utf-8")
     for line in (
         "1970-01-01 to 1970-01-02, multi-mcp 1.2.3; 2 cores. Idle broke: no gateway.",
+        "1 of 2 are met.",
         "| call, ms | ours | 2.00 | x 2.00, +1.00 | ratio <= 3.00 | met |",
         "| 8 in flight, calls/s | ours | 5.00 | x 0.556, -4.00 | >= 6.00 | **missed by 17%** |",
         "|  | direct | ours | peer |",
