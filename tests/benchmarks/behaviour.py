@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -257,13 +257,13 @@ def doomed(door: Door, tool: str, key: str) -> Iterator[subprocess.Popen[bytes]]
         process.wait()
 
 
+LEAVES, HUNG = "client killed", "hung at initialize"
 Behaviour = Callable[[Pair], Awaitable[Seen]]
 BEHAVIOURS: Mapping[str, Behaviour] = {
     "backend killed in a call": killed, "cancel reaches": cancel, "progress reaches": progress,
     "question: elicitation": elicitation, "question: sampling": sampling, "question: roots": roots,
-    "list_changed reaches": list_changed, "client killed": client_killed,
+    "list_changed reaches": list_changed, LEAVES: client_killed,
 }  # fmt: skip
-HUNG = "hung at initialize"
 ORDER = (next(iter(BEHAVIOURS)), HUNG, *list(BEHAVIOURS)[1:])
 
 
@@ -305,8 +305,6 @@ async def look(way: str, name: str, place: Place, kind: Kind, backend: Backend) 
         with anyio.fail_after(stretched(LIMIT_S)):
             async with pair_at(place, kind, backend) as pair:
                 seen = await BEHAVIOURS[name](pair)
-        if name == "client killed":
-            await nothing_left(place)
         return Row(way, name, kind, backend.kind, "green", seen.words, seen.seconds)
     except NotOfferedError as error:
         return Row(way, name, kind, backend.kind, "not offered", str(error))
@@ -324,18 +322,38 @@ def in_short(error: BaseException, after_s: float) -> str:
     return f"{str(error) or type(error).__name__}".splitlines()[0][:SAID]
 
 
-async def nothing_left(place: Place) -> None:
-    """All clients have gone. Raises AssertionError when something stays."""
-    end = time.perf_counter() + stretched(LEFT_LIMIT_S)
-    while left := await anyio.to_thread.run_sync(place.left):
-        assert time.perf_counter() < end, f"{', '.join(left)} is left {LEFT_LIMIT_S:g} s after the last client"
-        await anyio.sleep(10 * LOOK_S)
-
-
 async def of_kind(stage: Stage, place: Place, kind: Kind, backends: Sequence[Backend]) -> list[Row]:
     """Every behaviour of clients of one kind, but that beside a server that hangs. Direct clients speak as it does."""
     fitting = [one for one in backends if stage.gathers or len(stage.servers) == 1 or one.kind == kind]
-    return [await look(stage.name, name, place, kind, backend) for backend in fitting for name in BEHAVIOURS]
+    found = [await look(stage.name, name, place, kind, one) for one in fitting for name in BEHAVIOURS if name != LEAVES]
+    return found + await leaving(stage.name, place, kind, fitting)
+
+
+async def leaving(way: str, place: Place, kind: Kind, backends: Sequence[Backend]) -> list[Row]:
+    """Clients are killed, at all servers at once; a green row is red when something is left of them at the end."""
+    found: list[Row] = []
+
+    async def of(backend: Backend) -> None:
+        found.append(await look(way, LEAVES, place, kind, backend))
+
+    async with anyio.create_task_group() as tasks:
+        for backend in backends:
+            tasks.start_soon(of, backend)
+    left = await what_is_left(place)
+    if left:
+        words = f"{left[0]} is left {LEFT_LIMIT_S:g} s after the last client"
+        found = [replace(row, verdict="red", seen=words) if row.verdict == "green" else row for row in found]
+    return found
+
+
+async def what_is_left(place: Place) -> list[str]:
+    """All clients have gone: what does not go with them, in words."""
+    end = time.perf_counter() + stretched(LEFT_LIMIT_S)
+    while left := await anyio.to_thread.run_sync(place.left):
+        if time.perf_counter() > end:
+            break
+        await anyio.sleep(10 * LOOK_S)
+    return left
 
 
 async def hung_rows(stage: Stage, kind: Kind, folder: Path) -> list[Row]:

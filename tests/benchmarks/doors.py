@@ -6,7 +6,6 @@ A further gateway is one more `Stage`. Never here: what is looked at.
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from trayapp.gateway.http.door import TOKEN_NAME
 from trayapp.service.command import shim_command
 
 MARK = "MULTI_MCP_BENCHMARK"  # in the environment of all that belongs to one stage
+HOME = "MULTI_MCP_HOME"  # of all that belongs to a gateway of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +104,14 @@ class Stage(Protocol):
         """
 
 
-def marked(mark: str) -> list[psutil.Process]:
-    """Every process with that mark."""
-    return [process for process in psutil.process_iter() if _has(process, mark)]
+def marked(name: str, value: str) -> list[psutil.Process]:
+    """Every process with that variable."""
+    return [process for process in psutil.process_iter() if _has(process, name, value)]
 
 
-def _has(process: psutil.Process, mark: str) -> bool:
+def _has(process: psutil.Process, name: str, value: str) -> bool:
     try:
-        return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == mark
+        return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(name) == value
     except (psutil.Error, OSError):
         return False
 
@@ -150,7 +150,7 @@ class DirectPlace:
         return None
 
     def left(self) -> list[str]:
-        return in_words(marked(self.mark))
+        return in_words(marked(MARK, self.mark))
 
 
 @dataclass
@@ -203,7 +203,7 @@ class OurPlace:
         """
         sessions = [one for one in self.home.snapshot()["gateway"]["sessions"] if one["transport"] != "http"]
         below = {self.pid, *(process.pid for process in psutil.Process(self.pid).children(recursive=True))}
-        others = [p for p in marked(self.env[MARK]) if p.pid not in below and not self._is_guardian(p)]
+        others = [p for p in marked(HOME, self.env[HOME]) if p.pid not in below and not self._is_guardian(p)]
         return [f"a session over {session['transport']}" for session in sessions] + in_words(others)
 
     def _is_guardian(self, process: psutil.Process) -> bool:
@@ -223,20 +223,10 @@ class Ours:
     @contextmanager
     def set(self, backends: Sequence[Backend], together: bool = False) -> Iterator[Place]:
         """See Stage."""
-        with fresh_home() as home, environment_with(MARK, uuid.uuid4().hex):
+        with fresh_home() as home:
             settings = {"expose": "tools", "idle_timeout": 0, "http": {"enabled": True, "port": 0}}
             servers = {backend.name: backend.entry for backend in backends}
             home.write("servers.yaml", json.dumps({"settings": settings, "servers": servers}))
             began = time.perf_counter()
             with gateway(home) as started:
                 yield OurPlace(home, home.env, started.snapshot["gateway"]["http_url"], started.pid, began)
-
-
-@contextmanager
-def environment_with(name: str, value: str) -> Iterator[None]:
-    """A variable for all that is started in the block."""
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        del os.environ[name]

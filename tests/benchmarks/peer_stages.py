@@ -70,7 +70,7 @@ class PeerPlace:
         """Processes that are not the gateways'."""
         pids = {pid for reach in self.reaches.values() for pid in reach.pids}
         own = pids | {process.pid for pid in pids for process in descendants(pid)}
-        return in_words([process for process in marked(self.mark) if process.pid not in own])
+        return in_words([process for process in marked(MARK, self.mark) if process.pid not in own])
 
 
 @dataclass
@@ -104,7 +104,7 @@ class PeerStage:
             try:
                 yield place
             finally:
-                for process in marked(place.mark):
+                for process in marked(MARK, place.mark):
                     end(process)
 
 

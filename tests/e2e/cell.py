@@ -5,6 +5,7 @@ Never here: what carries it (client.py, http_client.py), which features are look
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from tests.e2e.client import Conversation
+from tests.e2e.client import Conversation, Message
 from tests.patience import stretched
 
 MODERN = "2026-07-28"
@@ -92,7 +93,7 @@ class Cell:
             last = await self.request("tools/call", again)
         else:
             waiting = self.client.ask("tools/call", asked)
-            question = await self.question()
+            question = await self.question(waiting)
             self.client.send({"id": question["id"], "result": reply})
             with anyio.fail_after(stretched(PATIENCE_S)):
                 answer = await waiting
@@ -105,10 +106,11 @@ class Cell:
         result: dict[str, Any] = said["result"]
         return result
 
-    async def question(self) -> dict[str, Any]:
-        """The next request of the gateway's."""
+    async def question(self, before: asyncio.Future[Message]) -> dict[str, Any]:
+        """The next request of the gateway's, which has to come before that answer."""
         with anyio.fail_after(stretched(PATIENCE_S)):
             while not self.client.requests:
+                assert not before.done(), f"nothing was asked: {json.dumps(before.result())}"
                 await self.client.something()
         return self.client.requests.pop(0)
 
