@@ -11,7 +11,8 @@ import time
 
 from trayapp.wire.rundir import STOPPING, run_dir, socket_path
 
-CHUNK = 1 << 20  # bytes a read
+CHUNK = 1 << 20  # bytes a read, once a line has turned out to be long
+FIRST_CHUNK = 1 << 16  # bytes a read before that: buffers of 1 MiB, one after the other, wander over 2 MiB of the heap
 QUIET_MS = 50  # nobody wants anything for this long: time to load the ledger
 EARLY_MOST = 32  # messages that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, unless told otherwise
@@ -161,12 +162,12 @@ class Shim:
                 self._known()  # the client's first requests are answered: now there is time for it
             for source, _ in ready:
                 if source == 0:
-                    data = read_socket(0)
+                    data = read_socket(0, CHUNK if self._from_client else FIRST_CHUNK)
                     if not data:
                         return
                     self._client_sent(data)
                 elif source == self._gateway:
-                    data = read_socket(source)
+                    data = read_socket(source, CHUNK if self._from_gateway else FIRST_CHUNK)
                     if data:
                         self._gateway_sent(data)
                     else:
@@ -352,10 +353,10 @@ def whole_lines(rest: list[bytes], data: bytes) -> bytes:
     return whole
 
 
-def read_socket(descriptor: int) -> bytes:
+def read_socket(descriptor: int, most: int = CHUNK) -> bytes:
     """What came; nothing when the other end is gone, whatever way."""
     try:
-        return os.read(descriptor, CHUNK)
+        return os.read(descriptor, most)
     except OSError:
         return b""
 
