@@ -25,6 +25,7 @@ from trayapp.config.parse import parse
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable, nearest, shown
 from trayapp.config.project import read_project
+from trayapp.config.store import Store
 from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.config.urls import name_of_url, unsafe_url
 from trayapp.model.errors import ServerNotFoundError, UsageError
@@ -170,7 +171,13 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
     if as_json:
         print_json({"name": name, "scope": chosen, "file": str(path)})
     else:
-        say(one_line(f"Removed {name} from {shown_path(path, home)}"))
+        say(one_line(f"Removed {name} from {shown_path(path, home)}{_what_is_left(name, chosen, store)}"))
+
+
+def _what_is_left(name: str, scope: Scope, store: Store) -> str:
+    """That the server is there nonetheless, since a layer below has it."""
+    file = own_config(store).foreign.get(name) if scope == "global" else None
+    return f"; that of {file} counts again, hide it with: multi-mcp disable {name}" if file else ""
 
 
 def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
