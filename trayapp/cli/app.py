@@ -65,10 +65,10 @@ VERBS: dict[str, Verb] = {
     "edit": Verb("edit", "Open servers.yaml."),
     "autostart": Verb("autostart", "Start the tray at login, or not."),
     "demo": Verb("demo", "Show it all at work, in a folder of its own."),
+    "update-check": Verb("update", "Say whether there is a newer version."),
 }
 HIDDEN: dict[str, Verb] = {
     "sample-server": Verb("sample", "Be the bundled sample server."),
-    "update-check": Verb("update", "Say whether there is a newer version."),
 }
 
 
