@@ -13,6 +13,7 @@ OTHER_KEYRINGS = {
 EXCLUDED = (
     *("gi", "tkinter", "_tkinter", "numpy", "curses", "_curses", "readline", "lib2to3", "ensurepip", "idlelib"),
     *("pip", "setuptools", "wheel", "pkg_resources", "hatchling", "pytest", "_pytest", "mypy", "hypothesis"),
+    *("matplotlib", "tzdata"),  # the second comes with the first, for benchmarks
     *("PIL._avif", "PIL._webp", "PIL._imagingft", "PIL._imagingcms", "PIL._imagingtk", "PIL._imagingmath"),
     *("PIL.ImageQt", "PIL.ImageTk", "PIL.AvifImagePlugin", "PIL.WebPImagePlugin"),
     *("pystray._appindicator", "pystray._gtk"),  # Linux's icon is our own (tray/sni)
