@@ -31,6 +31,11 @@ URLS = [
     ("", "javascript:alert(1)", False),
     ("", "https://a b/", False),
     ("", "https://${HOST}/mcp", True),
+    ("", "${URL}", True),
+    ("", "http://${HOST}/mcp", False),
+    ("", "http://example.com/${PATH}", False),
+    ("", "http://localhost:${PORT}/mcp", True),
+    ("", "https://u:${PASSWORD}@h/mcp", False),
 ]
 
 

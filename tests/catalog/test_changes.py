@@ -58,3 +58,20 @@ def test_a_difference_without_end_is_cut() -> None:
     lines = difference({}, {"description": "\n".join(map(str, range(100_000)))})
     assert len(lines) == LINES_MOST + 1
     assert all(len(line) < 1_000 for line in lines)
+
+
+@pytest.mark.requirement("pin-approve")
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("word " * 500, "word " * 250 + "poison " + "word " * 250, "poison"),
+        ("Ignore case", "Ign\u043ere case", "<U+043E>"),
+        ("a b", "a\u00a0b", "<U+00A0>"),
+        ("x" * 120_000, "x" * 119_000 + "poison", "more characters"),
+        ("line\n" * 300, "line\n" * 300 + "poison", "poison"),
+        ("поиск файлов", "поиск файлов!", "поиск файлов!"),
+    ],
+)
+def test_what_differs_is_shown_wherever_it_stands(before: str, after: str, shown: str) -> None:
+    lines = difference({"description": before}, {"description": after})
+    assert any(line.startswith("+ ") and shown in line for line in lines), lines

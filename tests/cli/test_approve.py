@@ -57,6 +57,14 @@ def test_a_tool_that_changed_meanwhile_is_said_and_exits_with_1(tmp_path: Path) 
 
 
 @pytest.mark.requirement("pin-verb")
+def test_an_approval_that_is_not_on_disk_is_said_and_exits_with_1(tmp_path: Path) -> None:
+    with FakeGateway(tmp_path, {**ANSWERS, "approve": {**DONE, "problems": [f"No space {EVIL}"]}}):
+        done = run_cli(tmp_path, "approve", "--all")
+    assert (done.returncode, "Holds until the gateway ends only: No space" in done.stdout) == (1, True)
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.requirement("pin-verb")
 def test_json_alone_only_shows(tmp_path: Path) -> None:
     with FakeGateway(tmp_path, ANSWERS) as gateway:
         shown = run_cli(tmp_path, "approve", "--json")

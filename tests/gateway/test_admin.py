@@ -23,6 +23,8 @@ from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIME
 
 pytestmark = pytest.mark.anyio
 
+NOTHING_NEW: dict[str, Any] = {"state": "idle", "added": [], "gone": [], "back": [], "waiting": [], "error": None}
+
 
 async def refused(number: int) -> None:
     raise OSError("no such program")
@@ -104,9 +106,7 @@ async def test_a_refresh_tells_what_came_went_and_came_back_and_waits_until_it_i
         made.start()
         made.net["a"].tools = [tool("x"), tool("back"), tool("new")]
         answer = await asked(made, control.REFRESH)
-        assert answer == {
-            "servers": {"a": {"state": "idle", "added": ["new"], "gone": ["gone"], "back": ["back"], "error": None}}
-        }
+        assert answer == {"servers": {"a": {**NOTHING_NEW, "added": ["new"], "gone": ["gone"], "back": ["back"]}}}
         assert made.written == [
             {"a": {"x": ToolSwitch(), "back": ToolSwitch(False), "gone": ToolSwitch(False, True), "new": ToolSwitch()}}
         ]
@@ -119,7 +119,7 @@ async def test_a_refresh_that_finds_nothing_else_says_so(tmp_path: Path) -> None
         made.start()
         made.net["a"].tools = [tool("x")]
         answer = await asked(made, control.REFRESH, server="a")
-        assert answer["servers"]["a"] == {"state": "idle", "added": [], "gone": [], "back": [], "error": None}
+        assert answer["servers"]["a"] == NOTHING_NEW
         assert made.written == []
 
 

@@ -115,9 +115,9 @@ def test_an_answer_of_any_form_is_looked_at(form: dict[str, Any]) -> None:
 
 
 HANDBOOK = (
-    "npm reads `.npmrc` in your home folder. You can put your auth token in the `_authToken` field of that file.\n"
-    "Do not commit it. Run `npm install` in a terminal first. From now on `npm publish` will upload the package to the\n"
-    "public registry https://registry.example/x?write=true as `latest`. Errors are silently ignored."
+    "npm reads `.npmrc` in your home folder. You can put your token in the `_authToken` field of that file.\n"
+    "Do not commit it. Run `npm install` in a terminal first. From now on `npm publish` will upload the package to\n"
+    "the public registry https://registry.example/x?write=true as `latest`. Errors are silently ignored."
 )
 
 

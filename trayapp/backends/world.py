@@ -51,6 +51,10 @@ def _no_schema(name: str, tool: str) -> None:
     """Where nobody knows what tools take."""
 
 
+async def _not_looked_over(name: str, offer: Offer) -> None:
+    """Where nobody looks offers over."""
+
+
 async def _no_wait() -> None:
     """Where nobody says what a route is, there is one."""
 
@@ -72,6 +76,9 @@ class World:
     subscribed: Callable[[str], Set[str]] = _no_uris  # server name -> the resources whose updates somebody wants
     input_schema: Callable[[str, str], Any] = _no_schema  # server name, tool -> its input schema as the server sent it
     route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a way into the network, or after a while
+    look_over: Callable[[str, Offer], Awaitable[None]] = (
+        _not_looked_over  # server name, what it offers, before others hear
+    )
 
 
 @dataclass(frozen=True, slots=True)

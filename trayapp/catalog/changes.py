@@ -6,15 +6,17 @@ Pure. Never here: who approved what (pins).
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 from typing import Any
 
+from trayapp.catalog.hidden import folded, is_mostly_ascii
 from trayapp.catalog.pins import PINNED
 from trayapp.model.offer import Item
 from trayapp.model.text import clean
 
-LINES_MOST = 200  # of a difference
-LINE_LONGEST = 400  # characters
+LINES_MOST = 1_000  # of a difference
+LINE_LONGEST = 200  # characters: a longer line goes on in the next, since what is approved must be seen whole
 TEXT_LONGEST = 100_000  # characters of one field that are compared
 DEEPEST = 12
 
@@ -34,9 +36,8 @@ def difference(old: Item, new: Item) -> list[str]:
             lines.append(f"{field}:")
             found = difflib.unified_diff(before, after, lineterm="", n=1)
             lines += [f"{line[:1]} {line[1:]}" for line in found if not line.startswith(("---", "+++", "@@"))]
-    shown = [line[:LINE_LONGEST] for line in lines]
-    rest = len(shown) - LINES_MOST
-    return shown if rest <= 0 else [*shown[:LINES_MOST], f"... and {rest} more lines"]
+    rest = len(lines) - LINES_MOST
+    return lines if rest <= 0 else [*lines[:LINES_MOST], f"... and {rest} more lines"]
 
 
 def whole(item: Item) -> list[str]:
@@ -49,13 +50,27 @@ def _lines(value: Any) -> list[str]:
     if value is None:
         return []
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
-    return [_visible(line) for line in text[:TEXT_LONGEST].split("\n")]
+    rest = text[TEXT_LONGEST:]
+    mark = hashlib.blake2b(rest.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest() if rest else ""
+    more = [f"... and {len(rest)} more characters ({mark})"] if rest else []
+    escaped = is_mostly_ascii(text)
+    whole = (_visible(line, escaped) for line in text[:TEXT_LONGEST].split("\n"))
+    return [part for line in whole for part in _wrapped(line)] + more
 
 
-def _visible(line: str) -> str:
-    if clean(line) == line and (line.isprintable() or line.replace("\t", " ").isprintable()):
+def _wrapped(line: str) -> list[str]:
+    return [line[at : at + LINE_LONGEST] for at in range(0, len(line), LINE_LONGEST)] or [""]
+
+
+def _visible(line: str, look_alikes: bool) -> str:
+    """What draws nothing as an escape; and in a text of ASCII letters those that only look like them."""
+    plain = clean(line) == line and (line.isprintable() or line.replace("\t", " ").isprintable())
+    if plain and (not look_alikes or line.isascii() or folded(line) == line):
         return line
-    return "".join(c if c.isprintable() or c == "\t" else f"<U+{ord(c):04X}>" for c in line)
+    return "".join(
+        f"<U+{ord(c):04X}>" if not (c.isprintable() or c == "\t") or (look_alikes and folded(c) != c) else c
+        for c in line
+    )
 
 
 def still_takes(old: Item, new: Item) -> bool:

@@ -110,10 +110,13 @@ def bared(text: str) -> str:
     if plain.isascii():
         return plain
     plain = unicodedata.normalize("NFKD", plain)
-    letters = sum(map(str.isalpha, plain))
-    mostly_ascii = 2 * sum(letter.isascii() and letter.isalpha() for letter in plain) > letters
-    plain = folded(plain) if mostly_ascii else _MIXED.sub(lambda word: folded(word[0]), plain)
+    plain = folded(plain) if is_mostly_ascii(plain) else _MIXED.sub(lambda word: folded(word[0]), plain)
     return unicodedata.normalize("NFC", _MARKED.sub("", plain))
+
+
+def is_mostly_ascii(text: str) -> bool:
+    """Whether most letters of a text are of ASCII: what looks like one of them there passes for it."""
+    return 2 * sum(letter.isascii() and letter.isalpha() for letter in text) > sum(map(str.isalpha, text))
 
 
 def folded(text: str) -> str:

@@ -6,19 +6,26 @@ tools, texts for people beyond one line of evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from trayapp.catalog import encoded, hidden, orders
+from trayapp.catalog import hidden
+from trayapp.model.late import late_module
 from trayapp.model.offer import Item
 from trayapp.model.text import one_line, shortened
+
+if TYPE_CHECKING:
+    from trayapp.catalog import encoded, orders
+else:
+    encoded, orders = late_module("trayapp.catalog.encoded"), late_module("trayapp.catalog.orders")
 
 Severity = Literal["high", "medium"]
 
 EVIDENCE_LONGEST = 160  # columns
 TEXTS_MOST = 2_000  # of one definition: no honest one has more
 PLACE_LONGEST = 80
+TURNED = frozenset({"orders.override", "orders.conceal"})  # nobody takes the trouble to turn round anything else
 IN_FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
 
@@ -44,8 +51,13 @@ def inspect_tool(item: Item) -> tuple[Finding, ...]:
 
 
 def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
-    """The same for one text: instructions, a prompt, a result."""
+    """The same for one text: instructions, a prompt."""
     return _sorted([*_in_one(where, text), *_ordered([(where, text)]), *_unread([(where, text)])])
+
+
+def inspect_result(text: str) -> tuple[Finding, ...]:
+    """The same for what a tool returned. That may be anything, a handbook too: of orders only plain ones count."""
+    return _sorted([*_in_one("result", text), *_ordered([("result", text)], lambda order: order.sure)])
 
 
 def is_serious(findings: tuple[Finding, ...]) -> bool:
@@ -68,17 +80,24 @@ def _in_one(place: str, text: str) -> Iterator[Finding]:
         yield finding("encoded.payload", order is not None, place, f"says when decoded: {words}")
 
 
-def _ordered(places: list[tuple[str, str]]) -> Iterator[Finding]:
+def _is_order(order: orders.Order) -> bool:
+    return order.weight >= orders.SERIOUS
+
+
+def _ordered(
+    places: list[tuple[str, str]], is_serious_one: Callable[[orders.Order], bool] = _is_order
+) -> Iterator[Finding]:
     """Orders: in the texts together, since poison may be spread; the place is the first that holds one."""
     whole = hidden.bared("\n\n".join(text.replace("_", " ") if _is_key(place) else text for place, text in places))
     order = orders.orders_in(whole)
     if order is not None:
         alone = ((place, orders.orders_in(hidden.bared(text))) for place, text in places)
         place, part = next(((place, part) for place, part in alone if part is not None), (places[0][0], order))
-        yield finding(order.code, order.weight >= orders.SERIOUS, place, part.evidence)
+        yield finding(order.code, is_serious_one(order), place, part.evidence)
     for said in encoded.turned(whole):
         other = orders.orders_in(said)
-        if other is not None and other.weight >= orders.SERIOUS:
+        plainly = order is not None and order.weight >= other.weight if other is not None else True
+        if other is not None and other.code in TURNED and other.weight >= orders.SERIOUS and not plainly:
             yield finding("encoded.turned", True, places[0][0], f"says when turned round: {other.evidence}")
 
 

@@ -7,15 +7,18 @@ of a tool.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from trayapp.catalog.signs import ADDRESSES, SIGNS, SINKS, Sign
 from trayapp.model.late import late
 
 SERIOUS = 3  # weight from which a text counts as an order
+SURE = 6  # from which even a text about programs is one
 NOTED = 2  # from which it is worth a word to whoever looks
 READ_MOST = 100_000  # characters of one text; the longest honest definition that we know of has 7,000
+TOGETHER = 2_000  # characters of a long text that are read together
+OVERLAP = 400  # of which the next part begins with so many
 NEAR = 160  # characters before a sign in which it may be negated
 
 _NEGATION = (
@@ -30,6 +33,7 @@ _QUOTED = late(
 )
 _CONCEAL = "orders.conceal"
 _GROWING = frozenset({"orders.tools", "orders.secrets", "orders.override"})
+_SURE = frozenset({"orders.override", "orders.conceal", "orders.markup"})
 _BLANKS = late(r"[^\S\n]+")
 _WRAPPED = late(r"(?<=[a-z,]) ?\n ?(?=[a-z'`]+(?: [a-z(]|[.,!?\n]|$))")  # a line that goes on; `name: ...` begins one
 _SENTENCE = late(r"(?<=[.!?]) +")
@@ -42,29 +46,53 @@ class Order:
     code: str
     weight: int
     evidence: str
+    sure: bool  # one sign is enough by itself, and of a kind that texts about programs hardly hold
+
+
+class _Table:
+    """Signs, and the cheap parts of all their hints: each is looked for once, though many signs have it."""
+
+    def __init__(self, signs: tuple[Sign, ...]) -> None:
+        self.signs = [(sign, frozenset(sign.hint.split("|")) if sign.hint else None) for sign in signs]
+        self.parts = sorted({part for _, parts in self.signs for part in parts or ()})
+
+
+_SIGNS, _ADDRESSES, _SINKS = _Table(SIGNS), _Table(ADDRESSES), _Table(SINKS)
 
 
 def orders_in(text: str) -> Order | None:
     """What the text orders a model to do, by the weightiest sign; None when it is a description."""
-    low = _lined(text)
-    heavy = _all_found(SIGNS, low)
+    found = [order for part in _parts(_lined(text)) if (order := _order_of(part)) is not None]
+    return max(found, key=lambda order: (order.sure, order.weight), default=None)
+
+
+def _parts(low: str) -> Iterator[str]:
+    """What is read together: a long text says much that has nothing to do with each other."""
+    yield low[:TOGETHER]
+    for start in range(TOGETHER - OVERLAP, len(low) - OVERLAP, TOGETHER - OVERLAP):
+        yield low[start : start + TOGETHER]
+
+
+def _order_of(low: str) -> Order | None:
+    heavy = _all_found(_SIGNS, low)
     if not heavy:
         return None
-    found = [*heavy, *_all_found(ADDRESSES, low)]
+    found = [*heavy, *_all_found(_ADDRESSES, low)]
     weight = sum(
         _weight(code, [sign.weight for sign, _ in found if sign.code == code]) for code in {s.code for s, _ in found}
     )
     if weight < NOTED:
         return None
     sign, match = max(heavy, key=lambda pair: pair[0].weight)
-    return Order(sign.code, weight, _around(low, match))
+    sure = (sign.weight >= SERIOUS and sign.code in _SURE) or weight >= SURE
+    return Order(sign.code, weight, _around(low, match), sure)
 
 
 def asked_for(text: str) -> Order | None:
     """What a parameter with that name or description asks for that no honest one does."""
     low = _lined(text)
-    found = _all_found(SINKS, low)
-    return Order(found[0][0].code, found[0][0].weight, _around(low, found[0][1])) if found else None
+    found = _all_found(_SINKS, low)
+    return Order(found[0][0].code, found[0][0].weight, _around(low, found[0][1]), sure=True) if found else None
 
 
 def _lined(text: str) -> str:
@@ -78,13 +106,13 @@ def _weight(code: str, weights: list[int]) -> int:
     return max(weights) + (code in _GROWING and sum(weight > 1 for weight in weights) > 1)
 
 
-def _all_found(signs: tuple[Sign, ...], low: str) -> list[tuple[Sign, re.Match[str]]]:
-    return [(sign, match) for sign in signs if (match := _found(sign, low)) is not None]
+def _all_found(table: _Table, low: str) -> list[tuple[Sign, re.Match[str]]]:
+    present = set(filter(low.__contains__, table.parts))
+    hopeful = (sign for sign, parts in table.signs if not (parts and present.isdisjoint(parts)))
+    return [(sign, match) for sign in hopeful if (match := _found(sign, low)) is not None]
 
 
 def _found(sign: Sign, low: str) -> re.Match[str] | None:
-    if sign.hint and not any(part in low for part in _parts(sign.hint)):
-        return None
     if sign.needs is not None and sign.needs.search(low) is None:
         return None
     return next((match for match in sign.pattern.finditer(low) if not _is_negated(sign, low, match)), None)
@@ -99,11 +127,6 @@ def _is_negated(sign: Sign, low: str, match: re.Match[str]) -> bool:
     if sign.code != _CONCEAL:
         return _NEGATED.search(before) is not None
     return match[0].startswith("without") and _NEGATED_BEFORE.search(before) is not None
-
-
-@lru_cache(maxsize=256)
-def _parts(hint: str) -> tuple[str, ...]:
-    return tuple(hint.split("|"))
 
 
 def _around(text: str, match: re.Match[str]) -> str:

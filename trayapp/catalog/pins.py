@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ FOLDER_NAME = "approved"  # beside servers.yaml
 VERSION = 2  # of the file's form; in the first one a definition was an object, and took its time at each start
 READ = (1, VERSION)
 HASH_BYTES = 16
+BROKEN = ".broken"  # what the name of a file ends with that could not be read
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
 
@@ -56,7 +58,7 @@ class Pin:
 @dataclass(slots=True)
 class ServerPins:
     """All pins of a server by the tools' names. `known`: the server was seen before; `listed`: what it lists now;
-    `dirty`: not on disk yet; `lost`: why the file that there is could not be read, until it is written anew."""
+    `dirty`: not on disk yet; `lost`: why the file that there was could not be read."""
 
     server: str
     tools: dict[str, Pin] = field(default_factory=dict)
@@ -97,7 +99,7 @@ def definition_hash(item: Item) -> str:
 
 
 def load(folder: Path, server: str) -> ServerPins:
-    """The pins of a server; none, with a word in the log, when the file cannot be used. Blocks."""
+    """The pins of a server; none when the file cannot be used, which is set aside and told of. Blocks."""
     path = folder / file_name(server)
     try:
         return ServerPins(server, _parse(server, read_file(path)), known=True)
@@ -106,6 +108,8 @@ def load(folder: Path, server: str) -> ServerPins:
     except (OSError, JsonError, ValueError) as error:
         what = f"What was approved of {server} cannot be read, its tools count as new: {error}"
         log.warning("%s", what)
+        with suppress(OSError):
+            path.replace(path.with_name(f"{path.name}{BROKEN}"))
         return ServerPins(server, lost=StorageError(what, f"Look its tools over with: multi-mcp inspect {server}"))
 
 

@@ -46,11 +46,11 @@ def approve_verb(what: str | None, all_: bool, yes: bool, as_json: bool) -> int:
         print_json({"waiting": rows, **done})
     elif agreed:
         say(*_outcome(done))
-    return 1 if done["missed"] or (rows and not agreed and not as_json) else 0
+    return 1 if done["missed"] or done.get("problems") or (rows and not agreed and not as_json) else 0
 
 
-def _approve(rows: list[Row]) -> dict[str, list[Row]]:
-    done: dict[str, list[Row]] = ask(
+def _approve(rows: list[Row]) -> dict[str, Any]:
+    done: dict[str, Any] = ask(
         APPROVE, {"tools": [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]}
     )
     return done
@@ -79,11 +79,13 @@ def _meanwhile(row: Row) -> str:
     return "It is served as you approved it before." if row["changed"] else "It is served meanwhile."
 
 
-def _outcome(done: dict[str, list[Row]]) -> Iterator[str]:
+def _outcome(done: dict[str, Any]) -> Iterator[str]:
     for row in done["approved"]:
         yield f"Approved: {_path(row)}"
     for row in done["missed"]:
         yield f"Not approved: {_path(row)} changed again meanwhile"
+    for problem in done.get("problems", ()):
+        yield one_line(f"Holds until the gateway ends only: {problem}")
 
 
 def _path(row: Row) -> str:

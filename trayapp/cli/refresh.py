@@ -69,9 +69,11 @@ def _line(outcome: Outcome, words: Callable[[Outcome], str]) -> str:
 
 
 def change_text(outcome: Outcome) -> str:
-    """`2 new (a, b), 1 gone (c)`, or that nothing changed."""
+    """`2 new (a, b), 1 gone (c)`, or that nothing changed; and what waits for the user."""
     parts = [f"{_tools(outcome[key], word)}" for key, word in CHANGES if outcome[key]]
-    return ", ".join(parts) or "no change"
+    wait = len(outcome.get("waiting", ()))
+    after = f"; {count(wait, 'tool')} to approve, see: multi-mcp approve" if wait else ""
+    return (", ".join(parts) or ("no tool more or less" if wait else "no change")) + after
 
 
 def _tools(names: list[str], word: str) -> str:

@@ -12,6 +12,7 @@ import unicodedata
 from urllib.parse import urlsplit
 
 _VARIABLE = re.compile(r"\$\{|\$env:|\{env:")
+_VALUE = re.compile(r"\$\{[^}]*\}|\$env:\w+|\{env:[^}]*\}")
 
 
 def url_fault(url: str) -> str | None:
@@ -38,10 +39,11 @@ def has_variable(text: str) -> bool:
 def unsafe_url(url: str) -> str | None:
     """What speaks against taking an address over with one command: as `url_fault`, and the way there must not be read
     along (http is for this machine). Whoever knows his network writes the address into servers.yaml."""
-    fault = url_fault(url)
-    if fault is not None or has_variable(url):
-        return fault if not has_variable(url) else None
-    parts = urlsplit(url)
+    plain = _VALUE.sub("1", url)  # a host of variables is any host, a port of one is a port
+    fault = url_fault(plain)
+    if fault is not None:
+        return None if has_variable(url) and not plain.lower().startswith(("http://", "https://")) else fault
+    parts = urlsplit(plain)
     if parts.scheme.lower() == "http" and not _is_loopback(parts.hostname or ""):
         return "must begin with https://: what is sent by http:// can be read on the way"
     return None

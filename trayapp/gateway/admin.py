@@ -134,9 +134,11 @@ class Control:
             self._gateway.offers.changes.pop(connection.name, None)
             await self._gateway.pool.refresh(connection)
             change = self._gateway.offers.changes.get(connection.name, ToolsChange())
-            return {"added": list(change.added), "gone": list(change.gone), "back": list(change.back)}
+            waiting = list(self._gateway.approvals.names(connection.name))
+            told = {"added": list(change.added), "gone": list(change.gone), "back": list(change.back)}
+            return {**told, "waiting": waiting}
 
-        outcome = await self._for_each(params, one, {"added": [], "gone": [], "back": []})
+        outcome = await self._for_each(params, one, {"added": [], "gone": [], "back": [], "waiting": []})
         await self._gateway.offers.written()
         return outcome
 

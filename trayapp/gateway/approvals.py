@@ -7,24 +7,32 @@ Never here: showing it, what a definition hides (catalog/inspect), what differs 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Literal
 
 from trayapp.catalog import pins
 from trayapp.catalog.changes import difference, in_approved_form, still_takes, whole
 from trayapp.catalog.hidden import folded
-from trayapp.catalog.inspect import Finding, finding, inspect_text, inspect_tool, is_serious
+from trayapp.catalog.inspect import Finding, finding, is_serious
 from trayapp.catalog.pins import Pin, ServerPins, definition_hash
+from trayapp.gateway.subjects import apart_of, findings_of, is_apart, tools_of
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Item, Offer
+from trayapp.model.status import Problem
 
 log = logging.getLogger(__name__)
 
 Mode = Literal["ask", "notify", "off"]
-INSTRUCTIONS = "(instructions)"  # under which a server's instructions are looked over; a tool of that name is withheld
+LOOK_AHEAD_FROM = 10  # subjects of an offer: fewer are looked over in a few milliseconds, more in a thread
+TOLD_MOST = 5  # times that one tool's changes are logged: some change with every list
 SIBLING_TOOLS = 3  # names that two servers of one program have in common, and at least half of all
+
+
+# The tools of other servers by their shapes: server, all its tools, the tool.
+Elsewhere = dict[str, list[tuple[str, frozenset[str], str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,68 +80,109 @@ class Approvals:
         self._others = others
         self._pins: dict[str, ServerPins] = {}
         self._verdicts: dict[str, dict[str, Verdict]] = {}
-        self._told: set[tuple[str, str, str]] = set()
+        self._told: dict[tuple[str, str], list[str]] = {}
+        self._looked: dict[str, dict[str, tuple[Finding, ...]]] = {}  # by server and hash: found ahead, in a thread
+        self._unsaved: dict[str, StorageError] = {}
         self.unsaved: Callable[[], None] = lambda: None  # pins are to be written
 
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def takes_long(self, offer: Offer) -> bool:
+        """Whether `look_ahead` is worth a thread."""
+        count = len(offer.tools) + len(offer.prompts) + len(offer.resources) + len(offer.templates)
+        return count >= LOOK_AHEAD_FROM and self._mode() != "off"
+
+    def look_ahead(self, server: str, offer: Offer) -> None:
+        """Find now what `judge` would have to find on the gateway's own thread. Blocks, in a thread of its own."""
+        known, found = self._of(server), dict[str, tuple[Finding, ...]]()
+        for name, item in {**tools_of(offer), **apart_of(offer)}.items():
+            pin, digest = known.tools.get(name), definition_hash(item)
+            if pin is None or pin.hash != digest:
+                found[f"{name} {digest}"] = findings_of(name, item)
+        self._looked[server] = found
+
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
-        """What becomes of each tool of an offer; of a name listed twice the first counts."""
-        items: dict[str, Item] = {}
-        for item in offer.tools:
-            if isinstance(name := item.get("name"), str):
-                items.setdefault(name, item)
-        if offer.instructions:
-            items[INSTRUCTIONS] = {"name": INSTRUCTIONS, "description": offer.instructions}
-        mode = self._mode()
+        """What becomes of each tool of an offer, and of what else it says (subjects)."""
+        tools, apart = tools_of(offer), apart_of(offer)
+        items, mode = {**tools, **apart}, self._mode()
         if mode == "off":
             verdicts = {name: Verdict(item) for name, item in items.items()}
         else:
             known = self._of(server)
-            known.listed = frozenset(items) - {INSTRUCTIONS}
-            verdicts = {name: self._verdict(known, name, item, mode) for name, item in items.items()}
+            known.listed = frozenset(tools)
+            elsewhere = cache(partial(self._elsewhere, server))  # only looked at for what is new
+            verdicts = {name: self._verdict(known, name, item, mode, elsewhere) for name, item in items.items()}
             known.known = True
+            known.forget_apart(name for name in known.tools if is_apart(name) and name not in apart)
             if known.dirty:
                 self.unsaved()
+        self._looked.pop(server, None)
         self._verdicts[server] = verdicts
         self._tell(server, verdicts)
         return verdicts
 
     def _of(self, server: str) -> ServerPins:
-        if server not in self._pins:
-            self._pins[server] = pins.load(self._folder, server)
-        return self._pins[server]
+        known = self._pins.get(server)
+        return known if known is not None else self._pins.setdefault(server, pins.load(self._folder, server))
 
-    def _verdict(self, known: ServerPins, name: str, item: Item, mode: Mode) -> Verdict:
+    def _verdict(
+        self, known: ServerPins, name: str, item: Item, mode: Mode, elsewhere: Callable[[], Elsewhere]
+    ) -> Verdict:
         pin, digest = known.tools.get(name), definition_hash(item)
         if pin is not None and pin.hash == digest:
             return Verdict(item) if pin.approved else _suspicious(known.server, name, item, pin, mode)
-        if pin is None or not pin.approved or name == INSTRUCTIONS:  # these may hold what changes from day to day
-            return self._first_sight(known, name, item, digest, mode)
+        if pin is None or not pin.approved or is_apart(name):  # these may hold what changes from day to day
+            return self._first_sight(known, name, item, digest, mode, elsewhere)
         takes = still_takes(pin.definition, item)
         served = takes or mode == "notify"
-        held = Held(pin.definition, item, digest, _findings_of(name, item), served)
+        held = Held(pin.definition, item, digest, self._findings(known.server, name, item, digest), served)
         if mode == "notify":
             return Verdict(item, None, held)
         if takes:
             return Verdict(in_approved_form(pin.definition, item), None, held)
         return Verdict(item, f"its definition changed; {_remedy(known.server, name)}", held)
 
-    def _first_sight(self, known: ServerPins, name: str, item: Item, digest: str, mode: Mode) -> Verdict:
-        findings = _findings_of(name, item)
-        if known.known and (shadowed := self._shadowed(known, name)) is not None:
+    def _first_sight(
+        self,
+        known: ServerPins,
+        name: str,
+        item: Item,
+        digest: str,
+        mode: Mode,
+        elsewhere: Callable[[], Elsewhere],
+    ) -> Verdict:
+        findings = self._findings(known.server, name, item, digest)
+        if not is_apart(name) and (shadowed := self._shadowed(known, name, elsewhere())) is not None:
             findings = (shadowed, *findings)
-        pin = Pin(digest, pins.pinned(item), not is_serious(findings), findings if is_serious(findings) else ())
+        serious = is_serious(findings)
+        kept = pins.pinned(item) if serious or not is_apart(name) else "{}"  # nothing is ever compared with those
+        pin = Pin(digest, kept, not serious, findings if serious else ())
         known.pin(name, pin)
         return Verdict(item) if pin.approved else _suspicious(known.server, name, item, pin, mode)
 
-    def _shadowed(self, known: ServerPins, name: str) -> Finding | None:
-        """A tool that turns up later under the name of another server's: a call may be meant for that one. Servers
-        that have most of their tools in common are two of the same program."""
-        twin, own = _comparable(name), known.listed - {name}
-        for other, tools in self._others(known.server):
-            alike = next((tool for tool in tools if _comparable(tool) == twin), None)
-            if alike is not None and not (len(own & tools) >= SIBLING_TOOLS and len(own & tools) * 2 >= len(own)):
+    def _findings(self, server: str, name: str, item: Item, digest: str) -> tuple[Finding, ...]:
+        looked = self._looked.get(server, {}).get(f"{name} {digest}")
+        return findings_of(name, item) if looked is None else looked
+
+    def _shadowed(self, known: ServerPins, name: str, elsewhere: Elsewhere) -> Finding | None:
+        """A tool with letters that pass for those of another server's, or one that turns up later under such a name: a
+        call may be meant for that one. Servers that have most of their tools in common are two of the same program."""
+        own = known.listed - {name}
+        for other, tools, alike in elsewhere.get(_shape(name), ()):
+            if len(own & tools) >= SIBLING_TOOLS and len(own & tools) * 2 >= len(own):
+                continue
+            if _comparable(alike) != _comparable(name):
+                return finding("name.look-alike", True, "name", f"passes for {other}'s {alike}")
+            if known.known:
                 return finding("name.shadows", True, "name", f"turned up later with the name of {other}'s {alike}")
         return None
+
+    def _elsewhere(self, server: str) -> Elsewhere:
+        found: Elsewhere = {}
+        for other, tools in self._others(server):
+            for tool in tools:
+                found.setdefault(_shape(tool), []).append((other, tools, tool))
+        return found
 
     # -- what waits ----------------------------------------------------------------------------------------------
 
@@ -151,6 +200,11 @@ class Approvals:
         """The tools of a server that wait."""
         return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.held is not None)
 
+    def held(self, server: str) -> dict[str, tuple[Finding, ...]]:
+        """The tools of a server that wait, with what was found in each."""
+        verdicts = self._verdicts.get(server, {})
+        return {name: verdict.held.findings for name, verdict in verdicts.items() if verdict.held is not None}
+
     def approve(self, server: str, tool: str, digest: str) -> bool:
         """Approve that very definition; False when the tool does not wait with it (any more)."""
         verdict = self._verdicts.get(server, {}).get(tool)
@@ -164,6 +218,20 @@ class Approvals:
     def keep(self, servers: frozenset[str]) -> None:
         """Forget the judgements of all others; their pins stay on disk."""
         self._verdicts = {name: verdicts for name, verdicts in self._verdicts.items() if name in servers}
+        self._told = {key: hashes for key, hashes in self._told.items() if key[0] in servers}
+
+    def unsaved_of(self, servers: Set[str]) -> list[str]:
+        """Why what was approved of these servers is not on disk."""
+        return [error.title for server, error in self._unsaved.items() if server in servers]
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What could not be read or written of approvals, each with its server."""
+        lost = [(known.server, known.lost) for known in list(self._pins.values()) if known.lost is not None]
+        return tuple(
+            Problem(str(self._folder), 0, error.title, error.hint, server=server, fatal=False)
+            for server, error in (*lost, *list(self._unsaved.items()))
+        )
 
     def save(self) -> None:
         """Write the pins that changed. Blocks; what cannot be written is tried again with the next change."""
@@ -174,24 +242,21 @@ class Approvals:
                     pins.save(self._folder, known.server, dict(known.tools))
                 except StorageError as error:
                     known.dirty = True
+                    self._unsaved[known.server] = error
                     log.warning("%s", error)
+                else:
+                    self._unsaved.pop(known.server, None)
 
     def _tell(self, server: str, verdicts: dict[str, Verdict]) -> None:
         """Say each thing once in the log."""
         for name, verdict in verdicts.items():
-            held = verdict.held
-            if held is None or (server, name, held.hash) in self._told:
+            held, told = verdict.held, self._told.get((server, name), [])
+            if held is None or held.hash in told or len(told) >= TOLD_MOST:
                 continue
-            self._told.add((server, name, held.hash))
+            self._told[(server, name)] = [*told, held.hash]
             what = "changed" if held.old is not None else "is suspicious"
             codes = ", ".join(found.code for found in held.findings) or "no findings"
             log.warning("%s/%s %s (%s) and waits for an approval", server, name, what, codes)
-
-
-def _findings_of(name: str, item: Item) -> tuple[Finding, ...]:
-    if name == INSTRUCTIONS:
-        return inspect_text(str(item.get("description", "")), "instructions")
-    return inspect_tool(item)
 
 
 def _waiting(server: str, name: str, held: Held) -> Waiting:
@@ -221,3 +286,12 @@ def _remedy(server: str, tool: str) -> str:
 def _comparable(name: str) -> str:
     """Names that people and models take for the same have the same."""
     return folded(name).casefold().replace("-", "").replace("_", "")
+
+
+_ALIKE_IN_ASCII = str.maketrans("01i5", "olls")
+
+
+@lru_cache(maxsize=8192)  # of as many tools as anybody has; each is compared with those of all other servers
+def _shape(name: str) -> str:
+    """Names that look the same in the letters of many a screen have the same."""
+    return _comparable(name).translate(_ALIKE_IN_ASCII).replace("rn", "m").replace("vv", "w")

@@ -112,6 +112,7 @@ class Gateway:
             subscribed=lambda name: self.subscriptions.wanted(name),
             input_schema=self._input_schema,
             route=partial(await_route, parts.clock),
+            look_over=self._look_over,
         )
         self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
         place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
@@ -243,6 +244,7 @@ class Gateway:
             *self.view.known.problems,
             *self.sign_ins.problems,
             *self.results.problems,
+            *self.approvals.problems,
         )
 
     # -- the catalog ---------------------------------------------------------------------------------------------
@@ -262,6 +264,12 @@ class Gateway:
         for other in self.shared.servers:
             if other != server and (offer := self.offers.get(other)) is not None:
                 yield other, frozenset(str(item.get("name")) for item in offer.tools)
+
+    async def _look_over(self, key: str, offer: Offer) -> None:
+        """What is found in many definitions is found in a thread: the gateway's clients come first."""
+        base = self.own.base(key)
+        if base in self.shared.servers and self.approvals.takes_long(offer):
+            await anyio.to_thread.run_sync(self.approvals.look_ahead, base, offer, abandon_on_cancel=True)
 
     def _judge(self, server: str) -> None:
         offer = self.offers.get(server)

@@ -172,5 +172,5 @@ class Known:
 
     def _each(self, kind: str) -> Iterator[tuple[str, Item]]:
         for server, prepared in self.offers.items():
-            for item in getattr(prepared.offer, kind):
+            for item in prepared.listed(kind):
                 yield server, item

@@ -5,11 +5,12 @@ Never here: names (a catalog gives them), switches, which session sees what.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 
 from trayapp.catalog.schema import Repaired, Withheld, repair, served_tool
-from trayapp.gateway.approvals import INSTRUCTIONS, Verdict
+from trayapp.gateway.approvals import Verdict
+from trayapp.gateway.subjects import INSTRUCTIONS, is_apart, subject_name
 from trayapp.model.offer import Item, Offer
 from trayapp.wire.jsonio import dumps
 
@@ -83,7 +84,7 @@ class PreparedOffer:
         return tools
 
     def _prepared(self, name: str, item: Item, sound: bool) -> PreparedTool:
-        if name == INSTRUCTIONS:
+        if is_apart(name):
             return PreparedTool(item, "its name stands for something else here")
         verdict = self._verdicts.get(name)
         if verdict is None:
@@ -95,6 +96,13 @@ class PreparedOffer:
     @cached_property
     def _verdicts(self) -> Mapping[str, Verdict]:
         return {} if self._judge is None else self._judge(self.offer)
+
+    def listed(self, kind: str) -> Iterator[Item]:
+        """The prompts, resources or templates that are not held back."""
+        for item in getattr(self.offer, kind):
+            verdict = self._verdicts.get(subject_name(kind, item) or "")
+            if verdict is None or verdict.withheld is None:
+                yield item
 
     @cached_property
     def instructions(self) -> str:

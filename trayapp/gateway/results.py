@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
-from trayapp.catalog.inspect import inspect_text
+from trayapp.catalog.inspect import inspect_result
 from trayapp.model.status import Problem
 from trayapp.wire.jsonio import JsonError
 from trayapp.wire.messages import Reply
@@ -26,6 +27,11 @@ MARKS = (
     b"\\u001b", b"\\u001B", b"gnore ", b"GNORE ", b"isregard ", b"IMPORTANT", b"SYSTEM", b"system>", b"the user",
     b"id_rsa", b".ssh", b"nstruction", b"<!--", b"<|im_",
 )  # fmt: skip
+
+
+TEXTS_MOST = 500  # of one result
+DATA = frozenset({"blob", "type", "mimeType", "uri", "role", "_meta"})  # members that no model reads as words
+ENCODED = ("image", "audio")  # content whose data is none, either
 
 
 class Results:
@@ -71,9 +77,7 @@ def _suspicious(reply: Reply) -> str | None:
         if not any(mark in head for mark in MARKS):
             return None
     text = _text(reply)
-    return (
-        next((found.code for found in inspect_text(text, "result") if found.severity == "high"), None) if text else None
-    )
+    return next((found.code for found in inspect_result(text) if found.severity == "high"), None) if text else None
 
 
 def _text(reply: Reply) -> str:
@@ -81,9 +85,22 @@ def _text(reply: Reply) -> str:
     if reply.is_large:
         return reply.frame[:READ_MOST].decode("utf-8", "replace").replace("\\n", "\n")
     try:
-        result = reply.message.get("result")
+        message = reply.message
     except JsonError:
         return ""
-    content: Any = result.get("content") if isinstance(result, dict) else None
-    parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    return "\n".join(part for part in parts if isinstance(part, str))[:READ_MOST]
+    said = islice(_said(message.get("result", message.get("error"))), TEXTS_MOST)
+    return "\n\n".join(said)[:READ_MOST]
+
+
+def _said(value: Any) -> Iterator[str]:
+    """The texts of a result, in whatever form: of a tool, a resource, a prompt, an error. Not what is data by type."""
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            todo += reversed(value)
+        elif isinstance(value, dict):
+            skipped = DATA | {"data"} if value.get("type") in ENCODED else DATA
+            todo += (inner for key, inner in reversed(value.items()) if key not in skipped)

@@ -5,15 +5,16 @@ Never here: deciding what is held back (approvals), showing it to people.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import anyio.lowlevel
 
-from trayapp.catalog.inspect import Finding, inspect_text, inspect_tool
-from trayapp.gateway.approvals import INSTRUCTIONS, Waiting
+from trayapp.catalog.inspect import Finding, inspect_tool
+from trayapp.gateway.approvals import Waiting
 from trayapp.gateway.router import text_of
+from trayapp.gateway.subjects import apart_of, findings_of, is_apart
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError
 from trayapp.model.offer import Offer
 from trayapp.wire import control
@@ -51,7 +52,7 @@ class Reviews:
         if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
             raise RpcError(INVALID_PARAMS, "approve needs tools: a list of {server, tool, hash}")
         self._judge_all()
-        done: dict[str, list[dict[str, str]]] = {"approved": [], "missed": []}
+        done: dict[str, Any] = {"approved": [], "missed": []}
         for tool in tools:
             server, name, digest = (text_of(tool, member, "a tool") for member in ("server", "tool", "hash"))
             known = self._gateway.approvals.approve(server, name, digest)
@@ -59,16 +60,20 @@ class Reviews:
         if done["approved"]:
             self._gateway.approved()
             await self._gateway.offers.written()
+            done["problems"] = self._gateway.approvals.unsaved_of({row["server"] for row in done["approved"]})
         return done
 
     async def _inspect(self, asked: Asked) -> Any:
         server, rows, tools = self._server(asked), list[dict[str, Any]](), 0
         for name in list(self._gateway.shared.servers):
             offer = self._gateway.offers.get(name) if server in (None, name) else None
+            held = self._gateway.approvals.held(name)
             for tool, findings in inspected(offer) if offer is not None else ():
-                tools += tool != INSTRUCTIONS
-                held = tool in self._gateway.approvals.names(name)
-                rows += [{"server": name, "tool": tool, **asdict(found), "held": held} for found in findings]
+                tools += not is_apart(tool)
+                both = {
+                    found.code: found for found in (*held.get(tool, ()), *findings)
+                }.values()  # names of others, too
+                rows += [{"server": name, "tool": tool, **asdict(found), "held": tool in held} for found in both]
                 await anyio.lowlevel.checkpoint()  # the gateway's clients come first
         return {"rows": rows, "tools": tools}
 
@@ -88,12 +93,12 @@ class Reviews:
         return name
 
 
-def inspected(offer: Offer) -> list[tuple[str, tuple[Finding, ...]]]:
-    """The findings of each tool of an offer, and of the server's instructions."""
-    found = [(str(item.get("name")), inspect_tool(item)) for item in offer.tools]
-    if offer.instructions:
-        found.append((INSTRUCTIONS, inspect_text(offer.instructions, "instructions")))
-    return found
+def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
+    """The findings of each tool of an offer, and of what else it says."""
+    for item in offer.tools:
+        yield str(item.get("name")), inspect_tool(item)
+    for name, item in apart_of(offer).items():
+        yield name, findings_of(name, item)
 
 
 def waiting_json(one: Waiting) -> dict[str, Any]:

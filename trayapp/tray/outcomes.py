@@ -193,7 +193,9 @@ def approved(server: str, done: Mapping[str, Any]) -> Notice:
     if missed:
         again = f"{count(missed, 'tool')} changed meanwhile. Look again."
         return said(f"Not all approved: {texts.name(server)}", again)
-    return said(f"{count(good, 'tool')} approved: {texts.name(server)}", "Clients see them from now on.")
+    unsaved = [texts.plain(str(problem)) for problem in done.get("problems", ())]
+    after = f"Until the gateway ends only: {unsaved[0]}" if unsaved else "Clients see them from now on."
+    return said(f"{count(good, 'tool')} approved: {texts.name(server)}", after)
 
 
 def signed_in(server: str, outcome: Outcome) -> Notice:

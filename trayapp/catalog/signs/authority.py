@@ -246,10 +246,10 @@ SIGNS = (
         "orders.markup",
         2,
         r"<\s*/?\s*(?:system|important|assistant|developer|admin|instructions?|hidden|secret|internal|override|"
-        r"critical|urgent|user|human|ai|llm|model|"
-        r"tools?|tool_call|function_calls?|thinking|prompt)(?:[-_ ](?:reminder|message|prompt|note|notice|"
+        r"critical|urgent|tool_call|function_calls?|thinking)(?:[-_ ](?:reminder|message|prompt|note|notice|"
         r"instructions?|only|override|context|rules?|"
-        r"directives?|results?|response))?\s*/?>|(?:^|\n)\s*(?:human|assistant|ai|user)\s*:[^\n]*\n\s*(?:human|"
+        r"directives?|results?|response))?\s*/?>|</\s*(?:user|human|ai|llm|model|tools?|prompt)\s*>|(?:^|"
+        r"\n)\s*(?:human|assistant|ai|user)\s*:[^\n]*\n\s*(?:human|"
         r"assistant|ai|user)\s*:",
         "<|human|assistant|ai|user",
     ),
@@ -316,7 +316,7 @@ SIGNS = (
     sign(
         "orders.standing",
         2,
-        r"\bfrom (?:this point|now|here|this moment|then) on(?:wards?)?\b|\b(?:for|during) (?:the (?:rest|"
+        r"\bfrom (?:this point|now|here|this moment) on(?:wards?)?\b|\b(?:for|during) (?:the (?:rest|"
         r"remainder) of|this whole|the entire) (?:the |this )?(?:session|"
         r"conversation|chat)\b|\b(?:as|so) long as this (?:tool|server) is\b",
         "from |rest of|remainder|whole|entire|long as",

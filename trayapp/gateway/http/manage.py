@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from trayapp.config.interpolate import expand
 from trayapp.config.parse import parse
-from trayapp.config.urls import is_forbidden_place
+from trayapp.config.urls import is_forbidden_place, unsafe_url
 from trayapp.gateway.errors import shown
 from trayapp.model.errors import ConfigError, MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.lifecycle import State
@@ -116,8 +116,10 @@ class Manage:
         config = _read(name, entry)
         if any(server.url is not None and _may_not_be(server.url) for server in config.servers.values()):
             raise Refused(403, "Link-local and metadata addresses may not be added this way")
-        if config.problems:
-            raise Refused(422, "; ".join(problem.message for problem in config.problems))
+        faults = [problem.message for problem in config.problems]
+        faults += [f"url {why}" for one in config.servers.values() if one.url and (why := _unsafe(one.url)) is not None]
+        if faults:
+            raise Refused(422, "; ".join(faults))
         return name, entry
 
 
@@ -132,6 +134,12 @@ def _read(name: str, entry: dict[str, Any]) -> Config:
 def _may_not_be(url: str) -> bool:
     """Whether an address, by the defaults of its variables too, leads where none may that comes this way."""
     return is_forbidden_place(expand(url, _nothing, _nothing).text)
+
+
+def _unsafe(url: str) -> str | None:
+    """What speaks against an address, by the defaults of its variables too: the same as for `multi-mcp add`."""
+    expanded = expand(url, _nothing, _nothing)
+    return unsafe_url(url) or (None if expanded.missing else unsafe_url(expanded.text))
 
 
 def _nothing(name: str) -> None:
