@@ -169,6 +169,15 @@ def test_filter_15_a_tool_that_is_switched_off_is_not_found_and_the_error_says_w
     assert "switched off in servers.yaml" in caught.value.hint
 
 
+def test_sec_23_a_tool_that_waits_for_an_approval_says_so() -> None:
+    names = expose_names([("a", "get"), ("a", "put")], "server")
+    tools = Lookup(names, dict.fromkeys(names.by_key, "see: multi-mcp approve"), lambda key: key[1] == "get")
+    for asked, code in (("a_get", "approval_required"), ("get", "approval_required"), ("a-put", "tool_not_found")):
+        with pytest.raises(ToolNotFoundError) as caught:
+            tools.find(asked)
+        assert (caught.value.code, caught.value.hint) == (code, "see: multi-mcp approve")
+
+
 def test_a_switched_off_tool_is_never_suggested() -> None:
     with pytest.raises(ToolNotFoundError) as caught:
         lookup(("a", "getter"), ("a", "gets"), hidden=(("a", "getter"),)).find("a_gett")

@@ -12,6 +12,7 @@ import anyio.to_thread
 import pytest
 
 from tests.catalog.poisonings import POISONED, tags, tool
+from tests.gateway.catalogue import refused
 from tests.gateway.world import House, house, offer, server
 from trayapp.catalog import pins
 from trayapp.catalog.cache import CacheEntry, file_name, save
@@ -175,6 +176,9 @@ async def test_what_is_withheld_cannot_be_called_and_says_why(tmp_path: Path) ->
         client = await made.ready()
         error = await client.error("tools/call", {"name": "evil_add", "arguments": {"a": 1, "b": 2}})
         assert "multi-mcp approve evil/add" in error["message"] + str(error["data"])
+        assert error["data"]["code"] == "approval_required"
+        for asked_for in ({"tool": "evil_add", "args": {"a": 1, "b": 2}}, {"describe": "evil-add"}):
+            assert (await refused(client, **asked_for))[0] == "approval_required"
         assert "tools/call" not in made.net["evil"].methods()
         rows = await asked(made, control.LIST, server="evil")
         assert rows[0]["withheld"].startswith("its definition changed")

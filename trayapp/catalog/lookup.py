@@ -5,22 +5,29 @@ Never here: splitting names (they are looked up), connecting to a server whose t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import chain
 
 from trayapp.catalog.names import Exposed, Key, clean, expose_names, server_prefix, spelled
 from trayapp.catalog.suggest import nearest
-from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
+from trayapp.model.errors import AmbiguousToolError, ApprovalRequiredError, ToolNotFoundError
 from trayapp.model.settings import PREFIX_MODES, PrefixMode
 
 
 class Lookup:
-    """Finds tools by name. `hidden` holds the known tools that may not be called, each with the hint that says why."""
+    """Finds tools by name. `hidden` holds the known tools that may not be called, each with the hint that says why;
+    `waits` tells which of them an approval would bring back."""
 
-    def __init__(self, exposed: Exposed, hidden: Mapping[Key, str] | None = None) -> None:
+    def __init__(
+        self,
+        exposed: Exposed,
+        hidden: Mapping[Key, str] | None = None,
+        waits: Callable[[Key], bool] = lambda key: False,
+    ) -> None:
         self._exposed = exposed
         self._hidden = hidden or {}
+        self._waits = waits
         self._open = exposed.by_name
         if self._hidden:
             self._open = {name: key for name, key in exposed.by_name.items() if key not in self._hidden}
@@ -59,11 +66,16 @@ class Lookup:
         what is switched off under this very name must not run something else of that server."""
         callable_ = [key for key in keys if key not in self._hidden]
         if not callable_:
-            raise _hidden_error(asked, self._hidden[keys[0]])
+            raise self._hidden_error(asked, keys[0])
         only = callable_[0]
         if len(callable_) == 1 and all(key == only or key[0] != only[0] for key in keys):
             return only
         raise AmbiguousToolError(asked, sorted(f"{server}/{tool}" for server, tool in keys))
+
+    def _hidden_error(self, asked: str, key: Key) -> ToolNotFoundError:
+        error = ApprovalRequiredError(asked) if self._waits(key) else ToolNotFoundError(asked)
+        error.hint = self._hidden[key]
+        return error
 
     def _spelled(self, asked: str) -> tuple[Key, ...]:
         """The tools that `asked` is any spelling of: literally, else folded, else without regard to case."""
@@ -130,12 +142,6 @@ def server_of(name: str, servers: Iterable[str], mode: PrefixMode) -> list[str]:
 def _prefixes(server: str, mode: PrefixMode) -> list[str]:
     called = f"{server_prefix(server, 'mcp')}__"
     return [called] if mode == "none" else [called, f"{server_prefix(server, mode)}_"]
-
-
-def _hidden_error(asked: str, hint: str) -> ToolNotFoundError:
-    error = ToolNotFoundError(asked)
-    error.hint = hint
-    return error
 
 
 class _Forms:

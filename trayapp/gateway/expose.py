@@ -67,7 +67,10 @@ class Exposure:
     @cached_property
     def lookup(self) -> Lookup:
         """Finds the tool that a call means among those that may be called."""
-        return Lookup(self.known.names, self._hidden)
+        return Lookup(self.known.names, self._hidden, self._waits)
+
+    def _waits(self, key: Key) -> bool:
+        return self._passes(*key) and self.known.waits(key)
 
     def find(self, asked: str, server: str | None = None) -> Key:
         """The (server, original name) of a tool. Raises ToolNotFoundError, AmbiguousToolError."""

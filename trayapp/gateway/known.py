@@ -61,6 +61,12 @@ class Known:
             return switched_off(*key)
         return f"It is withheld: {tool.withheld}" if tool.withheld is not None else None
 
+    def waits(self, key: Key) -> bool:
+        """Whether the user's approval is all that keeps a tool from clients."""
+        entry = self.config.servers[key[0]]
+        switched_on = not entry.disabled and why_hidden(entry, key[1]) is None
+        return switched_on and self.offers[key[0]].waits(key[1])
+
     def tool_rows(self, server: str | None = None) -> list[dict[str, Any]]:
         """The rows of `list --json`: every known tool, gone ones included."""
         rows = [self._row(key, tool) for key, tool in self.tools.items() if server in (None, key[0])]

@@ -93,6 +93,11 @@ class PreparedOffer:
             return PreparedTool(item, verdict.withheld, sound=sound)
         return PreparedTool(verdict.item, verdict.withheld)  # its approved form, which nobody has looked at
 
+    def waits(self, name: str) -> bool:
+        """Whether a tool is held back until the user approves it."""
+        verdict = self._verdicts.get(name)
+        return verdict is not None and verdict.withheld is not None
+
     @cached_property
     def _verdicts(self) -> Mapping[str, Verdict]:
         return {} if self._judge is None else self._judge(self.offer)

@@ -200,6 +200,16 @@ class ToolNotFoundError(MultiMcpError):
         super().__init__(f"No tool is named {asked}", near)
 
 
+class ApprovalRequiredError(ToolNotFoundError):
+    """The tool is there, and held back until the user approves it."""
+
+    code = "approval_required"
+
+    def __init__(self, asked: str) -> None:
+        super().__init__(asked)
+        self.title = f"{asked} waits for an approval"
+
+
 class AmbiguousToolError(MultiMcpError):
     """A name means more than one tool. `candidates` are their `server/tool` paths, sorted."""
 
