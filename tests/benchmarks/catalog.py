@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trayapp.catalog import pins
 from trayapp.catalog.cache import CacheEntry, save
+from trayapp.catalog.pins import Pin, definition_hash, pinned
 from trayapp.config.parse import parse
 from trayapp.config.paths import find_paths
 from trayapp.model.offer import Item, Offer
@@ -86,11 +88,13 @@ def write_catalog(home: Path) -> None:
 
 
 def write_home(home: Path, text: str, offered: Mapping[str, Offer]) -> None:
-    """servers.yaml, and the cache as a first run that found these offers leaves it."""
+    """servers.yaml, the cache and the approvals, as a first run that found these offers leaves them."""
     paths = find_paths({"MULTI_MCP_HOME": str(home)})
     paths.config_file.write_text(text, encoding="utf-8")
     for name, server in parse(text, str(paths.config_file)).servers.items():
         save(paths.cache_dir, CacheEntry(name, launch_hash(server), time.time(), offered[name]))
+        approved = {str(tool["name"]): Pin(definition_hash(tool), pinned(tool)) for tool in offered[name].tools}
+        pins.save(paths.config_file.parent / pins.FOLDER_NAME, name, approved)
 
 
 def offer(name: str, tools: Sequence[Item]) -> Offer:
