@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import Any
 
 import orjson
 
-# orjson reads integers beyond 64 bits as floats; 18 digits always fit. Anything longer takes the slow, exact way.
-_LONG_NUMBER = re.compile(rb"[0-9]{19}")
 MAX_DEPTH = 1024  # orjson's own; the slow way must not be more generous, nor depend on the stack beneath it
 
-# The search for such a number costs ten times the parse. Of 19 digits every ninth byte hits two: look at those first.
+# orjson reads integers beyond 64 bits as floats; 18 digits always fit. Anything longer takes the slow, exact way.
+# Looking at every byte for such a number costs half the parse (with a pattern, five times the parse). Of 19 digits
+# every ninth byte hits two, every fourth four: those are looked at first, and in most texts that is all.
+_SAMPLES = ((4, b"d" * 4), (1, b"d" * 19))
 _DIGITS = bytes(ord("d") if chr(byte).isdecimal() and byte < 128 else ord(" ") for byte in range(256))
 
 
@@ -27,12 +27,17 @@ class JsonError(ValueError):
 def loads(data: bytes | bytearray | memoryview) -> Any:
     """The value of a JSON text in UTF-8. Raises JsonError."""
     raw = bytes(data) if not isinstance(data, bytes) else data
-    if b"dd" not in raw[::9].translate(_DIGITS) or _LONG_NUMBER.search(raw) is None:
+    if b"dd" not in raw[::9].translate(_DIGITS) or not _may_hold_a_long_number(raw):
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
             pass  # maybe only a lone surrogate, which JavaScript servers do send
     return _loads_exactly(raw)
+
+
+def _may_hold_a_long_number(raw: bytes) -> bool:
+    """Whether there are so many digits in a row, in a number or in a text."""
+    return all(digits in raw[::step].translate(_DIGITS) for step, digits in _SAMPLES)
 
 
 def _loads_exactly(raw: bytes) -> Any:
