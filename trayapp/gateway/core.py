@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -62,6 +62,7 @@ log = logging.getLogger(__name__)
 # On the very first run nothing is known. Many clients list once and ignore list_changed: lists wait this long after
 # the start for servers that are being discovered, no longer, whatever hangs.
 FIRST_LIST_GRACE_S = 0.7
+CALM_AT_LATEST_S = 1.0  # what no client waits for is done once the first one has its list; without one after this
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Parts:
     look: Look = no_projects
     accounts: Accounts | None = None
     approved_dir: Path | None = None  # None: beside the cache
+    calm: anyio.Event = field(default_factory=anyio.Event)  # the first client has its list, or something is started
 
 
 class Gateway:
@@ -287,6 +289,13 @@ class Gateway:
         if not self._expired_asked:
             self._expired_asked = True
             self.pool.discover(self.offers.expired())
+            self._parts.calm.set()
+
+    async def once_calm(self, work: Callable[[], Awaitable[Any]]) -> None:
+        """Do what no client waits for: at the start each moment of it would be one that the first client waits."""
+        with anyio.move_on_after(CALM_AT_LATEST_S):
+            await self._parts.calm.wait()
+        await work()
 
     def start_serving(self) -> None:
         """Sessions may come: begin to tell and to write, and ask servers that are not known."""
@@ -295,7 +304,8 @@ class Gateway:
             self._tasks.start_soon(kept_up, work, self.clock.sleep)
         self.view.list_at_latest = self.clock.now() + FIRST_LIST_GRACE_S
         self.pool.discover(self.offers.missing())
-        self._tasks.start_soon(fenced, anyio.to_thread.run_sync, partial(self.copies.clear, own=False))
+        for clearing in (partial(self.copies.clear, own=False), self.offers.sweep):
+            self._tasks.start_soon(fenced, self.once_calm, partial(anyio.to_thread.run_sync, clearing))
         self.changed()
 
     # -- backends.world.Observer ---------------------------------------------------------------------------------
