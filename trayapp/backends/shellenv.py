@@ -62,6 +62,7 @@ class Environment(dict[str, str]):
     def __init__(self, own: Mapping[str, str]) -> None:
         super().__init__(own)
         self._settled = anyio.Event()
+        self.wanted = anyio.Event()  # somebody waits for it to be complete
 
     async def complete(self, find: Find | None = None) -> None:
         """Add what the login shell has. Never raises; `settled` returns afterwards, whatever was found."""
@@ -77,6 +78,7 @@ class Environment(dict[str, str]):
 
     async def settled(self) -> None:
         """Wait until nothing more is added."""
+        self.wanted.set()
         await self._settled.wait()
 
 

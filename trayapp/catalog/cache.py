@@ -33,6 +33,9 @@ KEPT_S = 30 * 86_400.0  # of a server that is configured nowhere: it may be back
 LEFT_S = 86_400.0  # of a write that was cut off: nobody is still at it
 STEM_LONGEST = 80  # characters of the server's name in a file's name, whose limit is 255 bytes
 
+# Not blocking: opening somebody's pipe would hang the start.
+_READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
 _LISTS = ("tools", "prompts", "resources", "templates")
 _OFFER_FIELDS = tuple(field.name for field in fields(Offer))
 
@@ -138,13 +141,23 @@ def _is_older(path: Path, than: float) -> bool:
 
 
 def read_file(path: Path) -> bytes:
-    """A file's content, which is ours and of bounded size. Raises OSError, ValueError."""
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):  # opening a pipe would hang the start
-        raise ValueError("not a file")
-    if status.st_size > FILE_LARGEST:
-        raise ValueError(f"{status.st_size} bytes are too many")
-    return path.read_bytes()
+    """A file's content, which is ours and of bounded size. Raises OSError, ValueError.
+
+    By descriptor: a start reads two files a server, and this takes a quarter of what Path does.
+    """
+    descriptor = os.open(path, _READING)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("not a file")
+        if status.st_size > FILE_LARGEST:
+            raise ValueError(f"{status.st_size} bytes are too many")
+        parts = []
+        while data := os.read(descriptor, status.st_size + 1):
+            parts.append(data)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
 
 
 def replace_file(path: Path, data: bytes) -> None:

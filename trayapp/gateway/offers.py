@@ -54,6 +54,7 @@ class Offers:
         self._write = write
         self._time = time
         self._entries: dict[str, CacheEntry] = {}
+        self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # of the servers as they were last asked about
         self._jobs: list[Job] = []
         self._wake = anyio.Event()
         self._idle = anyio.Event()
@@ -110,7 +111,7 @@ class Offers:
     def take(self, server: ServerConfig, offer: Offer) -> bool:
         """An offer that was read just now; True when it differs from what was known. Written in the background."""
         known = self.get(server.name)
-        entry = CacheEntry(server.name, launch_hash(server), self._time(), offer)
+        entry = CacheEntry(server.name, self._hash(server), self._time(), offer)
         self._entries[server.name] = entry
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
         self.changes[server.name] = tools_change(server.tools, found)
@@ -128,9 +129,12 @@ class Offers:
         """Wait until all that was taken is on disk, or its failure is in the log."""
         await self._idle.wait()
 
+    def sweep(self) -> None:
+        """Clear away what nobody will read. Blocks."""
+        sweep(self._folder, list(self._config().servers), self._time())
+
     async def keep_writing(self) -> None:
-        """The task that writes, and first clears away what nobody will read."""
-        await anyio.to_thread.run_sync(sweep, self._folder, list(self._config().servers), self._time())
+        """The task that writes."""
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()
@@ -160,11 +164,18 @@ class Offers:
         entry = self._entries.get(name)
         if server is None or entry is None:
             return None
-        return entry if entry.hash == launch_hash(server) else None
+        return entry if entry.hash == self._hash(server) else None
+
+    def _hash(self, server: ServerConfig) -> str:
+        """Its launch hash, computed once for as long as its entry is the same."""
+        known = self._hashes.get(server.name)
+        if known is None or known[0] is not server:
+            known = self._hashes[server.name] = server, launch_hash(server)
+        return known[1]
 
     def _age_class(self, server: ServerConfig) -> str:
         entry = self._entries.get(server.name)
-        return freshness(entry, launch_hash(server), self._time()) if entry else "invalid"
+        return freshness(entry, self._hash(server), self._time()) if entry else "invalid"
 
 
 def _attempt(failing: str, write: Callable[[], None]) -> None:

@@ -124,7 +124,7 @@ class Process:
             self._accounts = accounts = self._make_accounts(tasks)
             gateway = self._gateway = Gateway(self._parts(), tasks)
             self._tasks = tasks
-            tasks.start_soon(fenced, self._environ.complete)
+            tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
             await anyio.to_thread.run_sync(close_to_others, self._private_places())
             token = await anyio.to_thread.run_sync(kept_token, self._paths.config_file.with_name(TOKEN_NAME))
             self._door = Door(gateway, self._file, token, self._http_changed)
@@ -133,17 +133,18 @@ class Process:
             self._listener = listener = await listen(self._run, self._accept, __version__, token)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._door.serve, anyio.sleep)
-            tasks.start_soon(kept_up, partial(accounts.vault.keep_trying, anyio.sleep), anyio.sleep)
-            tasks.start_soon(fenced, gateway.sign_ins.look)
-            tasks.start_soon(kept_up, self._file.follow, anyio.sleep)
-            tasks.start_soon(fenced, watch_wake, self._look_around, SystemClock())
-            tasks.start_soon(fenced, anyio.to_thread.run_sync, reap_leftovers, self._run)
+            keep_trying = partial(accounts.vault.keep_trying, anyio.sleep)
+            for work in (keep_trying, self._file.follow):
+                tasks.start_soon(kept_up, partial(gateway.once_calm, work), anyio.sleep)
+            watch = partial(watch_wake, self._look_around, SystemClock())
+            reap = partial(anyio.to_thread.run_sync, reap_leftovers, self._run)
+            for once in (gateway.sign_ins.look, watch, reap, _keep_freed_memory):
+                tasks.start_soon(fenced, gateway.once_calm, once)
             if linger:
                 tasks.start_soon(kept_up, self._linger, anyio.sleep)
             self._stop_on_signals(gateway)
             log.info("Gateway %s ready", __version__)
             on_ready()
-            keep_freed_memory()
             await gateway.stop_wanted.wait()
             gateway.state = "stopping"
             log.info("Gateway stopping")
@@ -178,6 +179,7 @@ class Process:
             look=look_with(TrustStore(self._paths.config_file.with_name(TRUST_NAME)), _home()),
             accounts=self._accounts,
             approved_dir=self._paths.config_file.with_name(APPROVED),
+            calm=self._environ.wanted,
         )
 
     def _make_accounts(self, tasks: anyio.abc.TaskGroup) -> Accounts:
@@ -269,6 +271,10 @@ class Process:
                 used = anyio.current_time()
         log.info("Nobody has used the gateway for %g minutes", gateway.config.settings.linger)
         gateway.stop_wanted.set()
+
+
+async def _keep_freed_memory() -> None:
+    keep_freed_memory()
 
 
 def _home() -> Path:

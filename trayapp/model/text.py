@@ -27,6 +27,8 @@ ELLIPSIS = "..."
 
 def clean(text: str) -> str:
     """`text` without control sequences and invisible controls; line ends and tabs stay."""
+    if text.isprintable():  # then it has none of either
+        return text
     plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     plain = CONTROLS.sub("", plain.replace("\r", "\n"))
     return plain.encode("utf-8", "replace").decode("utf-8")
