@@ -180,7 +180,7 @@ REQUIREMENTS: dict[str, str] = {
     "scope-session": "`scope: session` gives each client session a backend of its own, with its folder.",
     "behaviour-every-transport": "Deaths, hangs, cancels, progress, questions: the same from each transport to each.",
     "http-both-eras": "Clients of every revision work over HTTP as behind the shim: calls, progress, questions.",
-    "http-client-gone": "The calls of an older client over HTTP that was killed are cancelled within seconds.",
+    "http-client-gone": "Of an older client over HTTP that was killed, calls and session end; one that comes again notices nothing.",
     "http-guard": "Over HTTP a foreign Host, Origin or Referer and a wrong token are refused before routing.",
     "http-manage": "The management requests answer as PRODUCT 9 says, by the code of the command line.",
     "http-port": "A taken port gives way to the next free one; a changed setting is followed.",

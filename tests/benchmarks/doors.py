@@ -196,12 +196,8 @@ class OurPlace:
         return states[backend.name]
 
     def left(self) -> list[str]:
-        """Sessions, and processes that are neither the gateway's nor its servers'.
-
-        An older session over HTTP is no connection whose end could end it: it is kept half an hour for a client that
-        may come again.
-        """
-        sessions = [one for one in self.home.snapshot()["gateway"]["sessions"] if one["transport"] != "http"]
+        """Sessions, and processes that are neither the gateway's nor its servers'."""
+        sessions = self.home.snapshot()["gateway"]["sessions"]
         below = {self.pid, *(process.pid for process in psutil.Process(self.pid).children(recursive=True))}
         others = [p for p in marked(HOME, self.env[HOME]) if p.pid not in below and not self._is_guardian(p)]
         return [f"a session over {session['transport']}" for session in sessions] + in_words(others)

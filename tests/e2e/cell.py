@@ -99,12 +99,16 @@ class Cell:
                 answer = await waiting
             last = answer["result"]
         assert question["method"] == method
-        assert {k: v for k, v in question.get("params", {}).items() if k != "elicitationId"} == (params or {})
+        self.look_at(question.get("params", {}), params or {})
         said: dict[str, Any] = json.loads(last["content"][0]["text"])
         if self.newer_server:
             assert said["state"] == "opaque é"
         result: dict[str, Any] = said["result"]
         return result
+
+    def look_at(self, came: dict[str, Any], asked: dict[str, Any]) -> None:
+        """What a question became on its way: nothing else."""
+        assert {k: v for k, v in came.items() if k != "elicitationId"} == asked
 
     async def question(self, before: asyncio.Future[Message]) -> dict[str, Any]:
         """The next request of the gateway's, which has to come before that answer."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.e2e.http_client import HttpClient, http_client
+from tests.e2e.http_client import STREAMS, HttpClient, http_client
 from tests.gateway.http.place import TOKEN, Place, place, until
 from tests.gateway.world import serve, server
 from trayapp.gateway.http.presence import GONE_S
@@ -49,6 +49,7 @@ async def test_the_calls_of_a_client_that_was_killed_are_cancelled_soon(tmp_path
             await at.made.net["a"].cancelled_of("leaves")
             await stays.call("a_release", key="stays")
             assert at.made.net["a"].cancelled == ["leaves"]
+            assert len(at.made.gateway.sessions) == 1
 
 
 async def test_a_stream_that_its_client_drops_is_no_cancel(tmp_path: Path) -> None:
@@ -83,3 +84,32 @@ async def test_a_client_that_comes_again_in_time_keeps_its_calls(tmp_path: Path)
         await at.made.clock.pass_(2 * GONE_S)
         assert at.made.net["a"].cancelled == []
         tasks.cancel_scope.cancel()
+
+
+async def test_a_client_that_comes_again_late_need_not_know(tmp_path: Path) -> None:
+    """Its session had ended; it is introduced anew, as what it was."""
+    async with place(tmp_path) as at:
+        await known(at)
+        async with calling(at, "mine") as client:
+            session = client.session
+        await until(lambda: GONE_S in at.made.clock.slept)
+        await at.made.clock.pass_(GONE_S)
+        await until(lambda: not at.made.gateway.sessions)
+        headers = {"Mcp-Session-Id": session, "Mcp-Protocol-Version": VERSION, "Accept": STREAMS}
+        async with at.http(**headers) as http:
+            call = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "a_echo", "arguments": {}}}
+            answer = await http.post("/mcp", json=call)
+            assert '"result"' in answer.text
+        (status,) = at.made.gateway.snapshot().gateway.sessions
+        assert (status.client, status.protocol) == ("test client", VERSION)
+
+
+async def test_a_client_without_a_stream_of_its_own_keeps_its_session(tmp_path: Path) -> None:
+    async with place(tmp_path) as at, at.http(Accept=STREAMS) as http:
+        about = {"name": "plain", "version": "1"}
+        params = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": about}
+        answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+        headers = {"Mcp-Session-Id": answer.headers["mcp-session-id"], "Mcp-Protocol-Version": VERSION}
+        await http.post("/mcp", json={"jsonrpc": "2.0", "id": 2, "method": "ping"}, headers=headers)
+        await at.made.clock.pass_(2 * GONE_S)
+        assert len(at.made.gateway.sessions) == 1

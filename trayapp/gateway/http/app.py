@@ -55,30 +55,43 @@ class Front:
         self._gateway = gateway
         self._tasks = tasks
         self._peers: WeakKeyDictionary[Any, HttpPeer] = WeakKeyDictionary()  # by the SDK's connection
+        self._introductions: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()  # initialize's params
         self.presence = Presence(gateway.clock, tasks)
 
     async def hand_over(self, ctx: Message, call_next: CallNext) -> Any:
         """The middleware: every message of every client, in both eras."""
         if ctx.protocol_version in MODERN_VERSIONS:
             return await self._modern(ctx)
-        peer = self._peer(ctx)
+        peer = await self._peer(ctx)
         if ctx.request_id is not None:
             return await peer.request(ctx)
         peer.notification(ctx.method, ctx.params)
         return await call_next(ctx)  # the SDK takes note of `initialized`
 
-    def _peer(self, message: Message) -> HttpPeer:
-        """The session of an older client lasts as long as its connection does."""
+    async def _peer(self, message: Message) -> HttpPeer:
+        """The session of an older client lasts as long as its connection does, or until the client seems gone.
+
+        One that comes again is introduced anew: it need not know.
+        """
         connection = message.session._connection
         peer = self._peers.get(connection)
-        if peer is None:
-            self._peers[connection] = peer = HttpPeer(connection.outbound)
-            session = Session(self._gateway, peer, options_of(message), "http")
-            connection.exit_stack.callback(peer.close)
-            self._tasks.start_soon(self._serve, session)
+        if peer is not None and not peer.closed:
+            self._note(message, peer)
+            return peer
+        self._peers[connection] = peer = HttpPeer(connection.outbound)
+        session = Session(self._gateway, peer, options_of(message), "http")
+        connection.exit_stack.callback(peer.close)
+        self._tasks.start_soon(self._serve, session)
+        if message.method == "initialize":
+            self._introductions[connection] = dict(message.params or {})
+        elif (introduction := self._introductions.get(connection)) is not None:
+            await peer.introduce(introduction)
+        self._note(message, peer)
+        return peer
+
+    def _note(self, message: Message, peer: HttpPeer) -> None:
         if isinstance(message.request, Request):
             self.presence.note(message.request.headers.get(SESSION_HEADER), peer)
-        return peer
 
     async def _serve(self, session: Session) -> None:
         """The boundary at which one session's failure stops."""

@@ -31,6 +31,7 @@ from trayapp.wire.messages import (
 log = logging.getLogger(__name__)
 
 Message = ServerRequestContext[Any, Any]
+AGAIN = "introduced again"  # the id of a handshake that no client waits for
 MANY = 10_000  # messages that wait for one client that does not read; more are dropped
 
 
@@ -85,6 +86,23 @@ class HttpPeer:
     def close(self) -> None:
         """The client is gone."""
         self._gone.set()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is."""
+        return self._gone.is_set()
+
+    async def introduce(self, params: dict[str, Any]) -> None:
+        """Shake hands for a client that did so before, when it was another session."""
+        await self._ready.wait()
+        assert self._on_request is not None
+        self._open[AGAIN] = exchange = Exchange(None)
+        try:
+            self._on_request(AGAIN, "initialize", params)
+            await exchange.until_answered()
+        finally:
+            del self._open[AGAIN]
+        self.notification("notifications/initialized", None)
 
     # -- from the client -----------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
-"""Which older clients over HTTP are still there: the calls of one that is not are given up.
+"""Which older clients over HTTP are still there: of one that is not, calls and session end.
 
 A stream that breaks off is no cancel, since its client may come again for the rest (MCP 2025-11-25, transports). On
-this machine nothing breaks off by itself: a client comes again soon, or its process has ended. Its session stays, for
-one that comes after all. Never here: clients of 2026-07-28, whose requests end with their streams.
+this machine nothing breaks off by itself: a client comes again soon, or its process has ended. One without the stream
+for what belongs to no request may just have nothing to say: its session stays. Never here: clients of 2026-07-28,
+whose requests end with their streams.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Presence:
         self._tasks = tasks
         self._open: Counter[str] = Counter()  # HTTP requests
         self._peers: WeakValueDictionary[str, HttpPeer] = WeakValueDictionary()
+        self._stood: set[str] = set()  # the sessions that have, or had, the stream for what belongs to no request
 
     def note(self, session_id: str | None, peer: HttpPeer) -> None:
         """That session's messages go there."""
@@ -43,8 +45,15 @@ class Presence:
         """The application, watched."""
 
         async def watched(scope: Any, receive: Any, send: Any) -> None:
-            with self._request_of(Headers(scope=scope).get(SESSION_HEADER)):
-                await app(scope, receive, send)
+            session_id = Headers(scope=scope).get(SESSION_HEADER)
+
+            async def seen(message: Any) -> None:
+                if scope["method"] == "GET" and message.get("status") == 200 and session_id is not None:
+                    self._stood.add(session_id)
+                await send(message)
+
+            with self._request_of(session_id):
+                await app(scope, receive, seen)
 
         return watched
 
@@ -63,12 +72,17 @@ class Presence:
                 self._all_ended(session_id)
 
     def _all_ended(self, session_id: str) -> None:
-        peer = self._peers.get(session_id)
-        if peer is not None and peer.awaited:
-            self._tasks.start_soon(self._give_up, session_id, peer, peer.awaited)
+        peer, stood = self._peers.get(session_id), session_id in self._stood
+        self._stood.discard(session_id)
+        if peer is not None and (stood or peer.awaited):
+            self._tasks.start_soon(self._give_up, session_id, peer, stood)
 
-    async def _give_up(self, session_id: str, peer: HttpPeer, calls: frozenset[Any]) -> None:
-        """Those of the calls that still wait then, unless somebody is there again."""
+    async def _give_up(self, session_id: str, peer: HttpPeer, whole: bool) -> None:
+        """The calls that wait now and then, and the whole session; nothing when somebody is there again."""
+        calls = peer.awaited
         await self._clock.sleep(GONE_S)
-        if session_id not in self._open:
-            peer.give_up(calls)
+        if session_id in self._open:
+            return
+        peer.give_up(calls)
+        if whole:
+            peer.close()
