@@ -48,6 +48,20 @@ async def test_a_result_that_hides_something_passes_whole_and_is_a_problem_once(
 
 
 @pytest.mark.requirement("inspect-results")
+async def test_what_the_command_line_calls_is_looked_at_as_well(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("s"))
+        await answered(made, "The weather is fine.")
+
+        async def call(params: Any) -> dict[str, Any]:
+            return {"content": [{"type": "text", "text": SUSPICIOUS[1]}]}
+
+        made.net["s"].replies["tools/call"] = call
+        await made.control().result(control.CALL, {"tool": "s_echo"})
+        assert [one["server"] for one in (await made.control().result(control.SNAPSHOT))["problems"]] == ["s"]
+
+
+@pytest.mark.requirement("inspect-results")
 @pytest.mark.parametrize("text", PLAIN, ids=range(len(PLAIN)))
 async def test_an_honest_result_is_no_problem(tmp_path: Path, text: str) -> None:
     async with house(tmp_path) as made:

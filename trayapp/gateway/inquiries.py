@@ -33,7 +33,7 @@ from trayapp.gateway.standing import Standing, standing
 from trayapp.gateway.window import Window
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
 from trayapp.wire import control
-from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Reply, RpcError
 
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
@@ -173,7 +173,7 @@ class Inquiries:
             args = as_typed(args, typed, item.get("inputSchema"))
             method, params = _prepared(window, key, args)
             connection = await window.router.connected(key[0])
-            result = await _answered(connection, method, params, window.router.timeout_s(connection))
+            result = await self._answered(connection, method, params, window)
             shown = as_tool_result(result) if method == "resources/read" else result
             return {"server": key[0], "tool": key[1], "result": shown}
 
@@ -193,8 +193,15 @@ class Inquiries:
             args = prompt_arguments(window.exposure.known.prompts[key].get("arguments"), positional, named)
             connection = await window.router.connected(key[0])
             params = {"name": key[1], "arguments": args}
-            result = await _answered(connection, "prompts/get", params, window.router.timeout_s(connection))
+            result = await self._answered(connection, "prompts/get", params, window)
             return {"server": key[0], "prompt": key[1], "result": result}
+
+    async def _answered(
+        self, connection: Connection, method: str, params: dict[str, Any], window: Window
+    ) -> dict[str, Any]:
+        result = await _answered(connection, method, params, window.router.timeout_s(connection))
+        self._gateway.results.look(connection.name, Reply(b"", message={"result": result}))
+        return result
 
     async def _key(self, window: Window, asked: str, server: str | None) -> Key:
         """What is meant, asking servers that are not known yet. Raises MultiMcpError."""
