@@ -20,6 +20,7 @@ MIB = 1 << 20  # bytes
 SERVERS = 10
 SETTLE_S = 3.0  # what a start or a change set off is over by then
 SOON_IDLE_MIN = 0.005  # minutes until an unused server is closed: at once, for the second half
+UNFOUND = {"port": 0}  # a port that nobody knows: one stray connection would load all that is behind it
 LINUX = sys.platform == "linux"
 
 
@@ -27,14 +28,14 @@ def measure_idle(seconds: float) -> Iterator[Figure]:
     """The gateway with one client: all its servers connected, then all closed for being idle. Raises BrokenError."""
     with fresh_home() as home:
         work = sized(home.path / "lists", SERVERS, SERVERS)
-        home.write("servers.yaml", work.servers_yaml(idle_timeout=0))
+        home.write("servers.yaml", work.servers_yaml(idle_timeout=0, http=UNFOUND))
         with gateway(home) as started:
             home.settle()
             with through(home, tool=work.exposed).connect() as client:
                 for name in work.servers:
                     client.timed(f"{name}_{work.tool}", 100, 1)
                 yield from watched(started.pid, seconds, f"{SERVERS} servers connected")
-                home.write("servers.yaml", work.servers_yaml(idle_timeout=SOON_IDLE_MIN))
+                home.write("servers.yaml", work.servers_yaml(idle_timeout=SOON_IDLE_MIN, http=UNFOUND))
                 home.await_states("idle")
                 yield from watched(started.pid, seconds, f"{SERVERS} servers idle")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.benchmarks.client import Client
 from tests.benchmarks.figures import OURS, Figure, Target
 from tests.benchmarks.http_client import HttpClient
+from tests.benchmarks.idle import UNFOUND
 from tests.benchmarks.sizes import SIZE, WARM_UP, memory, rest
 from tests.benchmarks.ways import Home, Way, fresh_home, gateway, through
 from tests.benchmarks.workloads import Workload, ten
@@ -24,7 +25,7 @@ def measure_memory(quick: bool, data: Path | None = None) -> Iterator[Figure]:
     """One gateway after its first run, through all of it. Raises BrokenError."""
     with fresh_home() as home:
         work = ten(home.path / "lists", data)
-        home.write("servers.yaml", work.servers_yaml(idle_timeout=0))
+        home.write("servers.yaml", work.servers_yaml(idle_timeout=0, http=UNFOUND))
         with gateway(home) as started:
             home.settle()
             with through(home, tool=work.exposed).connect() as client:
