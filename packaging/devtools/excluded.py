@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from devtools.places import ROOT
+
 # The first looks for Apple's libraries when it is imported, on Linux with a compiler; the second wants PyGObject.
 OTHER_KEYRINGS = {
     "linux": ("keyring.backends.macOS.api", "keyring.backends.libsecret", "keyring.backends.Windows"),
@@ -36,10 +38,13 @@ NOT_IN_TRAY = (
         "_sqlite3",
     ),
 )
+# Of the model the shim's ledger needs `late` alone.
+_MODEL = tuple(f"trayapp.model.{path.stem}" for path in sorted((ROOT / "trayapp" / "model").glob("[a-z]*.py")))
 # `inspect` alone would bring a start hook of PyInstaller's that imports it, and much with it, at every start.
 NOT_IN_SHIM = (
     "multiprocessing",
-    *("trayapp.model", "trayapp.wire.control", "trayapp.wire.greeting", "psutil", "inspect", "typing", "dataclasses"),
+    *(name for name in _MODEL if name != "trayapp.model.late"),
+    *("trayapp.wire.control", "trayapp.wire.greeting", "psutil", "inspect", "typing", "dataclasses"),
     *("ssl", "_ssl", "asyncio", "logging", "http", "email", "xml", "tarfile", "zipfile", "argparse", "ctypes"),
 )
 # Start hooks of PyInstaller's that import what most starts never need: for source texts, and for lists of modules.

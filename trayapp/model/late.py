@@ -9,17 +9,20 @@ import re
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any, AnyStr, Generic, cast
+
+TYPE_CHECKING = False  # as in typing, which the shim's ledger would pay for
+if TYPE_CHECKING:
+    from typing import Any, AnyStr
 
 
-class _Late(Generic[AnyStr]):
+class _Late:
     """A pattern that is not compiled yet. Each method is looked up once; from then on it is the compiled one's own."""
 
-    def __init__(self, pattern: AnyStr, flags: int) -> None:
-        self._source: tuple[AnyStr, int] = (pattern, flags)
+    def __init__(self, pattern: str | bytes, flags: int) -> None:
+        self._source = (pattern, flags)
 
     @cached_property
-    def _compiled(self) -> re.Pattern[AnyStr]:
+    def _compiled(self) -> re.Pattern[Any]:
         return re.compile(*self._source)
 
     def __getattr__(self, name: str) -> Any:
@@ -30,7 +33,7 @@ class _Late(Generic[AnyStr]):
 
 def late(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """`re.compile`, done when it is needed: for what costs more than half a millisecond."""
-    return cast("re.Pattern[AnyStr]", _Late(pattern, flags))
+    return _Late(pattern, flags)  # type: ignore[return-value]  # it has a pattern's methods, by name
 
 
 class _LateModule(ModuleType):
