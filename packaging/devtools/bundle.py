@@ -22,11 +22,11 @@ BINARY_STARTS = (b"\x7fELF",)
 PADDED = b"/usr"
 
 
-def build_bundle(python: Path, work: Path) -> Path:
-    """The folder with the three programs, made anew below `work`. Raises StepFailed."""
+def build_bundle(python: Path, work: Path, only: str = "") -> Path:
+    """The folder with the three programs, or with one of them, made anew below `work`. Raises StepFailed."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    environment = build_environment(work)
+    environment = build_environment(work) | {"MULTI_MCP_ONLY": only}
     run([python, PACKAGING / "devtools" / "icon_files.py", work / "icons"], env=environment)
     commit = git("rev-parse", "HEAD")
     if commit:
@@ -80,11 +80,14 @@ def hint() -> str:
 
 
 def secrets_of_build(python: Path) -> list[bytes]:
-    """Folders that say whose machine this was: of the interpreter, and of the checkout."""
+    """Folders that say whose machine this was: of the interpreter, of the checkout, and the home of who builds."""
     asked = subprocess.run([python, "-c", "import sys; print(sys.base_prefix)"], capture_output=True, text=True)
     prefix = Path(asked.stdout.strip() or "/usr")
-    own = [ROOT, *([] if prefix in (Path("/usr"), Path("/usr/local")) else [prefix])]
-    return sorted((str(folder).encode() for folder in own), key=len, reverse=True)
+    own = [str(ROOT), *([] if prefix in (Path("/usr"), Path("/usr/local")) else [str(prefix)])]
+    home = Path.home()
+    if home.parent != home.parent.parent:  # /root names nobody, and libraries' makers have it in theirs
+        own.append(f"{home}/")  # with the slash: its last name is the user's
+    return sorted((folder.encode() for folder in own), key=len, reverse=True)
 
 
 def forget_build_machine(folder: Path, secrets: list[bytes]) -> None:

@@ -17,10 +17,12 @@ usage: python3 packaging/dev.py COMMAND
 
   run [ARG ...]           install into .venv (once) and start multi-mcp with these arguments
   test [PYTEST_ARG ...]   install what the tests need (once), then ruff, mypy and pytest; with arguments pytest alone
-  build [FOLDER]          make the packages of this system (into dist): .deb and .tar.gz, installer, or .app and .dmg
+  build [FOLDER]          make the packages of this system (into dist): .deb and .tar.gz, installer, or .app and .dmg;
+                          with --twice once more elsewhere, and fail unless both are the same
   icons [FOLDER]          write the app's icon as .ico, .icns and PNG files (into build/icons)
   lock [UV_ARG ...]       write the lock files anew (--upgrade: with the newest versions)
 """
+TWICE = "--twice"
 INTERRUPTED_CODE = 130  # what a shell reports for a command ended by Ctrl-C
 
 
@@ -71,11 +73,13 @@ def _test(args: list[str]) -> int:
 
 def _build(args: list[str]) -> int:
     """In .venv, with what the tests need: PyInstaller is among that."""
-    from devtools.package import build_packages
+    from devtools.package import build_packages, build_twice
 
+    build = build_twice if TWICE in args else build_packages
+    folder = next((Path(arg) for arg in args if arg != TWICE), DIST)
     ensure_app()
     ensure_test_requirements()
-    for path in build_packages(script(VENV, "python"), ROOT / "build" / "package", Path(args[0] if args else DIST)):
+    for path in build(script(VENV, "python"), ROOT / "build" / "package", folder):
         print(path)
     return 0
 

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 from devtools import deb, macos, windows
-from devtools.bundle import build_bundle
+from devtools.alike import differences, listed
+from devtools.bundle import NAME, build_bundle
 from devtools.places import ROOT
-from devtools.steps import StepFailed
+from devtools.steps import StepFailed, say
 
 VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
 
@@ -23,6 +24,20 @@ def build_packages(python: Path, work: Path, out: Path) -> list[Path]:
     if sys.platform == "darwin":
         return [macos.build_image(work, version(), out)]
     return [deb.build_deb(bundle, work, version(), out), deb.build_archive(bundle, work, version(), out)]
+
+
+def build_twice(python: Path, work: Path, out: Path) -> list[Path]:
+    """`build_packages`, and once more in another place. Raises StepFailed where the second one is another one."""
+    made = build_packages(python, work, out)
+    other = work.with_name(f"{work.name}-again")
+    again = build_packages(python, other, other / "packages")
+    unlike = differences(work / "out" / NAME, other / "out" / NAME)
+    pairs = zip(made, again, strict=True)
+    unlike += [one.name for one, second in pairs if one.read_bytes() != second.read_bytes()]
+    if unlike:
+        raise StepFailed(f"a second build gave other files: {listed(unlike)}", f"Compare {work} and {other}.")
+    say("a second build gave the same files and the same bytes")
+    return made
 
 
 def version() -> str:

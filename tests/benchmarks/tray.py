@@ -90,15 +90,15 @@ class Running:
 
 
 @contextmanager
-def tray(home: Home) -> Iterator[Running]:
-    """`multi-mcp tray`, and its end with that of its gateway. Raises BrokenError."""
+def tray(home: Home, program: tuple[str, ...] = ()) -> Iterator[Running]:
+    """`multi-mcp tray`, or that `program`, and its end with that of its gateway. Raises BrokenError."""
     from tests.tray.bus import Item, Watcher, session_bus  # where there is no D-Bus there is none of this
 
     with session_bus() as (address, _):
         watcher = Watcher(address)
         env = {**home.env, "DBUS_SESSION_BUS_ADDRESS": address, "DISPLAY": "", "HOME": str(home.path)}
         start, null = time.perf_counter(), subprocess.DEVNULL
-        process = subprocess.Popen([*own_command(), "tray"], env=env, stdin=null, stdout=null, stderr=null)
+        process = subprocess.Popen(program or [*own_command(), "tray"], env=env, stdin=null, stdout=null, stderr=null)
         try:
             while not watcher.items:
                 if process.poll() is not None or time.perf_counter() - start > LIMIT_S:

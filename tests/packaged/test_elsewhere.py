@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import plistlib
 import re
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_the_verbs_that_the_windows_script_calls_exist() -> None:
 
 
 def test_the_recipe_names_the_programs_that_the_program_looks_for() -> None:
-    made = set(re.findall(r'^    program\("([\w-]+)"', SPEC, re.MULTILINE))
+    made = set(re.findall(r'^    "([\w-]+)": \("multi_mcp', SPEC, re.MULTILINE))
     assert made == {WHOLE, TRAY, SHIM}
 
 
@@ -89,6 +90,31 @@ def test_every_file_of_tests_that_the_checklist_names_exists() -> None:
     tests = PACKAGING.parent
     for name in re.findall(r"tests/[\w/]+", text):
         assert (tests / name).is_dir() or (tests / f"{name}.py").exists(), name
+
+
+BRANCHES = {("sys", "platform"), ("os", "name")}
+
+
+def asks_for_the_system(path: Path) -> bool:
+    """Whether the module does one thing on one system and another on others."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    asked = {
+        (node.value.id, node.attr)
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+    return bool(asked & BRANCHES)
+
+
+def test_every_module_with_a_branch_for_another_system_is_in_the_checklist_with_its_tests() -> None:
+    root = PACKAGING.parent
+    files = {path.relative_to(root / "trayapp"): path for path in (root / "trayapp").rglob("*.py")}
+    files |= {path.relative_to(root): path for path in PACKAGING.rglob("*.py")}
+    asking = sorted(name.with_suffix("").as_posix() for name, path in files.items() if asks_for_the_system(path))
+    text = (PACKAGING / "VERIFY.md").read_text(encoding="utf-8").partition("## Every branch")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    assert sorted(name for row in rows for name in re.findall(r"`([^`]+)`", row[0])) == asking
+    assert all(re.search(r"tests/\w+/", row[1]) and row[2].strip() for row in rows)
 
 
 def test_the_release_workflow_holds_together() -> None:

@@ -1,4 +1,4 @@
-"""That two makings of one thing give the same bytes. Never here: PyInstaller's own part of it."""
+"""That two builds of one source give the same bytes. Never here: what is in them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ if sys.platform != "linux":
     pytest.skip("only Linux's packages are built by the tests", allow_module_level=True)
 
 from devtools import deb
-from devtools.bundle import disguised
+from devtools.alike import differences, listed, manifest
+from devtools.bundle import build_bundle, disguised
 from tests.tools import require
+from trayapp.service.command import SHIM
 
 VERSION = "1.2.3"
 
@@ -41,6 +43,27 @@ def test_package_and_archive_are_the_same_bytes_again(small: Path, tmp_path: Pat
         return [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
 
     assert made(tmp_path / "one") == made(tmp_path / "two")
+
+
+@pytest.mark.requirement("package-repeatable")
+def test_a_program_built_again_elsewhere_has_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+    again = manifest(build_bundle(Path(sys.executable), tmp_path / "elsewhere", only=SHIM))  # the whole takes a minute
+    whole = manifest(bundle)
+    assert SHIM in again
+    assert {name: whole.get(name) for name in again} == again
+
+
+def test_builds_that_differ_are_told_by_the_names_of_their_files(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "deep").mkdir(parents=True)
+        (tmp_path / name / "deep" / "same").write_text("same")
+        (tmp_path / name / "other").write_text(name)
+        (tmp_path / name / "link").symlink_to("deep")
+    assert differences(tmp_path / "one", tmp_path / "two") == ["other"]
+    (tmp_path / "two" / "deep" / "same").chmod(0o755)
+    (tmp_path / "two" / "link").unlink()
+    assert differences(tmp_path / "one", tmp_path / "two") == ["deep/same", "link", "other"]
+    assert listed([str(number) for number in range(12)]).endswith("9 and 2 more")
 
 
 @pytest.mark.requirement("package-no-trace")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,10 +9,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from anyio import to_thread
 
 if sys.platform != "linux":
     pytest.skip("only Linux's packages are built by the tests", allow_module_level=True)
 
+from tests.e2e.client import client_of
 from tests.packaged.running import PackagedTray, packaged_tray
 from tests.tools import require
 from tests.tray.bus import until
@@ -56,14 +56,41 @@ def test_start_at_login_and_clients_name_the_programs_themselves(app: PackagedTr
     assert "LD_LIBRARY_PATH" not in (app.user / "got").read_text()
 
 
+@pytest.mark.anyio
 @pytest.mark.requirement("package-upgrade")
-def test_an_updated_tray_goes_on_as_the_new_one(app: PackagedTray, panel: Panel) -> None:
-    gateway, first = app.gateway(), panel.item.bus_name
-    os.kill(app.tray.pid, signal.SIGUSR1)
-    until(lambda: panel.item.bus_name != first, "the new tray's icon")
-    panel.until_header(READY)
-    assert app.tray.poll() is None  # the same process to whoever started it
-    assert app.gateway() != gateway
+async def test_an_archive_unpacked_over_a_running_program_is_taken_up_by_tray_and_gateway(
+    home: Path, address: str, panel: Panel, bundle: Path
+) -> None:
+    place = home / "program"
+    unpack(bundle, place)
+    app = PackagedTray(home, address, place)
+    app.servers("sample", sample={"command": [str(place / "multi-mcp-shim"), "sample-server"]})
+    try:
+        async with client_of([str(place / "multi-mcp-shim"), "stdio"], app.env, home) as client:
+            assert (await client.call("sample_add", a=1, b=1))["content"][0]["text"] == "2"
+            gateway = app.gateway()
+            unpack(bundle, place)
+            tray = app.start()  # finds a gateway of before
+            await to_thread.run_sync(app.next_gateway, gateway)
+            assert (await client.call("sample_add", a=2, b=3))["content"][0]["text"] == "5"
+
+            await to_thread.run_sync(panel.until_header, READY)
+            gateway, first = app.gateway(), panel.item.bus_name
+            unpack(bundle, place)
+            told, _ = await to_thread.run_sync(lambda: app.start().communicate(timeout=END_S))
+            assert "updated" in told
+            await to_thread.run_sync(until, lambda: panel.item.bus_name != first, "the new tray's icon")
+            await to_thread.run_sync(app.next_gateway, gateway)
+            assert (await client.call("sample_add", a=3, b=4))["content"][0]["text"] == "7"
+        assert tray.poll() is None  # the same process to whoever started it
+    finally:
+        app.end()
+
+
+def unpack(bundle: Path, place: Path) -> None:
+    """As `tar` does over what is there: each file makes room for another one of its name."""
+    place.mkdir(exist_ok=True)
+    subprocess.run(["cp", "--archive", "--remove-destination", f"{bundle}/.", place], check=True)
 
 
 @pytest.mark.requirement("autostart", "package-tray")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from tests.tray.states import server, snapshot
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.service.autostart import Autostart, Start
+from trayapp.service.installed import Update
 from trayapp.service.supervision import Seen
 from trayapp.tray.app import LOOK_AGAIN_S, App
 from trayapp.tray.desk import Desk, state_of
@@ -226,7 +228,7 @@ class FakeFace:
         return False
 
 
-def test_a_menu_that_is_opened_again_at_once_is_not_looked_around_for_again() -> None:
+def test_a_menu_that_is_opened_again_at_once_is_not_looked_around_for_again(tmp_path: Path) -> None:
     looks: SimpleQueue[float] = SimpleQueue()
     now = [100.0]
 
@@ -234,7 +236,7 @@ def test_a_menu_that_is_opened_again_at_once_is_not_looked_around_for_again() ->
         looks.put(now[0])
         return ()
 
-    app = App(a_desk(look)[0], FakeFace(), lambda: now[0])
+    app = App(a_desk(look)[0], FakeFace(), lambda: now[0], Update(str(tmp_path)))
     app.opened()
     assert looks.get(timeout=PATIENCE_S) == now[0]
     app.opened()

@@ -14,6 +14,7 @@ from functools import partial
 from types import FrameType
 from typing import Any, Protocol
 
+from trayapp.model.errors import MultiMcpError
 from trayapp.service.supervision import Seen, WishKind
 from trayapp.service.supervisor import Supervisor
 from trayapp.tray.actions import Actions
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 RENEWS = "SIGUSR1"  # of an installer that replaced the program (packaging/linux/postinst)
 ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # the last one: its terminal was closed
 LOOK_AGAIN_S = 2.0  # panels tell more than once that a menu opens; a look starts a process, 0.2 s of work
+UPDATED = "It was updated: the new one goes on in its place"
 QUIT_S = 30.0  # the gateway's own end is bounded by half of that
 
 
@@ -48,6 +50,13 @@ class Face(Protocol):
         """Show it in the place of one with the same key; False when nobody sees it. May block."""
 
 
+class Renewal(Protocol):
+    """Whether the program was replaced: of service/installed.Update."""
+
+    def replaced_us(self) -> bool: ...
+    def replaced_gateway(self, pid: int) -> bool: ...
+
+
 class App:
     """One tray. `clock`: seconds of a steady clock."""
 
@@ -56,10 +65,12 @@ class App:
         desk: Desk,
         face: Face,
         clock: Callable[[], float],
+        renewal: Renewal,
     ) -> None:
         self._desk = desk
         self._face = face
         self._clock = clock
+        self._renewal = renewal
         self._actions: Actions
         self._supervisor: Supervisor
         self._told = Told()
@@ -106,6 +117,9 @@ class App:
         self.quit_soon()
 
     def _on_renewal(self, number: int, frame: FrameType | None) -> None:
+        self._renew()
+
+    def _renew(self) -> None:
         log.info("The program was replaced: the tray ends, and the new one starts")
         self.is_replaced = True
         self.quit_soon()
@@ -133,6 +147,16 @@ class App:
         if self._desk.see(seen):
             self._tell()
         self._redraws.wanted()
+        if seen.snapshot and self._renewal.replaced_gateway(seen.snapshot["gateway"]["pid"]):
+            threading.Thread(target=self._renew_gateway, name="renew gateway", daemon=True).start()
+
+    def _renew_gateway(self) -> None:
+        """One of before an update makes room, whoever started it; AI tools keep their sessions by their shims."""
+        log.info("The gateway is of a program that was replaced: another one follows")
+        try:
+            self._supervisor.wish(WishKind.RESTART)
+        except MultiMcpError as error:
+            log.warning("It does not make room: %s", error)
 
     def looked_around(self) -> None:
         """A click changed what no snapshot tells."""
@@ -194,7 +218,10 @@ class App:
         log.info("Notification%s: %s | %s", "" if seen else " (nobody shows it)", notice.title, notice.text)
 
     def second_start(self, wish: str) -> str:
-        """A second `multi-mcp`: show where we are, and let it say so."""
+        """A second `multi-mcp`: show where we are, and let it say so; after an update, let the new one go on."""
+        if self._renewal.replaced_us():
+            self._renew()
+            return UPDATED
         self.click(Action(Verb.SHOW_STATE))
         return self.shown().summary
 

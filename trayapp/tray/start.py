@@ -25,6 +25,7 @@ from trayapp.service.about import version_text
 from trayapp.service.autostart import Autostart, absolute_home, find_autostart
 from trayapp.service.clipboard import copy
 from trayapp.service.command import shim_command, tray_command
+from trayapp.service.installed import Update
 from trayapp.service.opener import open_file, open_url
 from trayapp.service.place import GatewayPlace
 from trayapp.service.single import SingleTray
@@ -131,7 +132,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
     told = paths.cache_dir / OFFER_TOLD
     face.offer_told = told
     desk = Desk(switch, partial(_clients, environ), partial(_offer, environ), offer_told=told.exists())
-    app = App(desk, face, time.monotonic)
+    app = App(desk, face, time.monotonic, Update(run))
     face.app = app
     supervisor = Supervisor(GatewayPlace(environ, run, paths.log_dir), app.saw)
     means = Means(

@@ -1,0 +1,43 @@
+"""Which processes are of a program that was replaced since. Never here: what a tray does then (tests/packaged)."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from trayapp.service.installed import Update, installed_at
+from trayapp.wire.endpoint import write_endpoint
+from trayapp.wire.greeting import Endpoint
+
+pytestmark = pytest.mark.requirement("package-upgrade")
+DAY_S = 86400.0
+
+
+def test_a_process_that_started_after_its_program_came_is_no_old_one(tmp_path: Path) -> None:
+    assert 0 < installed_at() < time.time()
+    assert not Update(str(tmp_path)).replaced_us()
+
+
+@pytest.mark.parametrize(
+    ("started", "replaced"),
+    [
+        pytest.param(-DAY_S, True, id="before"),
+        pytest.param(DAY_S, False, id="after"),
+        pytest.param(None, False, id="nobody knows"),
+    ],
+)
+def test_a_gateway_from_before_is_told_once(tmp_path: Path, started: float | None, replaced: bool) -> None:
+    since = 0.0 if started is None else installed_at() + started
+    write_endpoint(str(tmp_path), Endpoint(os.getpid(), "0", "", started_at=since))
+    update = Update(str(tmp_path))
+    assert update.replaced_gateway(os.getpid()) is replaced
+    assert not update.replaced_gateway(os.getpid())
+
+
+def test_nothing_is_said_of_a_gateway_without_an_endpoint_or_with_anothers(tmp_path: Path) -> None:
+    assert not Update(str(tmp_path)).replaced_gateway(7)
+    write_endpoint(str(tmp_path), Endpoint(os.getpid(), "0", "", started_at=1.0))
+    assert not Update(str(tmp_path)).replaced_gateway(os.getpid() + 1)

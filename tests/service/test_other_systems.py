@@ -1,0 +1,100 @@
+"""The branches for Windows and macOS that a Linux machine can take: each in a process that says it is one of those.
+
+Their own modules are stand-ins that note what they are asked for. Never here: what those systems make of it
+(packaging/VERIFY.md).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+if sys.platform != "linux":
+    pytest.skip("each system has its own branches", allow_module_level=True)
+
+# Says that it is another system before anything of ours is loaded, evaluates each line, prints the values.
+CHILD = """
+import json, os, pathlib, sys, types
+class Notes(types.ModuleType):
+    LK_NBLCK, REG_SZ = 2, 1
+    def locking(self, descriptor, mode, size):
+        noted.append(["locking", mode, size])
+noted = []
+import asyncio, ctypes, multiprocessing, shutil, subprocess, tempfile, logging.handlers, zoneinfo  # as they are here
+from trayapp.model import errors
+sys.modules["msvcrt"] = Notes("msvcrt")
+sys.platform = {platform!r}
+os.startfile = lambda what: noted.append(["startfile", str(what)])
+class Popen:
+    returncode = 0
+    def __init__(self, argv, **more):
+        noted.append([argv[0], *argv[1:]])
+    def wait(self, patience_s=None):
+        return 0
+subprocess.Popen = Popen
+home = str(pathlib.Path.home())
+print(json.dumps([eval(line) for line in json.loads({lines!r})]))
+"""
+IMPORT = "__import__({module!r}, fromlist=['x'])"
+MAC: list[tuple[str, str, Any]] = [
+    ("wire.rundir", "run_dir({})", "HOME/Library/Caches/multi-mcp/run"),
+    ("service.opener", "open_file(pathlib.Path('/x'), {}), noted.pop()", [None, ["open", "-t", "/x"]]),
+    ("service.opener", "open_url('https://a/', {}), noted.pop()", [True, ["open", "https://a/"]]),
+    ("service.autostart", "find_autostart({}, ['/a']).where", "HOME/Library/LaunchAgents/dev.multimcp.tray.plist"),
+    ("service.clipboard", "OTHERS[sys.platform][0]", ["pbcopy"]),
+    ("config.watch", "watch_folders_of(pathlib.Path('/x'))", None),
+    ("backends.wake", "suspended_s()", 0.0),
+    ("backends.npx_cache", "str(npx_folder({}, {}, pathlib.Path('/h')))", "/h/.npm/_npx"),
+    ("wire.memory", "keep_freed_memory()", None),
+]
+WINDOWS: list[tuple[str, str, Any]] = [
+    ("wire.rundir", "run_dir({'LOCALAPPDATA': '/l'})", "/l/multi-mcp/run"),
+    ("wire.greeting", "USES_TCP", True),
+    ("wire.lock", "_lock_now(os.open('/dev/null', os.O_RDWR)), noted.pop()", [True, ["locking", 2, 1]]),
+    ("service.opener", "open_file(pathlib.Path('/x'), {}), noted.pop()", [None, ["startfile", "/x"]]),
+    ("service.opener", "open_url('https://a/', {}), noted.pop()", [True, ["startfile", "https://a/"]]),
+    ("service.clipboard", "OTHERS[sys.platform][0]", ["clip"]),
+    ("config.watch", "watch_folders_of(pathlib.Path('/x'))", None),
+    ("backends.wake", "suspended_s()", 0.0),
+    ("backends.npx_cache", "str(npx_folder({}, {'LOCALAPPDATA': '/l'}, pathlib.Path('/h')))", "/l/npm-cache/_npx"),
+    ("backends.launch", "'APPDATA' in DEFAULT_VARIABLES and 'HOME' not in DEFAULT_VARIABLES", True),
+    ("auth.os_keyring", "KeyringEntries('x').limit", 1280),
+    ("wire.memory", "keep_freed_memory()", None),
+]
+
+
+@cache
+def values(platform: str) -> list[Any]:
+    """What all lines for that system come to, in one process: each start takes a quarter of a second."""
+    rows = {"darwin": MAC, "win32": WINDOWS}[platform]
+    lines = [
+        f"eval({line!r}, {{**globals(), **vars({IMPORT.format(module='trayapp.' + room)})}})" for room, line, _ in rows
+    ]
+    code = CHILD.format(platform=platform, lines=json.dumps(lines))
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: list[Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.requirement("package-elsewhere")
+@pytest.mark.parametrize(
+    ("platform", "number"),
+    [
+        pytest.param(platform, number, id=f"{platform} {room} {number}")
+        for platform, rows in (("darwin", MAC), ("win32", WINDOWS))
+        for number, (room, _, _) in enumerate(rows)
+    ],
+)
+def test_the_branch_for_another_system_does_its_own(platform: str, number: int) -> None:
+    expected = {"darwin": MAC, "win32": WINDOWS}[platform][number][2]
+    if isinstance(expected, str):
+        expected = expected.replace("HOME", str(Path.home()))
+    assert values(platform)[number] == expected
