@@ -330,6 +330,20 @@ async def test_a_session_that_says_nothing_useful_of_its_folder_belongs_to_no_pr
 # -- one look ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("idle-quiet")
+async def test_what_has_not_changed_is_not_laid_over_the_users_servers_again(tmp_path: Path) -> None:
+    async with shops(tmp_path) as made:
+        folder, user = made.project("shop"), parse(USER, "servers.yaml")
+        look = made.made.look
+        first = look(folder, user)
+        assert look(folder, user) is first
+        assert look(folder, parse(USER, "servers.yaml")) is not first
+        made.project("shop", SHOP + " ")
+        assert look(folder, user) is not first
+        made.trust.revoke(folder / ".mcp.json")
+        assert look(folder, user).overlay is None
+
+
 async def test_a_look_that_fails_is_no_project_and_goes_into_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
