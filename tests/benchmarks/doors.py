@@ -77,6 +77,9 @@ class Place(Protocol):
     def left(self) -> list[str]:
         """What is still there of clients that have gone, in words."""
 
+    def renew(self, backend: Backend) -> None:
+        """A row of that server was red: start what is in front of it anew, where that could not help itself."""
+
 
 class Stage(Protocol):
     """One of the ways that are compared, with the kinds of clients and servers that it is for."""
@@ -152,6 +155,9 @@ class DirectPlace:
     def left(self) -> list[str]:
         return in_words(marked(MARK, self.mark))
 
+    def renew(self, backend: Backend) -> None:
+        """Each client has its own."""
+
 
 @dataclass
 class Direct:
@@ -201,6 +207,9 @@ class OurPlace:
         below = {self.pid, *(process.pid for process in psutil.Process(self.pid).children(recursive=True))}
         others = [p for p in marked(HOME, self.env[HOME]) if p.pid not in below and not self._is_guardian(p)]
         return [f"a session over {session['transport']}" for session in sessions] + in_words(others)
+
+    def renew(self, backend: Backend) -> None:
+        """It has to help itself."""
 
     def _is_guardian(self, process: psutil.Process) -> bool:
         """It stands apart from the gateway, whose end it waits for."""

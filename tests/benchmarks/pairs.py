@@ -33,6 +33,16 @@ class Seen:
     seconds: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds on a quiet machine, past which a row is red."""
+
+    hung: float = 1.0  # the others' tools beside a server that hangs (issue J)
+    death: float = 1.0  # one error after a server's death (PRODUCT 5)
+    row: float = 8.0  # past this nothing comes
+    left: float = 15.0  # PRODUCT 5 gives what is left 10 s; a client over HTTP might come again for a few seconds
+
+
 class NotOfferedError(Exception):
     """The way has no such thing."""
 
@@ -40,9 +50,9 @@ class NotOfferedError(Exception):
 class Pair(Cell):
     """A client of one kind and a server of one kind, at one place."""
 
-    def __init__(self, client: Any, kind: Kind, backend: Backend, place: Place, door: Door) -> None:
+    def __init__(self, client: Any, kind: Kind, backend: Backend, place: Place, door: Door, limits: Limits) -> None:
         super().__init__(client, kind.version, backend.name, backend.notes)
-        self.backend, self.place, self.door = backend, place, door
+        self.backend, self.place, self.door, self.limits = backend, place, door, limits
         self._names: dict[str, str] = {}
 
     @property
@@ -93,12 +103,12 @@ def key() -> str:
 
 
 @asynccontextmanager
-async def pair_at(place: Place, kind: Kind, backend: Backend) -> AsyncIterator[Pair]:
+async def pair_at(place: Place, kind: Kind, backend: Backend, limits: Limits) -> AsyncIterator[Pair]:
     """A client that has listed the server's tools. Raises NotOfferedError."""
     door = place.door(kind, backend)
     if door is None:
         raise NotOfferedError(f"no {kind} for a server on {backend.kind}")
     async with client_at(door) as client:
-        pair = Pair(client, kind, backend, place, door)
+        pair = Pair(client, kind, backend, place, door, limits)
         await pair.shake_hands()
         yield pair

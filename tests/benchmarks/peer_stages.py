@@ -41,11 +41,11 @@ class PeerPlace:
 
     peer: Peer
     gathered: Sequence[Backend]
-    stack: ExitStack
     folder: Path
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     began: float = field(default_factory=time.perf_counter)
     reaches: dict[str, Reach] = field(default_factory=dict)
+    stacks: dict[str, ExitStack] = field(default_factory=dict)
 
     def door(self, kind: Kind, backend: Backend) -> Door | None:
         """See Place. Blocks, and raises BrokenError: the peer is started for the first client of a server."""
@@ -57,8 +57,22 @@ class PeerPlace:
         if name not in self.reaches:
             entries = {one.name: entry_of(one) for one in self.gathered or [backend]}
             started = running(self.peer, entries, self.folder / (name or "all"), {MARK: self.mark})
-            self.reaches[name] = self.stack.enter_context(started)
+            self.stacks[name] = stack = ExitStack()
+            self.reaches[name] = stack.enter_context(started)
         return self.reaches[name]
+
+    def renew(self, backend: Backend) -> None:
+        """See Place."""
+        name = "" if self.gathered else backend.name
+        if self.reaches.pop(name, None) is not None:
+            self.stacks[name].close()
+
+    def close(self) -> None:
+        """End all of it, and what it left behind."""
+        for stack in self.stacks.values():
+            stack.close()
+        for process in marked(MARK, self.mark):
+            end(process)
 
     def exposed(self, backend: Backend, tool: str) -> str | None:
         return self._reach(backend).tool(backend.name, tool)
@@ -98,14 +112,12 @@ class PeerStage:
     @contextmanager
     def set(self, backends: Sequence[Backend], together: bool = False) -> Iterator[Place]:
         """See Stage."""
-        with ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=SHORT_TMP, ignore_cleanup_errors=True))
-            place = PeerPlace(self.peer, backends if together else (), stack, Path(folder))
+        with tempfile.TemporaryDirectory(dir=SHORT_TMP, ignore_cleanup_errors=True) as folder:
+            place = PeerPlace(self.peer, backends if together else (), Path(folder))
             try:
                 yield place
             finally:
-                for process in marked(MARK, place.mark):
-                    end(process)
+                place.close()
 
 
 def stages(with_peers: bool) -> list[Stage]:

@@ -114,7 +114,7 @@ class Cell:
         """The next request of the gateway's, which has to come before that answer."""
         with anyio.fail_after(stretched(PATIENCE_S)):
             while not self.client.requests:
-                assert not before.done(), f"nothing was asked: {json.dumps(before.result())}"
+                assert not before.done(), f"nothing was asked; {said_by(before.result())}"
                 await self.client.something()
         return self.client.requests.pop(0)
 
@@ -127,6 +127,12 @@ class Cell:
                 if values:
                     return values[-1]
                 await anyio.sleep(0.01)  # the server is another process
+
+
+def said_by(answer: Message) -> str:
+    """The words of an answer in which no question came, and of the error that the server got in it."""
+    text = json.dumps(answer.get("error") or answer["result"]["content"][0])
+    return text[text.find("error") :].replace("\\", "")
 
 
 def impossible(client: str, server: str, feature: str) -> str:
