@@ -5,6 +5,7 @@ Never here: what a gateway does. The only module outside the gateway that loads 
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
@@ -33,6 +34,7 @@ def lingering_gateway() -> int:
 
 def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
     """Be the gateway until told to stop; the exit code. Raises AlreadyRunningError, StorageError."""
+    gc.disable()  # a start makes many objects and no garbage; the gateway collects once its first client is served
     from trayapp.gateway.run import run_gateway
 
     return run_gateway(

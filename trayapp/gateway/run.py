@@ -6,6 +6,7 @@ Never here: behaviour; each part is somewhere else.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -138,7 +139,7 @@ class Process:
                 tasks.start_soon(kept_up, partial(gateway.once_calm, work), anyio.sleep)
             watch = partial(watch_wake, self._look_around, SystemClock())
             reap = partial(anyio.to_thread.run_sync, reap_leftovers, self._run)
-            for once in (gateway.sign_ins.look, watch, reap, _keep_freed_memory):
+            for once in (gateway.sign_ins.look, watch, reap, _settle_memory):
                 tasks.start_soon(fenced, gateway.once_calm, once)
             if linger:
                 tasks.start_soon(kept_up, self._linger, anyio.sleep)
@@ -273,7 +274,10 @@ class Process:
         gateway.stop_wanted.set()
 
 
-async def _keep_freed_memory() -> None:
+async def _settle_memory() -> None:
+    """Collect garbage from now on (cli/become put it off), but not in what the start made: that is there to stay."""
+    gc.freeze()
+    gc.enable()
     keep_freed_memory()
 
 
