@@ -33,6 +33,11 @@ def test_a_beat_is_the_next_multiple_of_its_period(now: float, period_s: float, 
     assert beat_after(now, period_s) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("now", "expected"), [(0, 30), (4.9, 30), (5, 35), (1001, 1030)])
+def test_who_waits_for_long_waits_until_the_last_beat_within_that_time(now: float, expected: float) -> None:
+    assert beat_after(now, 5, 30) == pytest.approx(expected)
+
+
 @pytest.mark.anyio
 @pytest.mark.requirement("idle-quiet")
 async def test_who_waits_for_a_beat_is_woken_together_with_all_others() -> None:

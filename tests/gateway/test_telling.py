@@ -30,8 +30,8 @@ class SlowClock:
     async def sleep(self, seconds: float) -> None:
         await self.whole.sleep(seconds)
 
-    async def beat(self, period_s: float) -> None:
-        await self.whole.beat(period_s)
+    async def beat(self, period_s: float, within_s: float = 0.0) -> None:
+        await self.whole.beat(period_s, within_s)
 
 
 @pytest.mark.requirement("expose-changes-told")

@@ -30,19 +30,19 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Return after that much of `now`."""
 
-    async def beat(self, period_s: float) -> None:
-        """Return with the next beat of that period."""
+    async def beat(self, period_s: float, within_s: float = 0.0) -> None:
+        """Return with the next beat of that period, or with the last one within `within_s` if that is later."""
 
 
-def beat_after(now: float, period_s: float) -> float:
-    """The next multiple of the period: when to look again, by the clock that says `now`."""
-    return (math.floor(now / period_s + EARLY) + 1) * period_s
+def beat_after(now: float, period_s: float, within_s: float = 0.0) -> float:
+    """The next multiple of the period, or the last one within `within_s`, by the clock that says `now`."""
+    return (math.floor((now + max(0.0, within_s - period_s)) / period_s + EARLY) + 1) * period_s
 
 
-async def next_beat(period_s: float) -> None:
-    """Return with the next beat of that period, by the event loop's clock."""
+async def next_beat(period_s: float, within_s: float = 0.0) -> None:
+    """Return with the beat that `Clock.beat` names, by the event loop's clock."""
     loop, beat = asyncio.get_running_loop(), asyncio.Event()
-    timer = loop.call_at(beat_after(loop.time(), period_s), beat.set)
+    timer = loop.call_at(beat_after(loop.time(), period_s, within_s), beat.set)
     try:
         await beat.wait()
     finally:
@@ -61,5 +61,5 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         await anyio.sleep(seconds)
 
-    async def beat(self, period_s: float) -> None:
-        await next_beat(period_s)
+    async def beat(self, period_s: float, within_s: float = 0.0) -> None:
+        await next_beat(period_s, within_s)

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
 OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # what a server tells by itself that is for nobody else
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each; one fetch answers them all
+HEALTH_BEAT_S = 5.0  # of `health_interval` so much may be missing, for all servers to be asked at one moment
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; this long means that it hangs
 PROBE_JITTER_S = 0.5  # many connections that are asked for the same reason are not asked in the same moment
 
@@ -102,7 +103,8 @@ class Serving:
             if "keep-alive" not in connection.server.lifecycle:
                 await connection.adjusted.wait()
                 continue
-            await self._world.clock.beat(self._world.settings().health_interval)
+            interval_s = self._world.settings().health_interval
+            await self._world.clock.beat(min(HEALTH_BEAT_S, interval_s), interval_s)
             if connection.in_flight:
                 continue
             if (why := await self._silence()) is not None:
