@@ -35,7 +35,10 @@ WARM_UP = 200  # calls: interpreters specialise their code, pipes and buffers gr
 
 def measure_calls(ways: Sequence[Way], effort: Effort) -> Iterator[Figure]:
     """Time of a call by size of its answer, then calls per second by how many are open. Raises BrokenError."""
-    small = (Figure("call 100 B, p50", "ms", target=Target("added", 0.25)), Figure("call 100 B, p99", "ms"))
+    small = (
+        Figure("call 100 B, p50", "ms", target=Target("ratio", 3.2)),
+        Figure("call 100 B, p99", "ms", target=Target("ratio", 4.0)),
+    )
     parsed = (Figure("call 50 KB, p50", "ms"),)
     middle = (Figure("call 100 KB, p50", "ms"), Figure("call 100 KB, p99", "ms"))
     large = (Figure("call 1 MB, p50", "ms", target=Target("ratio", 2.0)),)
@@ -50,7 +53,7 @@ def measure_calls(ways: Sequence[Way], effort: Effort) -> Iterator[Figure]:
             turns(partial(latency, figures, size, calls))
             yield from figures
         for in_flight in IN_FLIGHT:
-            target = Target("value", 30_000, at_least=True) if in_flight == max(IN_FLIGHT) else None
+            target = Target("ratio", 1 / 3, at_least=True) if in_flight == max(IN_FLIGHT) else None
             figure = Figure(f"{in_flight} in flight", "calls/s", target=target)
             turns(partial(rate, figure, effort.flood if in_flight > 1 else effort.flood // 6, in_flight))
             yield figure

@@ -129,14 +129,22 @@ def against(row: Row) -> str:
 
 
 def side_by_side(figures: Sequence[Figure]) -> str:
-    """A line a figure, a column a way; nothing where there is one way only."""
-    several = [figure for figure in figures if len(figure.rounds) + len(figure.broken) > 1]
-    ways = list(dict.fromkeys(way for figure in several for way in (*figure.rounds, *figure.broken)))
+    """A line a figure, a column a way, a table for each base; nothing where there is one way only."""
+    tables: dict[str, list[Figure]] = {}
+    for figure in figures:
+        if len(figure.rounds) > 1:
+            tables.setdefault(next(iter(figure.rounds)), []).append(figure)
+    return "\n\n".join(beside(some) for some in tables.values())
+
+
+def beside(figures: Sequence[Figure]) -> str:
+    """One table."""
+    ways = list(dict.fromkeys(way for figure in figures for way in (*figure.rounds, *figure.broken)))
     rows = []
-    for figure in several:
+    for figure in figures:
         found = {row.way: number(row.value) for row in figure.rows} | dict.fromkeys(figure.broken, "broken")
         rows.append((f"{figure.name}, {figure.unit}", *(found.get(way, "") for way in ways)))
-    return markdown(("", *ways), rows) if rows else ""
+    return markdown(("", *ways), rows)
 
 
 def lost(run: Run) -> str:
