@@ -5,7 +5,6 @@ Never here: HTTP, one account's own business. The SDK is imported with the first
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from trayapp.auth.account import LAST_MOMENT_S, Account, ClientSettings
 from trayapp.auth.asking import EXPIRES_S, Answer, Ask, Wish
 from trayapp.auth.grant import Grant, SignInError, canonical
 from trayapp.auth.vault import Place, Vault
-from trayapp.model.late import late_module
+from trayapp.model.late import late_module, load_in_turn
 from trayapp.model.status import SignInStatus
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Login(Protocol):
 
 async def sdk_login() -> Login:
     """The one over the SDK: 0.6 s of imports."""
-    module: Login = await anyio.to_thread.run_sync(importlib.import_module, "trayapp.auth.login")
+    module: Login = await anyio.to_thread.run_sync(load_in_turn, "trayapp.auth.login")
     return module
 
 

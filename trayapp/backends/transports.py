@@ -5,7 +5,6 @@ Never here: which server, when, how often; the handshake. HTTP lives in backends
 
 from __future__ import annotations
 
-import importlib
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -19,6 +18,7 @@ from trayapp.backends.keeper import Keeper, NoKeeper
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch
 from trayapp.backends.processes import StderrTail, running
 from trayapp.model.errors import ConnectFailedError, MultiMcpError, ServerError, SignInWantedError
+from trayapp.model.late import load_in_turn
 from trayapp.model.servers import Auth
 from trayapp.wire.frames import FrameDispatcher, RequestContext
 from trayapp.wire.messages import CONNECTION_CLOSED, Channel, Params, RpcError
@@ -102,7 +102,7 @@ async def open_transport(
         way = _stdio(launch, inbound, stderr, keeper or NoKeeper())
     else:
         # 0.6 s of imports: in a thread, so that everybody else is served meanwhile (DESIGN, decision 2).
-        http = await anyio.to_thread.run_sync(importlib.import_module, "trayapp.backends.http")
+        http = await anyio.to_thread.run_sync(load_in_turn, "trayapp.backends.http")
         way = http.open_http(launch, inbound, accounts)
     try:
         async with way as transport:

@@ -6,6 +6,7 @@ A large pattern takes a millisecond or more, and tens of KiB. Never here: the pa
 from __future__ import annotations
 
 import re
+from _thread import allocate_lock  # threading's own, without what else it loads
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
@@ -52,3 +53,16 @@ def late_module(name: str) -> Any:
     `if TYPE_CHECKING: from a import b`.
     """
     return _LateModule(name)
+
+
+_LOADING = allocate_lock()
+
+
+def load_in_turn(name: str) -> Any:
+    """The module of that name, for threads. Blocks while another thread is here.
+
+    Two threads that load packages which import each other, from different ends, get one of them half done: Python
+    breaks the deadlock of its import locks that way. mcp is such a package.
+    """
+    with _LOADING:
+        return import_module(name)

@@ -7,7 +7,6 @@ pays for it. Never here: requests.
 from __future__ import annotations
 
 import errno
-import importlib
 import logging
 import secrets
 import socket
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from trayapp.gateway.private import close_to_others
+from trayapp.model.late import load_in_turn
 from trayapp.model.settings import HttpSettings
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Door:
         self._changed(f"http://{HOST}:{port}/mcp")
         try:
             await anyio.wait_readable(sock)
-            app = await anyio.to_thread.run_sync(importlib.import_module, "trayapp.gateway.http.app")
+            app = await anyio.to_thread.run_sync(load_in_turn, "trayapp.gateway.http.app")
             await app.serve(self._gateway, self._file, sock, self._token if settings.token else "")
         finally:
             self._changed(None)
