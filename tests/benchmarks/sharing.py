@@ -209,8 +209,8 @@ def measured(
             yield figures[1], [weight.others]
         for figure in figures[2:]:
             speaking = [many[0] for many in clients]
-            pace = rate_of(speaking, place.tool, 3 * IN_FLIGHT) / count
-            calls = max(2 * IN_FLIGHT, min(MOST_CALLS // count, int(BOX_S * pace)))
+            pace = rate_of(speaking, place.tool, IN_FLIGHT) / count
+            calls = max(IN_FLIGHT, min(MOST_CALLS // count, int(BOX_S * pace)))
             rate_of(speaking, place.tool, min(WARM_UP, calls))
             yield figure, [rate_of(speaking, place.tool, calls) for _ in range(ROUNDS)]
 
