@@ -35,6 +35,7 @@ from trayapp.gateway.http.guard import Guard
 from trayapp.gateway.http.manage import FileEdits, routes
 from trayapp.gateway.http.peers import HttpPeer, Message
 from trayapp.gateway.http.presence import SESSION_HEADER, Asgi, Presence
+from trayapp.gateway.http.quick import Quick
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.framing import MAX_FRAME_BYTES
 
@@ -141,7 +142,8 @@ async def serve(gateway: Gateway, file: FileEdits, sock: socket.socket, token: s
             server, RecentEvents(), retry_interval=RETRY_MS, max_request_body_size=MAX_FRAME_BYTES
         )
         await stack.enter_async_context(manager.run())
-        streamable = front.presence.around(manager.handle_request)
+        quick = Quick(front.presence.peer_of, gateway.clock)
+        streamable = front.presence.around(quick.around(manager.handle_request))
         await _listen(Guard(application(server, streamable, routes(gateway, file)), token), sock)
 
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
 import anyio.abc
 from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http import REQUEST_CANCELLED
 from mcp.shared.dispatcher import Outbound
 from mcp.shared.exceptions import MCPError, NoBackChannelError
+from starlette.requests import Request
 
 from trayapp.gateway.peer import OnNotification, OnRequest
 from trayapp.wire.messages import (
@@ -32,18 +35,65 @@ log = logging.getLogger(__name__)
 
 Message = ServerRequestContext[Any, Any]
 AGAIN = "introduced again"  # the id of a handshake that no client waits for
+BEGUN = "multi_mcp.begun"  # in the ASGI scope of a request: the Exchange
 MANY = 10_000  # messages that wait for one client that does not read; more are dropped
 
 
 class Exchange:
-    """One request of a client's until its answer: what is to be told with it, in its order."""
+    """One request of a client's until its answer: what is to be told with it, in its order.
 
-    def __init__(self, channel: Outbound | None) -> None:
+    `early`: it has no way to the client yet, but `attach` will give it one unless its answer comes first. `end` is then
+    called once, with whether it was answered.
+    """
+
+    def __init__(self, channel: Outbound | None, end: Callable[[bool], None] | None = None) -> None:
         self.channel = channel
-        self._send, self._receive = anyio.create_memory_object_stream[Reply | tuple[str, Params]](MANY)
+        self.early = end is not None
+        self._end = end
+        self._answered = False
+        self._attached = anyio.Event()
+        self._first: tuple[str, Params] | None = None  # that `answer_first` found instead of an answer
+        self._send, self._receive = anyio.create_memory_object_stream[Reply | tuple[str, Params] | None](MANY)
 
-    def put(self, item: Reply | tuple[str, Params]) -> None:
-        """An answer, or a notification before it."""
+    def attach(self, channel: Outbound) -> None:
+        """What is told and asked can go out from now on."""
+        self.channel, self.early = channel, False
+        self._attached.set()
+
+    async def way(self) -> Outbound | None:
+        """The channel, once it is there."""
+        if self.early:
+            self.put(None)
+            await self._attached.wait()
+        return self.channel
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """An early one ends with the block, unless it was attached in it."""
+        try:
+            yield
+        finally:
+            if self.early and self._end is not None:
+                self._end(self._answered)
+                self._send.close()
+                self._receive.close()
+
+    async def soon(self, seconds: float) -> Reply | None:
+        """The answer, if it comes within so many seconds, and nothing else before it.
+
+        By the real clock: nothing is decided by it but how the answer is written.
+        """
+        item: Reply | tuple[str, Params] | None = None
+        with anyio.move_on_after(seconds):
+            item = await self._receive.receive()
+        if isinstance(item, Reply):
+            self._answered = True
+            return item
+        self._first = item
+        return None
+
+    def put(self, item: Reply | tuple[str, Params] | None) -> None:
+        """An answer, or a notification before it; None: there is something to ask."""
         try:
             self._send.send_nowait(item)
         except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -52,12 +102,16 @@ class Exchange:
     async def until_answered(self) -> Reply:
         """Pass on what is told meanwhile, and return the answer."""
         with self._send, self._receive:
+            await self._tell(self._first)
             async for item in self._receive:
                 if isinstance(item, Reply):
                     return item
-                if self.channel is not None:
-                    await self.channel.notify(*item)
+                await self._tell(item)
         raise RpcError(CONNECTION_CLOSED, "The gateway is stopping")
+
+    async def _tell(self, item: tuple[str, Params] | None) -> None:
+        if item is not None and self.channel is not None:
+            await self.channel.notify(*item)
 
 
 class HttpPeer:
@@ -112,11 +166,17 @@ class HttpPeer:
         assert self._on_request is not None
         assert message.request_id is not None
         request_id = message.request_id
-        if request_id in self._open:
+        exchange = begun_in(message)
+        if exchange is not None and self._open.get(request_id) is not exchange:
+            raise MCPError(REQUEST_CANCELLED, "Request cancelled")  # its client is gone
+        if exchange is None and request_id in self._open:
             raise MCPError(-32600, f"A request with the id {request_id!r} is under way already")
-        self._open[request_id] = exchange = Exchange(channel_of(message))
         try:
-            self._on_request(request_id, message.method, _plain(message.params))
+            if exchange is not None:
+                exchange.attach(channel_of(message))
+            else:
+                self._open[request_id] = exchange = Exchange(channel_of(message))
+                self._on_request(request_id, message.method, _plain(message.params))
             return (await exchange.until_answered()).result()
         except RpcError as error:
             raise MCPError(error.code, error.message, error.data) from None
@@ -125,6 +185,20 @@ class HttpPeer:
             raise
         finally:
             self._open.pop(request_id, None)
+
+    def begin(self, request_id: RequestId, method: str, params: dict[str, Any] | None) -> Exchange | None:
+        """A request before the SDK has it, which `request` goes on with if that has to; None if it has to begin it."""
+        if self._on_request is None or self.closed or request_id in self._open:
+            return None
+
+        def end(answered: bool) -> None:
+            del self._open[request_id]
+            if not answered:
+                self.notification(CANCELLED, {"requestId": request_id, "reason": "the client went away"})
+
+        self._open[request_id] = exchange = Exchange(None, end)
+        self._on_request(request_id, method, params)
+        return exchange
 
     @property
     def awaited(self) -> frozenset[RequestId]:
@@ -141,6 +215,15 @@ class HttpPeer:
         """What the client tells."""
         if self._on_notification is not None:
             self._on_notification(method, _plain(params))
+        if method == CANCELLED:
+            self._end_early((params or {}).get("requestId"))
+
+    def _end_early(self, request_id: Any) -> None:
+        """A cancelled request is answered as the SDK answers it, where that knows nothing of it yet."""
+        exchange = self._open.get(request_id) if isinstance(request_id, int | str) else None
+        if exchange is not None and exchange.early:
+            exchange.put(None)  # by its stream: the SDK's own client breaks over a JSON body for which it does not wait
+            exchange.put(Reply.of_error(RpcError(REQUEST_CANCELLED, "Request cancelled")))
 
     # -- to the client (ClientPeer) ------------------------------------------------------------------------------
 
@@ -159,12 +242,12 @@ class HttpPeer:
         """See ClientPeer."""
         number = next(self._numbers)
         exchange = self._open.get(about) if about is not None else None
-        channel = (exchange or self._own).channel
-        if self._tasks is None or channel is None:
+        exchange = exchange or self._own
+        if self._tasks is None or (exchange.channel is None and not exchange.early):
             call.answered(Reply.of_error(RpcError(CONNECTION_CLOSED, "The client cannot be asked")))
         else:
             self._asked[number] = scope = anyio.CancelScope()
-            self._tasks.start_soon(self._ask, number, scope, channel, method, params, call)
+            self._tasks.start_soon(self._ask, number, scope, exchange, method, params, call)
         return number
 
     def cancel(self, request_id: int, reason: str) -> None:
@@ -174,12 +257,14 @@ class HttpPeer:
             scope.cancel()
 
     async def _ask(
-        self, number: int, scope: anyio.CancelScope, channel: Outbound, method: str, params: Params, call: Call
+        self, number: int, scope: anyio.CancelScope, exchange: Exchange, method: str, params: Params, call: Call
     ) -> None:
         """One question: the boundary from the SDK's errors to ours."""
         reply = Reply.of_error(RpcError(CONNECTION_CLOSED, "The client went away"))
         with scope:
             try:
+                channel = await exchange.way()
+                assert channel is not None
                 reply = Reply.of_result(await channel.send_raw_request(method, params))
             except NoBackChannelError:
                 reply = Reply.of_error(RpcError(CONNECTION_CLOSED, "The client cannot be asked now"))
@@ -190,6 +275,13 @@ class HttpPeer:
                 reply = Reply.of_error(RpcError(INTERNAL_ERROR, "The question could not be asked"))
         if self._asked.pop(number, None) is not None:
             call.answered(reply)
+
+
+def begun_in(message: Message) -> Exchange | None:
+    """What was begun before the SDK had the request."""
+    scope = message.request.scope if isinstance(message.request, Request) else {}
+    exchange = scope.get(BEGUN)
+    return exchange if isinstance(exchange, Exchange) else None
 
 
 def channel_of(message: Message) -> Outbound:

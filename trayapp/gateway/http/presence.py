@@ -41,6 +41,10 @@ class Presence:
         if session_id is not None:
             self._peers[session_id] = peer
 
+    def peer_of(self, session_id: str | None) -> HttpPeer | None:
+        """Where that session's messages go; None where nothing is known of it."""
+        return self._peers.get(session_id) if session_id is not None else None
+
     def around(self, app: Asgi) -> Asgi:
         """The application, watched."""
 
