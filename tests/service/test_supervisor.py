@@ -13,8 +13,10 @@ from tests.service.gateways import HANGING, QUICK, FakePlace, FakeProcess, Watch
 from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.service.supervision import Timing, WishKind
+from trayapp.service.supervisor import Supervisor
 
 S, W = ChildState, WishKind
+WAIT_S = 25.0  # for what takes a moment on a machine that is not busy
 HUNG_SEEN_S, HUNG_SEEN_AT_START_S = 2.0, 5.0  # what users are promised
 
 
@@ -31,6 +33,15 @@ def test_without_a_gateway_one_is_started_and_is_ours(place: FakePlace) -> None:
         assert watched.state(S.RUNNING).snapshot == {"revision": 0}
         assert watched.states == [S.STARTING, S.RUNNING]
         assert len(place.processes) == 1
+
+
+def test_who_quits_before_it_begins_leaves_no_gateway(place: FakePlace) -> None:
+    supervisor = Supervisor(place, lambda seen: None, QUICK)
+    assert not supervisor.join(0)
+    supervisor.wish(W.QUIT)  # a signal that came while the icon was made
+    supervisor.start()
+    assert supervisor.join(WAIT_S)
+    assert place.processes == []
 
 
 def test_one_that_runs_is_attached_and_none_started(place: FakePlace) -> None:

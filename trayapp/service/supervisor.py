@@ -50,15 +50,19 @@ class Supervisor:
         self._start_at = 0.0
         self._ended = False
         self._wishes = Wishes()
+        self._begun = threading.Event()
 
     # -- for other threads ---------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin, once."""
         self._thread.start()
+        self._begun.set()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the end that a wish to quit brings; whether it came."""
+        """Wait for the end that a wish to quit brings; whether it came. Before the start nothing is waited for."""
+        if not self._begun.is_set():
+            return False
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -82,6 +86,7 @@ class Supervisor:
             ChildState.STOPPING: self._stop,
         }
         self._tell()
+        self._take_wishes()  # the user may have quit before this thread began
         while not self._ended:
             try:
                 work[self._state]()
