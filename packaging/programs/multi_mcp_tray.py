@@ -5,9 +5,11 @@ Never here: anything that the program does when it is not packaged.
 
 import sys
 
+import dlls
 import lasting
 
 lasting.keep_archive()
+dlls.forget_folder()
 
 from trayapp.__main__ import main  # noqa: E402 (the archive first)
 

@@ -7,6 +7,7 @@ import plistlib
 import re
 from pathlib import Path
 
+import dlls
 import pytest
 
 from devtools import macos, windows
@@ -51,6 +52,21 @@ def test_a_windows_installer_without_a_signature_fails_loudly() -> None:
         windows.options(Path("b"), "1.2.3", Path("o"), {})
     assert "/DSigned" not in windows.options(Path("b"), "1.2.3", Path("o"), {windows.UNSIGNED: "1"})
     assert "/Ssigner=sign $f" in windows.options(Path("b"), "1.2.3", Path("o"), {windows.SIGN: "sign $f"})
+
+
+def test_children_on_windows_do_not_look_for_libraries_in_our_folder() -> None:
+    class Kernel32:
+        def __init__(self) -> None:
+            self.folders: list[object] = []
+
+        def SetDllDirectoryW(self, folder: object) -> None:
+            self.folders.append(folder)
+
+    kernel32 = Kernel32()
+    dlls.forget_folder(kernel32)
+    assert kernel32.folders == [None]  # as before the start program set one
+    for name in ("multi_mcp", "multi_mcp_tray"):
+        assert "dlls.forget_folder()" in (PACKAGING / "programs" / f"{name}.py").read_text(encoding="utf-8")
 
 
 def test_the_version_resource_has_four_numbers_and_a_title_for_each_program() -> None:
