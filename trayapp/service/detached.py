@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from subprocess import Popen
     from typing import NoReturn
 
+OPEN_MOST = (
+    1024  # descriptors, where the system does not list them: what a process may have open, unless told otherwise
+)
 CANNOT_RUN = 127  # exit code of a start whose program cannot be executed, as in shells
 
 
@@ -90,16 +93,15 @@ def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        for name in os.listdir("/dev/fd"):
-            if int(name) > 2:
-                _close(int(name))
+        _close_the_rest()
         os.execve(argv[0], argv, env)
     finally:
         os._exit(CANNOT_RUN)
 
 
-def _close(descriptor: int) -> None:
+def _close_the_rest() -> None:
     try:
-        os.close(descriptor)
-    except OSError:
-        return  # the one that the listing itself had open
+        highest = max(map(int, os.listdir("/dev/fd")))
+    except OSError:  # a root without it
+        highest = OPEN_MOST
+    os.closerange(3, highest + 1)
