@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from subprocess import Popen
     from typing import NoReturn
 
-OPEN_MOST = (
-    1024  # descriptors, where the system does not list them: what a process may have open, unless told otherwise
-)
+OPEN_MOST = 1024  # descriptors of a process, unless told otherwise; for where the system does not list them
 CANNOT_RUN = 127  # exit code of a start whose program cannot be executed, as in shells
 
 
