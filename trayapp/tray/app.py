@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import Any, Protocol
 
 from trayapp.model.errors import MultiMcpError
@@ -95,11 +95,7 @@ class App:
 
     def run(self) -> None:
         """Be the tray until Quit, a signal, or the end of the desktop's session. On the main thread."""
-        for name in ENDS:
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), self._on_signal)
-        if hasattr(signal, RENEWS):
-            signal.signal(getattr(signal, RENEWS), self._on_renewal)
+        self._hear_signals()
         self._icon.run(self._begin)
         self._redraws.close()
         self._end_gateway()
@@ -112,12 +108,23 @@ class App:
         self._desk.look_around()
         self._redraws.wanted()
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        log.info("Signal %d: the tray ends", number)
-        self.quit_soon()
+    def _hear_signals(self) -> None:
+        """On a thread of its own: one that comes just as the main thread goes to sleep would wake nobody there."""
+        for name in (*ENDS, RENEWS):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), lambda number, frame: None)
+        hears, tells = socket.socketpair()
+        tells.setblocking(False)
+        signal.set_wakeup_fd(tells.detach(), warn_on_full_buffer=False)
+        threading.Thread(target=self._obey, args=(hears,), name="signals", daemon=True).start()
 
-    def _on_renewal(self, number: int, frame: FrameType | None) -> None:
-        self._renew()
+    def _obey(self, hears: socket.socket) -> None:
+        while number := hears.recv(1):
+            if number[0] == getattr(signal, RENEWS, None):
+                self._renew()
+            else:
+                log.info("Signal %d: the tray ends", number[0])
+                self.quit_soon()
 
     def _renew(self) -> None:
         log.info("The program was replaced: the tray ends, and the new one starts")
