@@ -12,6 +12,8 @@ from devtools.places import ROOT, VENV, script
 from devtools.steps import FOREIGN_VARIABLES
 
 PYTEST = ("pytest",)
+# A process a core, and a file's tests in one of them: they share what is dear to set up.
+IN_PARALLEL = ("--numprocesses=logical", "--maxprocesses=4", "--dist=loadfile")
 # The quick ones first. All are run whatever the others said: one round shows everything that is wrong.
 STATIC_CHECKS = (("ruff", "check"), ("ruff", "format", "--check"), ("mypy", "--strict"))
 
@@ -26,7 +28,7 @@ class Outcome(NamedTuple):
 
 def run_checks(pytest_args: Sequence[str]) -> int:
     """Run everything, or with arguments pytest alone; 0 if all passed, else 1."""
-    checks = [(*PYTEST, *pytest_args)] if pytest_args else [*STATIC_CHECKS, PYTEST]
+    checks = [(*PYTEST, *pytest_args)] if pytest_args else [*STATIC_CHECKS, (*PYTEST, *IN_PARALLEL)]
     outcomes = [_run_check(check) for check in checks]
     print(flush=True)
     for outcome in outcomes:
