@@ -42,6 +42,7 @@ LIBRARIES: dict[str, set[str]] = {
     "starlette": GATEWAY_SIDE,
     "sse_starlette": GATEWAY_SIDE,
     "uvicorn": GATEWAY_SIDE,
+    "pydantic_core": {"gateway.http.quick"},
     "keyring": {"auth.os_keyring"},
     "secretstorage": {"auth.os_keyring"},
     "cryptography": {"auth.sealed"},

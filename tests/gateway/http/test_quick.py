@@ -37,6 +37,8 @@ class Side:
 
     def on_request(self, request_id: Any, method: str, params: Any) -> None:
         self.heard.append(method)
+        if method == "breaks":
+            raise LookupError(method)
         if method == "tells":
             self.peer.send_notification("notifications/progress", {"progress": 1}, request_id)
         if method != "waits":
@@ -97,6 +99,13 @@ async def test_what_tells_something_first_or_takes_longer_goes_on_by_the_sdk(met
         assert at.peer.awaited == frozenset()
 
 
+async def test_a_request_that_fails_unexpectedly_is_answered_and_forgotten() -> None:
+    async with side() as at:
+        _, body = await at.post({**CALL, "method": "breaks"})
+        assert json.loads(body["body"])["error"]["code"] == -32603
+        assert (at.passed, at.peer.awaited) == ([], frozenset())
+
+
 async def test_a_cancelled_request_is_answered_by_the_sdk() -> None:
     async with side() as at, anyio.create_task_group() as tasks:
         tasks.start_soon(at.post, {**CALL, "method": "waits"})
@@ -119,7 +128,12 @@ async def test_a_cancelled_request_is_answered_by_the_sdk() -> None:
         (b"not JSON at all", {}),
         (CALL, {"accept": "application/json"}),
         (CALL, {"content-type": "text/plain"}),
+        (CALL, {"accept": "application/jsonl, text/event-stream"}),
         (CALL, {"mcp-protocol-version": "2026-07-28"}),
+        (CALL, {"mcp-protocol-version": "1999-01-01"}),
+        (CALL, {"mcp-protocol-version": ""}),
+        (b'{"jsonrpc":"2.0","id":1,"method":"waits","params":{"a":"\\ud800"}}', {}),
+        (b'{"jsonrpc":"2.0","id":1,"method":"waits","params":{"a":%b}}' % (b"[" * 300 + b"]" * 300), {}),
         (CALL, {"mcp-session-id": "another"}),
         (CALL, {"content-length": str(LARGEST + 1)}),
     ],

@@ -197,7 +197,11 @@ class HttpPeer:
                 self.notification(CANCELLED, {"requestId": request_id, "reason": "the client went away"})
 
         self._open[request_id] = exchange = Exchange(None, end)
-        self._on_request(request_id, method, params)
+        try:
+            self._on_request(request_id, method, params)
+        except Exception:  # the boundary at which one request's failure stops; the SDK's own is not around this one
+            log.exception("A request failed in a way that we do not know")
+            exchange.put(Reply.of_error(RpcError(INTERNAL_ERROR, "The request could not be answered")))
         return exchange
 
     @property

@@ -12,19 +12,22 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from pydantic_core import from_json
 from starlette.datastructures import Headers
 
 from trayapp.backends.clock import Clock
-from trayapp.backends.handshake import MODERN_VERSIONS
+from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.http.peers import BEGUN, HttpPeer
 from trayapp.gateway.http.presence import SESSION_HEADER, Asgi
-from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import RequestId
 
 AT_ONCE_S = 0.1
 LARGEST = 1 << 20  # bytes of a request's body; a larger one is the SDK's to judge
 SEEN_S = 60.0  # the SDK ends a session of which it sees nothing for 30 minutes
 VERSION_HEADER = "mcp-protocol-version"
+VERSIONS = (None, *HANDSHAKE_VERSIONS)  # any other one, known or not, the SDK takes for a client of 2026-07-28
+BOTH = {"application/json", "text/event-stream"}
 
 
 class Quick:
@@ -81,10 +84,9 @@ def takes_both(headers: Headers) -> bool:
     """Whether the SDK would take it, too: what it would refuse, it shall refuse."""
     accept, length = headers.get("accept", ""), headers.get("content-length", "")
     return (
-        "application/json" in accept
-        and "text/event-stream" in accept
+        {kind.partition(";")[0].strip() for kind in accept.split(",")} >= BOTH
         and headers.get("content-type", "").partition(";")[0].strip() == "application/json"
-        and headers.get(VERSION_HEADER) not in MODERN_VERSIONS
+        and headers.get(VERSION_HEADER) in VERSIONS
         and length.isdigit()
         and int(length) <= LARGEST
     )
@@ -113,10 +115,13 @@ def replayed(body: bytes, receive: Any) -> Any:
 
 
 def request_in(body: bytes) -> tuple[RequestId, str, dict[str, Any] | None] | None:
-    """The request, if that is what it is, and no handshake."""
+    """The request, if that is what it is, and no handshake.
+
+    Read as the SDK reads it: what it refuses (lone surrogates, 200 levels) must not be begun, and then be refused.
+    """
     try:
-        message = loads(body)
-    except JsonError:
+        message = from_json(body)
+    except ValueError:
         return None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return None
