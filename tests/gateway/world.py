@@ -294,8 +294,8 @@ def as_link(wire: Wire) -> Link:
     """A Link that no socket is behind: what is written goes to `wire`."""
 
     class Loose(Link):
-        def write(self, data: bytes) -> None:
-            wire.write(data)
+        def write(self, data: bytes | memoryview) -> None:
+            wire.write(bytes(data))
 
         def close(self) -> None:
             wire.close()

@@ -163,18 +163,23 @@ async def test_a_connection_that_ends_ends_its_dispatcher(home: Path) -> None:
         house.links[0].write(b"nobody hears this\n")
 
 
-async def test_a_large_answer_reaches_a_reader_that_is_slow(home: Path) -> None:
+@pytest.mark.parametrize("in_pieces", [False, True])
+async def test_a_large_answer_reaches_a_reader_that_is_slow(home: Path, in_pieces: bool) -> None:
     async with listening(str(home / "run")) as (house, listener), await open_to(listener) as stream:
         await stream.send(greeting(Hello("session")) + PING)
         assert await stream.receive() == PONG % b"session"
         data = os.urandom(1 << 20).hex().encode() + b"\n"
         for _ in range(10):
-            house.links[0].write(data)
+            if in_pieces:
+                house.links[0].write_pieces([data[:70], data[70:-1], data[-1:]])
+            else:
+                house.links[0].write(data)
         house.links[0].close()
         received = bytearray()
         async for piece in stream:
             received += piece
         assert received == data * 10
+        house.links[0].write_pieces([b"nobody", b" hears this"])
 
 
 async def test_a_reader_that_is_behind_leaves_no_room_until_it_reads(home: Path) -> None:

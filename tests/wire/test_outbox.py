@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from tests.wire.pair import Waiting, alone
+from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.framing import SMALL_FRAME_BYTES
+from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
     Reply,
 )
@@ -82,3 +85,23 @@ def test_what_was_held_back_is_sent_although_the_read_failed() -> None:
     with pytest.raises(Secret):
         read()
     assert writes == [b"1"]
+
+
+@pytest.mark.parametrize("text", ["short", "x" * SMALL_FRAME_BYTES])
+async def test_a_large_answer_goes_out_in_pieces_and_no_other(text: str) -> None:
+    """Joined, it would be copied: lists of 10,000 tools have 5 MB."""
+    writes: list[bytes] = []
+    pours: list[list[bytes | memoryview]] = []
+    dispatcher = FrameDispatcher(writes.append, pour=lambda pieces: pours.append(list(pieces)))
+    body = dumps({"text": text})
+    whole = b'{"jsonrpc":"2.0","id":"mine","result":%b}\n' % body
+    came = Reply(b'{"jsonrpc":"2.0","id":7,"result":%b}' % body, 22, 23)
+    for reply in (came, Reply.of_result_json(body)):
+        dispatcher.respond("mine", reply)
+        with BATCH:
+            dispatcher.respond("mine", reply)
+        assert reply.message["result"] == {"text": text}
+    large = text != "short"
+    assert [b"".join(pieces) for pieces in pours] == [whole, whole] * large
+    assert writes == [whole] * (2 if large else 4)
+    assert all(any(piece is body for piece in pieces) for pieces in pours[1:])

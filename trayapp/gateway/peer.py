@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from trayapp.wire.context import RequestContext
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, Reply, RequestId, RpcError
+from trayapp.wire.outbox import Pieces
 
 OnRequest = Callable[[RequestId, str, Any], None]  # answered sooner or later with ClientPeer.respond
 OnNotification = Callable[[str, Params], None]
@@ -41,8 +42,8 @@ class ClientPeer(Protocol):
 class FramePeer:
     """A client on newline-delimited frames; `dispatcher` is fed by whoever owns the stream."""
 
-    def __init__(self, sink: Callable[[bytes], None]) -> None:
-        self.dispatcher = FrameDispatcher(sink)
+    def __init__(self, sink: Callable[[bytes], None], pour: Callable[[Pieces], None] | None = None) -> None:
+        self.dispatcher = FrameDispatcher(sink, pour=pour)
         self.respond = self.dispatcher.respond
         self.cancel = self.dispatcher.cancel
 

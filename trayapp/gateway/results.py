@@ -21,11 +21,17 @@ log = logging.getLogger(__name__)
 READ_MOST = 16 * 1024  # bytes of a result that are looked at
 SHARE = 0.03  # of the time that passes may go into looking: what comes faster than that is passed on unseen
 AHEAD_S = 0.02  # that may be spent before any time has passed: the first results are the telling ones
-# Parts of what is looked for, as they stand in JSON; a result without any of them is not even decoded.
-MARKS = (
-    b"\xf3\xa0", b"\\udb40", b"\xe2\x80\x8b", b"\xe2\x80\x8c", b"\xe2\x80\xae", b"\xe2\x80\xad", b"\\u200", b"\\u202",
-    b"\\u001b", b"\\u001B", b"gnore ", b"GNORE ", b"isregard ", b"IMPORTANT", b"SYSTEM", b"system>", b"the user",
-    b"id_rsa", b".ssh", b"nstruction", b"<!--", b"<|im_",
+# Parts of what is looked for, as they stand in JSON; a result without any of them is not even decoded. A part is only
+# looked for where what its group begins with is there: one byte is found, or not, fifty times as fast as two.
+MARKS: tuple[tuple[bytes, tuple[bytes, ...]], ...] = (
+    (b"\xf3", (b"\xf3\xa0",)),
+    (b"\xe2", (b"\xe2\x80\x8b", b"\xe2\x80\x8c", b"\xe2\x80\xae", b"\xe2\x80\xad")),
+    (b"\\u", (b"\\udb40", b"\\u200", b"\\u202", b"\\u001b", b"\\u001B")),
+    (b"<", (b"<!--", b"<|im_")),
+    (b">", (b"system>",)),
+    (b"", (
+        b"gnore ", b"GNORE ", b"isregard ", b"IMPORTANT", b"SYSTEM", b"the user", b"id_rsa", b".ssh", b"nstruction",
+    )),
 )  # fmt: skip
 
 
@@ -74,7 +80,7 @@ def _suspicious(reply: Reply) -> str | None:
     """The code of a serious finding in the answer's first part."""
     if reply.frame:
         head = reply.frame[:READ_MOST]
-        if not any(mark in head for mark in MARKS):
+        if not any(mark in head for first, marks in MARKS if first in head for mark in marks):
             return None
     text = _text(reply)
     return next((found.code for found in inspect_result(text) if found.severity == "high"), None) if text else None

@@ -233,7 +233,7 @@ class Process:
             control = admin.Control(self._gateway, link, self._reload)
             self._tasks.start_soon(self._hold, link, control.run)
             return control.dispatcher
-        peer = FramePeer(link.write)
+        peer = FramePeer(link.write, link.write_pieces)
         session = Session(self._gateway, peer, hello.options, "stdio")
         self._tasks.start_soon(self._hold, link, partial(self._gateway.serve, session))
         return peer.dispatcher

@@ -25,6 +25,7 @@ from trayapp.wire.greeting import GREETING, USES_TCP, Endpoint, Hello, endpoint_
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.lock import GatewayLock as GatewayLock  # the lock belongs to the endpoint, its code is the tray's too
 from trayapp.wire.lock import private_folder as private_folder
+from trayapp.wire.outbox import Pieces
 from trayapp.wire.rundir import socket_folder, socket_path
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class Link(asyncio.Protocol):
         self._accept = accept
         self._token = token
         self._transport: asyncio.Transport | None = None
+        self._descriptor = -1  # of a socket to which pieces can be written at once
         self._dispatcher: FrameDispatcher | None = None
         self._head = b""
         self._room = asyncio.Event()
@@ -74,6 +76,8 @@ class Link(asyncio.Protocol):
         sock = transport.get_extra_info("socket")
         with suppress(OSError):  # the system caps it: some 400 KiB on Linux, twice the default
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
+        if hasattr(os, "writev"):
+            self._descriptor = sock.fileno()
         if not peer_is_us(sock):
             log.warning("Refused a connection of another user")
             transport.abort()
@@ -118,7 +122,7 @@ class Link(asyncio.Protocol):
         if self._dispatcher is not None:
             self._dispatcher.close()
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Send without blocking. A reader that is hopelessly behind loses its connection."""
         transport = self._transport
         if transport is None or transport.is_closing():
@@ -127,6 +131,27 @@ class Link(asyncio.Protocol):
         if transport.get_write_buffer_size() > WRITE_LIMIT:
             log.warning("Gave up a connection that does not read its answers")
             transport.abort()
+
+    def write_pieces(self, pieces: Pieces) -> None:
+        """`write` of one frame in pieces: what the socket takes at once is not copied, the rest only once."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        at_once = self._descriptor >= 0 and not self._transport.get_write_buffer_size()
+        for piece in self._unsent(pieces) if at_once else pieces:
+            self.write(piece)
+
+    def _unsent(self, pieces: Pieces) -> Pieces:
+        """Send now what the socket takes; what it did not take."""
+        try:
+            sent = os.writev(self._descriptor, pieces)
+        except OSError:
+            return pieces  # the transport meets the same, and knows what is to be done
+        left: list[memoryview] = []
+        for piece in pieces:
+            if sent < len(piece):
+                left.append(memoryview(piece)[sent:])
+            sent = max(0, sent - len(piece))
+        return left
 
     def close(self) -> None:
         """End the connection once what was written is out."""

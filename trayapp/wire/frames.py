@@ -54,7 +54,7 @@ from trayapp.wire.messages import (
     own_id,
     progress_token,
 )
-from trayapp.wire.outbox import BATCH, Outbox
+from trayapp.wire.outbox import BATCH, Outbox, Pieces
 
 __all__ = [
     "CANCELLED",
@@ -94,17 +94,22 @@ class _Awaited:
 class FrameDispatcher:
     """One peer on a stream of frames. Not thread-safe: everything happens on one event loop.
 
-    `sink` takes whole frames and does not block. `request_intercept(id, method, params)`, when set, sees every inbound
-    request first, without a task; returning True means that it answers by itself (`respond`, `respond_frame`).
-    `on_junk` gets (the beginning of) what is no JSON-RPC and has no id to answer; without it the log does. `peer` is
-    how errors over its answers call the other side.
+    `sink` takes whole frames and does not block; `pour`, where there is one, takes large ones in pieces.
+    `request_intercept(id, method, params)`, when set, sees every inbound request first, without a task; returning True
+    means that it answers by itself (`respond`, `respond_frame`). `on_junk` gets (the beginning of) what is no JSON-RPC
+    and has no id to answer; without it the log does. `peer` is how errors over its answers call the other side.
     """
 
     def __init__(
-        self, sink: Callable[[bytes], None], *, on_junk: Callable[[bytes], None] | None = None, peer: str = ""
+        self,
+        sink: Callable[[bytes], None],
+        *,
+        pour: Callable[[Pieces], None] | None = None,
+        on_junk: Callable[[bytes], None] | None = None,
+        peer: str = "",
     ) -> None:
         self._answer_words = f"The answer of {peer}" if peer else "The answer"
-        self._out = Outbox(sink)
+        self._out = Outbox(sink, pour)
         self._splitter = FrameSplitter()
         self._on_junk = on_junk or _log_junk
         self._pending: dict[int, tuple[Call, RequestId | None]] = {}
@@ -182,8 +187,14 @@ class FrameDispatcher:
         self.respond_frame(dumps(message) + b"\n")
 
     def respond(self, request_id: RequestId, reply: Reply) -> None:
-        """Answer an inbound request."""
-        self.respond_frame(reply.with_id(dumps(request_id)))
+        """Answer an inbound request; dropped when closed."""
+        if self._closed is not None:
+            return
+        id_json = dumps(request_id)
+        if reply.size > SMALL_FRAME_BYTES:
+            self._out.write_pieces(reply.pieces(id_json))
+        else:
+            self._out.write(reply.with_id(id_json))
 
     def respond_frame(self, frame: bytes) -> None:
         """Send a frame that is whole already; dropped when closed."""
@@ -251,8 +262,7 @@ class FrameDispatcher:
         if isinstance(frame, Oversized):
             self._refuse(frame.head, frame.tail, INVALID_REQUEST, f"is larger than {MAX_FRAME_BYTES // 2**20} MiB")
             return
-        place = find_answer_id(frame)
-        if place is not None and _may_pass_unread(frame):
+        if _may_pass_unread(frame) and (place := find_answer_id(frame)) is not None:
             self._answer(loads(frame[place[0] : place[1]]), Reply(frame, *place))
             return
         try:
@@ -262,11 +272,12 @@ class FrameDispatcher:
             return
         if isinstance(message, list) and message:
             for part in message:  # a batch: JSON-RPC, and MCP 2025-03-26
-                self._sort(part, b"", None)
+                self._sort(part, b"")
         else:
-            self._sort(message, frame, place)
+            self._sort(message, frame)
 
-    def _sort(self, message: Any, frame: bytes, place: tuple[int, int] | None) -> None:
+    def _sort(self, message: Any, frame: bytes) -> None:
+        """`frame`: that the message was read from, empty when it held others, too."""
         if not isinstance(message, dict):
             self._on_junk(frame or dumps(message))
         elif isinstance(method := message.get("method"), str):
@@ -280,7 +291,8 @@ class FrameDispatcher:
         elif is_request_id(request_id := message.get("id")):
             if "result" in message or "error" in message:
                 if not is_answer(message):
-                    frame, place, message = b"", None, mended(message)
+                    frame, message = b"", mended(message)
+                place = find_answer_id(frame)
                 if place is not None and frame[slice(*place)] != dumps(request_id):
                     place = None  # the id is there twice: the parser's is replaced, not the one in front
                 self._answer(request_id, Reply(frame, *(place or (0, 0)), message))

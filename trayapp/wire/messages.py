@@ -100,11 +100,10 @@ class Reply:
         """An answer made here."""
         return cls(b"", message={"jsonrpc": "2.0", "id": None, "result": result})
 
-    @classmethod
-    def of_result_json(cls, result: bytes) -> Reply:
+    @staticmethod
+    def of_result_json(result: bytes) -> Reply:
         """An answer made here whose result is JSON text already."""
-        start = len(_HEAD)
-        return cls(b'%b0,"result":%b}' % (_HEAD, result), start, start + 1)
+        return _OwnReply(result)
 
     @classmethod
     def of_error(cls, error: RpcError) -> Reply:
@@ -116,12 +115,21 @@ class Reply:
         """Whether reading `message` would cost a parse."""
         return self._message is None
 
-    def with_id(self, id_json: bytes) -> bytes:
+    @property
+    def size(self) -> int:
+        """Bytes of the frame as it came; 0 where there is none."""
+        return len(self.frame)
+
+    def pieces(self, id_json: bytes) -> tuple[bytes | memoryview, ...]:
         """The whole frame, newline included, under another id. Nothing but the id differs from what came."""
         if self.end:
             view = memoryview(self.frame)
-            return b"".join((view[: self.start], id_json, view[self.end :], b"\n"))
-        return dumps({**self.message, "id": loads(id_json)}) + b"\n"
+            return view[: self.start], id_json, view[self.end :], b"\n"
+        return dumps({**self.message, "id": loads(id_json)}), b"\n"
+
+    def with_id(self, id_json: bytes) -> bytes:
+        """The same in one."""
+        return b"".join(self.pieces(id_json))
 
     @property
     def message(self) -> dict[str, Any]:
@@ -139,6 +147,31 @@ class Reply:
         if not isinstance(result, dict):
             raise RpcError(INTERNAL_ERROR, "The server's answer holds no result object")
         return result
+
+
+class _OwnReply(Reply):
+    """A result in JSON that many clients get: no frame is made of it before somebody wants one."""
+
+    __slots__ = ("_result",)
+
+    def __init__(self, result: bytes) -> None:
+        self._result = result
+        self._message = None
+        self.start, self.end = len(_HEAD), len(_HEAD) + 1
+
+    @property
+    def frame(self) -> bytes:  # type: ignore[override]
+        """With 0 for its id."""
+        return b'%b0,"result":%b}' % (_HEAD, self._result)
+
+    @property
+    def size(self) -> int:
+        """See Reply."""
+        return len(self._result)
+
+    def pieces(self, id_json: bytes) -> tuple[bytes | memoryview, ...]:
+        """See Reply."""
+        return _HEAD, id_json, b',"result":', self._result, b"}\n"
 
 
 def is_answer(message: dict[str, Any]) -> bool:

@@ -5,7 +5,9 @@ Never here: what the frames say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+Pieces = Sequence[bytes | memoryview]
 
 
 class Batch:
@@ -35,12 +37,14 @@ BATCH = Batch()
 
 
 class Outbox:
-    """The way out to one peer. `sink` takes bytes and does not block (an asyncio transport's write)."""
+    """The way out to one peer. `sink` takes bytes and does not block (an asyncio transport's write); `pour` takes the
+    pieces of one large frame, where the way out needs not have them joined."""
 
-    __slots__ = ("_parts", "_sink")
+    __slots__ = ("_parts", "_pour", "_sink")
 
-    def __init__(self, sink: Callable[[bytes], None]) -> None:
+    def __init__(self, sink: Callable[[bytes], None], pour: Callable[[Pieces], None] | None = None) -> None:
         self._sink = sink
+        self._pour = pour
         self._parts: list[bytes] = []
 
     def write(self, frame: bytes) -> None:
@@ -51,6 +55,13 @@ class Outbox:
         if not self._parts:
             BATCH.waiting.append(self)
         self._parts.append(frame)
+
+    def write_pieces(self, pieces: Pieces) -> None:
+        """`write` of a large frame: it is not copied for it, unless a batch is open."""
+        if self._pour is None or BATCH.depth:
+            self.write(b"".join(pieces))
+        else:
+            self._pour(pieces)
 
     def flush(self) -> None:
         """Send what was held back."""
