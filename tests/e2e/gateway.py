@@ -17,6 +17,7 @@ from tests.cli.running import environment
 from tests.e2e.client import RawClient, client_of
 from tests.fixtures.odd import Odd, alive, until
 from tests.patience import stretched
+from trayapp.backends.shellenv import RESOLVING
 from trayapp.service.child import READY_TIMEOUT_S, await_ready
 from trayapp.service.command import own_command
 from trayapp.wire.control import STOP, ControlClient
@@ -24,6 +25,14 @@ from trayapp.wire.rundir import run_dir
 
 END_S = 20.0  # the stop ladder of a stubborn server is 4 s
 EXPOSED = "expose: tools"
+
+
+def is_login_shell(process: psutil.Process) -> bool:
+    """Whether the gateway asks that process for the user's environment, or did until it ended just now."""
+    try:
+        return RESOLVING in process.environ()
+    except psutil.Error:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 class Gateway:
@@ -81,8 +90,9 @@ class Gateway:
         return self.process.pid
 
     def children(self) -> list[int]:
-        """Every process below it."""
-        return [process.pid for process in psutil.Process(self.pid).children(recursive=True)]
+        """Every process below it but the login shell, which comes and goes once the first client has its list."""
+        below = psutil.Process(self.pid).children(recursive=True)
+        return [process.pid for process in below if not is_login_shell(process)]
 
     # -- control -----------------------------------------------------------------------------------------------------
 
