@@ -21,6 +21,15 @@ def test_a_process_that_started_after_its_program_came_is_no_old_one(tmp_path: P
     assert not Update(str(tmp_path)).replaced_us()
 
 
+def test_a_program_that_is_yet_to_come_replaces_nothing(tmp_path: Path) -> None:
+    """The clock was set back: gateway after gateway would make room for the next one, until it is that late again."""
+    now = installed_at() - DAY_S
+    write_endpoint(str(tmp_path), Endpoint(os.getpid(), "0", "", started_at=now))
+    update = Update(str(tmp_path), lambda: now)
+    assert not update.replaced_us()
+    assert not update.replaced_gateway(os.getpid())
+
+
 @pytest.mark.parametrize(
     ("started", "replaced"),
     [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 from trayapp.service.command import PACKAGE, WHOLE, is_frozen, program
 from trayapp.wire.greeting import read_endpoint
@@ -25,16 +26,20 @@ def installed_at() -> float:
 
 
 class Update:
-    """An update as this process sees it. `run`: the runtime folder. Each gateway is judged once."""
+    """An update as this process sees it. `run`: the runtime folder. Each gateway is judged once.
 
-    def __init__(self, run: str) -> None:
+    A program that is yet to come says nothing: the clock was set back, and each new gateway would be older than it.
+    """
+
+    def __init__(self, run: str, clock: Callable[[], float] = time.time) -> None:
         self._run = run
-        self._since = time.time()
+        self._clock = clock
+        self._since = clock()
         self._judged = 0
 
     def replaced_us(self) -> bool:
         """Whether the program came after this process."""
-        return installed_at() > self._since
+        return self._came_after(self._since)
 
     def replaced_gateway(self, pid: int) -> bool:
         """Whether it came after the gateway of that process id, the first time that this is asked of it."""
@@ -42,4 +47,9 @@ class Update:
             return False
         self._judged = pid
         endpoint = read_endpoint(self._run)
-        return endpoint is not None and endpoint.pid == pid and 0 < endpoint.started_at < installed_at()
+        if endpoint is None or endpoint.pid != pid or endpoint.started_at <= 0:
+            return False
+        return self._came_after(endpoint.started_at)
+
+    def _came_after(self, started_at: float) -> bool:
+        return started_at < installed_at() <= self._clock()

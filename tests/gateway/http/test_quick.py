@@ -106,6 +106,17 @@ async def test_a_request_that_fails_unexpectedly_is_answered_and_forgotten() -> 
         assert (at.passed, at.peer.awaited) == ([], frozenset())
 
 
+async def test_a_second_request_of_an_id_does_not_take_the_stream_of_the_first() -> None:
+    async with side() as at, anyio.create_task_group() as tasks:
+        tasks.start_soon(at.post, {**CALL, "method": "waits"})
+        await anyio.wait_all_tasks_blocked()
+        _, body = await at.post(CALL)
+        assert "under way already" in json.loads(body["body"])["error"]["message"]
+        assert at.heard == ["waits"]
+        assert not at.passed
+        at.peer.respond("c", Reply.of_result({}))
+
+
 async def test_a_cancelled_request_is_answered_by_the_sdk() -> None:
     async with side() as at, anyio.create_task_group() as tasks:
         tasks.start_soon(at.post, {**CALL, "method": "waits"})

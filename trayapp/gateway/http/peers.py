@@ -24,6 +24,7 @@ from trayapp.wire.messages import (
     CANCELLED,
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
+    INVALID_REQUEST,
     Call,
     Params,
     Reply,
@@ -170,7 +171,8 @@ class HttpPeer:
         if exchange is not None and self._open.get(request_id) is not exchange:
             raise MCPError(REQUEST_CANCELLED, "Request cancelled")  # its client is gone
         if exchange is None and request_id in self._open:
-            raise MCPError(-32600, f"A request with the id {request_id!r} is under way already")
+            error = _twice(request_id)
+            raise MCPError(error.code, error.message)
         try:
             if exchange is not None:
                 exchange.attach(channel_of(message))
@@ -187,9 +189,16 @@ class HttpPeer:
             self._open.pop(request_id, None)
 
     def begin(self, request_id: RequestId, method: str, params: dict[str, Any] | None) -> Exchange | None:
-        """A request before the SDK has it, which `request` goes on with if that has to; None if it has to begin it."""
-        if self._on_request is None or self.closed or request_id in self._open:
+        """A request before the SDK has it, which `request` goes on with if that has to; None if it has to begin it.
+
+        A second one of an id is refused here: in the SDK it would take the stream of the first one.
+        """
+        if self._on_request is None or self.closed:
             return None
+        if request_id in self._open:
+            refused = Exchange(None, lambda answered: None)
+            refused.put(Reply.of_error(_twice(request_id)))
+            return refused
 
         def end(answered: bool) -> None:
             del self._open[request_id]
@@ -279,6 +288,10 @@ class HttpPeer:
                 reply = Reply.of_error(RpcError(INTERNAL_ERROR, "The question could not be asked"))
         if self._asked.pop(number, None) is not None:
             call.answered(reply)
+
+
+def _twice(request_id: RequestId) -> RpcError:
+    return RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
 
 
 def begun_in(message: Message) -> Exchange | None:
