@@ -30,6 +30,11 @@ _WRAPPED = late(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{4,}+\s++){2,}[A-Za-z0-9+/_-]{2,}={0,2}"
 )  # base64 in pieces; words seldom decode
 _NUMBERS = late(r"(?:\b[0-9]{2,3}\b[ ,;]{1,2}){11,}[0-9]{2,3}|(?:\b[01]{8}[ ,;]{0,2}){9,}")
+# What some part of each of these looks like, and prose hardly ever
+_CODED = late(
+    r"[a-z0-9][A-Z]|[A-Z]{2}[a-z0-9]|[0-9][a-f]|[a-f][0-9]|\\[xu]|&#|%[0-9A-F]|[A-Z2-7]{24}|"
+    r"[0-9]{2}[ ,;:]{1,2}[0-9]{2}|[01]{8}|(?:[0-9A-Fa-f]{2}[ :]){8}|[A-Za-z0-9+/_-]{24}"
+)
 _WORD = late(r"[A-Za-z]{2,}")
 _URL = late(r"https?://\S+")
 
@@ -37,6 +42,8 @@ _URL = late(r"https?://\S+")
 def decoded_in(text: str) -> Iterator[str]:
     """What readable words the encoded runs of a text hold, encoded twice or once."""
     plain = _URL.sub(" ", text[:READ_MOST])
+    if not may_be_coded(plain):
+        return
     for kind, decode in _KINDS:
         for found in islice(kind.finditer(plain), RUNS_MOST):
             if (words := _readable(decode(found[0]))) is not None:
@@ -73,6 +80,22 @@ def turned(text: str) -> Iterator[str]:
     if _SPACED.search(text):
         yield _SPACED.sub(lambda run: re.sub(r"[^a-z0-9]", "", run[0]), text)
 
+
+def may_be_coded(text: str) -> bool:
+    """Whether a text could hold a run, by what is quick to look for."""
+    return len(text) >= RUN_SHORTEST and _CODED.search(text) is not None
+
+
+def may_be_turned(text: str) -> bool:
+    """Whether a text could hold one of `turned`, by what is quick to look for."""
+    low = text[:READ_MOST].lower()
+    if any(word in low for word in _UNREADABLE):
+        return True
+    return _ODD.search(low) is not None
+
+
+_UNREADABLE = (*_BY_ROT13, *_BACKWARDS, "lgnore")
+_ODD = late(r"[a-z][013457@$][a-z]|(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){4}[a-z](?![a-z0-9])")
 
 _DIGITS_WITHIN = late(r"[a-z][013457@$][a-z]")
 _WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")

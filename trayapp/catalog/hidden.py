@@ -60,6 +60,13 @@ class Hidden(NamedTuple):
     evidence: str
 
 
+def is_plain(text: str) -> bool:
+    """Whether nothing is hidden in a text of several lines, by what is quick to look for."""
+    if "      " in text or "\n\n\n" in text or "\t\t" in text:
+        return False
+    return (text.isascii() and text.replace("\n", "").isprintable()) or _SUSPECTS.search(text) is None
+
+
 def hidden_in(text: str) -> Iterator[Hidden]:
     """What of the text people do not see."""
     if len(text) > FAR_AWAY // 4 and _FAR.search(text.strip()):

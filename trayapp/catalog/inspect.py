@@ -6,11 +6,11 @@ tools, texts for people beyond one line of evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from trayapp.catalog import hidden
+from trayapp.catalog import hidden, wording
 from trayapp.model.late import late_module
 from trayapp.model.offer import Item
 from trayapp.model.text import one_line, shortened
@@ -25,6 +25,11 @@ Severity = Literal["high", "medium"]
 EVIDENCE_LONGEST = 160  # columns
 TEXTS_MOST = 2_000  # of one definition: no honest one has more
 PLACE_LONGEST = 80
+PLACE_SURE = 30  # characters of a sentence by which its place is found
+NO_WORDS = frozenset(
+    {"string", "object", "number", "integer", "boolean", "array", "null", "http://json-schema.org/draft-07/schema#"}
+)
+ASKED = "inputSchema"  # where a place begins that the model fills in
 TURNED = frozenset({"orders.override", "orders.conceal"})  # nobody takes the trouble to turn round anything else
 IN_FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
@@ -41,13 +46,33 @@ class Finding:
 
 def inspect_tool(item: Item) -> tuple[Finding, ...]:
     """What is found in a definition, each code once, the serious first."""
-    places = [(place, text) for field in IN_FIELDS if field in item for place, text in _texts(item[field], field)]
-    found = [finding for place, text in places[:TEXTS_MOST] for finding in _in_one(place, text)]
+    places = _places(item)
+    texts = _told(places)
+    found = [finding for place, text in _odd(texts) for finding in _in_one(place, text)]
     found += _name(str(item.get("name", "")))
-    found += _ordered(places[:TEXTS_MOST])
-    found += _asked_for(places[:TEXTS_MOST])
+    found += _ordered(texts)
     found += _unread(places)
     return _sorted(found)
+
+
+def hides(item: Item) -> bool:
+    """Whether something serious is found by other means than what the words say."""
+    return any(found.severity == "high" and not found.code.startswith("orders.") for found in inspect_tool(item))
+
+
+def sentences_of(item: Item) -> Iterator[wording.Sentence]:
+    """How the texts of a definition are weighed."""
+    return _sentences(_told(_places(item)))
+
+
+def _places(item: Item) -> list[tuple[str, str]]:
+    return [(place, text) for field in IN_FIELDS if field in item for place, text in _texts(item[field], field)]
+
+
+def _told(places: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What is worth looking at: each text where it is said first, and those that say something."""
+    first = {(text, place.startswith(ASKED)): place for place, text in reversed(places[:TEXTS_MOST])}
+    return [(place, text) for (text, _), place in reversed(first.items()) if text not in NO_WORDS]
 
 
 def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
@@ -71,12 +96,18 @@ def _sorted(found: list[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(first.values(), key=lambda finding: (finding.severity, finding.code)))
 
 
+def _odd(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The texts, if one of them may hide or encode something: most definitions have none."""
+    together = "\n\n".join(text for _, text in texts)
+    return [] if hidden.is_plain(together) and not encoded.may_be_coded(together) else texts
+
+
 def _in_one(place: str, text: str) -> Iterator[Finding]:
     """What one text shows by itself."""
     for found in hidden.hidden_in(text):
         yield finding(found.code, found.serious, place, found.evidence)
     for words in encoded.decoded_in(text) if len(text) >= encoded.RUN_SHORTEST else ():
-        order = orders.orders_in(words)
+        order = orders.orders_in(orders.lined(words))
         yield finding("encoded.payload", order is not None, place, f"says when decoded: {words}")
 
 
@@ -84,34 +115,80 @@ def _is_order(order: orders.Order) -> bool:
     return order.weight >= orders.SERIOUS
 
 
+def _sentences(places: list[tuple[str, str]]) -> Iterator[wording.Sentence]:
+    """What is said, and what is asked for."""
+    yield from wording.sentences(_said(places))
+    yield from wording.sentences(_asked(places), asked=True)
+
+
+def _said(places: list[tuple[str, str]]) -> str:
+    return _as_lines(text for place, text in places if not place.startswith(ASKED))
+
+
+def _asked(places: list[tuple[str, str]]) -> str:
+    """What parameters ask for: of each its name and description together."""
+    return _as_lines(_named(place, text) for place, text in places if place.startswith(ASKED))
+
+
+def _as_lines(texts: Iterable[str]) -> str:
+    return orders.lined(hidden.bared("\n\n".join(dict.fromkeys(texts))))
+
+
+def _named(place: str, text: str) -> str:
+    if place.endswith(".description"):
+        return f"{place.rsplit('.', 2)[-2].replace('_', ' ')} {text}"
+    return text.replace("_", " ") if _is_key(place) else text
+
+
 def _ordered(
     places: list[tuple[str, str]], is_serious_one: Callable[[orders.Order], bool] = _is_order
 ) -> Iterator[Finding]:
-    """Orders: in the texts together, since poison may be spread; the place is the first that holds one."""
-    whole = hidden.bared("\n\n".join(text.replace("_", " ") if _is_key(place) else text for place, text in places))
-    order = orders.orders_in(whole)
-    if order is not None:
-        alone = ((place, orders.orders_in(hidden.bared(text))) for place, text in places)
-        place, part = next(((place, part) for place, part in alone if part is not None), (places[0][0], order))
-        yield finding(order.code, is_serious_one(order), place, part.evidence)
+    """Orders. Only sentences whose wording makes them doubtful are looked through for signs, which costs more."""
+    texts = _said(places), _asked(places)
+    said = wording.likeliest(wording.sentences(texts[0]))
+    asked = wording.likeliest(wording.sentences(texts[1], asked=True))
+    doubtful = "\n".join(filter(None, (said.doubtful, asked.doubtful)))
+    if doubtful:
+        yield from _by_signs(places, doubtful, is_serious_one, max(said, asked))
+    if asked.doubtful and (order := orders.asked_for(asked.doubtful)) is not None:
+        yield finding(order.code, True, _place_of(places, order.evidence), order.evidence)
+    if any(map(encoded.may_be_turned, texts)):
+        yield from _turned(places)
+
+
+def _by_signs(
+    places: list[tuple[str, str]],
+    doubtful: str,
+    is_serious_one: Callable[[orders.Order], bool],
+    likely: wording.Likely,
+) -> Iterator[Finding]:
+    order = orders.orders_in(doubtful)
+    serious = order is not None and (is_serious_one(order) or likely.score >= wording.LIKELY_WITH_SIGNS)
+    if order is not None and (serious or likely.score < wording.LIKELY):
+        yield finding(order.code, serious, _place_of(places, order.evidence), order.evidence)
+    elif likely.score >= wording.LIKELY:
+        yield finding("orders.wording", True, _place_of(places, likely.text), likely.text)
+
+
+def _place_of(places: list[tuple[str, str]], said: str) -> str:
+    """The place of words that were found in lower case."""
+    end = said[-PLACE_SURE:]
+    return next((place for place, text in places if end in orders.lined(hidden.bared(text))), places[0][0])
+
+
+def _whole(places: list[tuple[str, str]]) -> str:
+    return hidden.bared("\n\n".join(text.replace("_", " ") if _is_key(place) else text for place, text in places))
+
+
+def _turned(places: list[tuple[str, str]]) -> Iterator[Finding]:
+    """Orders in a text that reads as none: backwards, with digits as letters, and the like."""
+    whole = _whole(places)
     for said in encoded.turned(whole):
-        other = orders.orders_in(said)
-        plainly = order is not None and order.weight >= other.weight if other is not None else True
-        if other is not None and other.code in TURNED and other.weight >= orders.SERIOUS and not plainly:
-            yield finding("encoded.turned", True, places[0][0], f"says when turned round: {other.evidence}")
-
-
-def _asked_for(places: list[tuple[str, str]]) -> Iterator[Finding]:
-    """What parameters ask for, by their descriptions and names."""
-    asked = [
-        (place, hidden.bared(text.replace("_", " ") if _is_key(place) else text).replace("\n", " "))
-        for place, text in places
-        if place.startswith("inputSchema")
-    ]
-    order = orders.asked_for("\n".join(text for _, text in asked))
-    if order is not None:
-        place = next((place for place, text in asked if orders.asked_for(text) is not None), asked[0][0])
-        yield finding(order.code, True, place, order.evidence)
+        other = orders.orders_in(orders.lined(said))
+        if other is not None and other.code in TURNED and other.weight >= orders.SERIOUS:
+            order = orders.orders_in(orders.lined(whole))
+            if order is None or order.weight < other.weight:
+                yield finding("encoded.turned", True, places[0][0], f"says when turned round: {other.evidence}")
 
 
 def _unread(places: list[tuple[str, str]]) -> Iterator[Finding]:

@@ -36,7 +36,6 @@ _GROWING = frozenset({"orders.tools", "orders.secrets", "orders.override"})
 _SURE = frozenset({"orders.override", "orders.conceal", "orders.markup"})
 _BLANKS = late(r"[^\S\n]+")
 _WRAPPED = late(r"(?<=[a-z,]) ?\n ?(?=[a-z'`]+(?: [a-z(]|[.,!?\n]|$))")  # a line that goes on; `name: ...` begins one
-_SENTENCE = late(r"(?<=[.!?]) +")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +59,9 @@ class _Table:
 _SIGNS, _ADDRESSES, _SINKS = _Table(SIGNS), _Table(ADDRESSES), _Table(SINKS)
 
 
-def orders_in(text: str) -> Order | None:
-    """What the text orders a model to do, by the weightiest sign; None when it is a description."""
-    found = [order for part in _parts(_lined(text)) if (order := _order_of(part)) is not None]
+def orders_in(low: str) -> Order | None:
+    """What a `lined` text orders a model to do, by the weightiest sign; None when it is a description."""
+    found = [order for part in _parts(low) if (order := _order_of(part)) is not None]
     return max(found, key=lambda order: (order.sure, order.weight), default=None)
 
 
@@ -88,17 +87,22 @@ def _order_of(low: str) -> Order | None:
     return Order(sign.code, weight, _around(low, match), sure)
 
 
-def asked_for(text: str) -> Order | None:
-    """What a parameter with that name or description asks for that no honest one does."""
-    low = _lined(text)
+def asked_for(low: str) -> Order | None:
+    """What parameters with such names and descriptions, `lined`, ask for that no honest one does."""
     found = _all_found(_SINKS, low)
     return Order(found[0][0].code, found[0][0].weight, _around(low, found[0][1]), sure=True) if found else None
 
 
-def _lined(text: str) -> str:
+def lined(text: str) -> str:
     """In lower case, a line a sentence: what the signs look for."""
-    low = _BLANKS.sub(" ", text[:READ_MOST]).lower().replace("’", "'")
-    return _SENTENCE.sub("\n", _WRAPPED.sub(" ", low))
+    low = text[:READ_MOST].lower()
+    if "’" in low:
+        low = low.replace("’", "'")
+    if "  " in low or "\t" in low or "\r" in low or not low.isascii():
+        low = _BLANKS.sub(" ", low)
+    if "\n" in low.replace("\n\n", ""):
+        low = _WRAPPED.sub(" ", low)
+    return low.replace(". ", ".\n").replace("! ", "!\n").replace("? ", "?\n")
 
 
 def _weight(code: str, weights: list[int]) -> int:
