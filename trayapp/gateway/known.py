@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from trayapp.catalog.filters import why_hidden
@@ -19,11 +19,17 @@ from trayapp.gateway.prepared import Prepared, PreparedOffer, PreparedTool
 from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import PrefixMode
 from trayapp.model.status import Problem, ToolCounts
 
 ONE_TOOL = "mcp"  # the name of the one tool, whose own no other tool gets, shown or not: no switch of `expose` renames
 
 Prepare = Callable[[str, Offer], PreparedOffer]  # of a server under its name here
+
+
+@lru_cache(maxsize=1)  # a switch, or a tool's new description, makes the catalog anew, but its names are what they were
+def _names_of(keys: tuple[Key, ...], mode: PrefixMode) -> Exposed:
+    return expose_names(keys, mode, frozenset({ONE_TOOL}))
 
 
 class Known:
@@ -40,7 +46,7 @@ class Known:
     @cached_property
     def names(self) -> Exposed:
         """Names of all known tools, switched on or not: a switch renames no other tool."""
-        return expose_names(self.tools, self.config.settings.tool_prefix, frozenset({ONE_TOOL}))
+        return _names_of(tuple(self.tools), self.config.settings.tool_prefix)
 
     @cached_property
     def tools(self) -> dict[Key, PreparedTool]:
