@@ -82,9 +82,10 @@ def run_gateway(
     try:
         _prefer_pidfd()
         process = Process(dict(environ), paths, run, sample, layers=layers)
-        # Not uvloop, which was measured in pairs (0.23, Python 3.11): of the gateway's CPU a call of 100 B takes 107 us
-        # there against 137, 100 KB 363/424, 1 MB 1,296/1,423, with 64 in flight 27/27; 0.7 MiB more. A call waits for
-        # three more processes; what it gains there is less than what the second loop costs in proofs.
+        # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11), now that an answer takes one turn of either
+        # loop, the gateway's CPU a call of 100 B is 88 us there against 94, of 50 KB 254/300, 100 KB 253/301, 1 MB
+        # 995/1,026, with 64 in flight 20.4/20.6; each start takes 3.5 ms and 2 MiB more, and one test of tests/backends
+        # waits for ever: a second loop would have to be proven like the first.
         asyncio.run(process.main(linger, on_ready or (lambda: None)))
     except BaseExceptionGroup as group:
         raise first_cause(group) from None
