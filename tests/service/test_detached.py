@@ -18,6 +18,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there a gateway
 STARTS = """
 import os, sys, time
 from trayapp.service.detached import fork_detached, reap_by_itself
+for closed in os.environ.get("CLOSED", "").split():
+    os.close(int(closed))
 child = fork_detached(sys.argv[1:], {"SAID": "hello"})
 while child.poll() is None:
     time.sleep(0.005)
@@ -40,18 +42,21 @@ raise SystemExit(4)
 """
 
 
-def started(argv: list[str], inherited: tuple[int, ...] = ()) -> str:
+def started(argv: list[str], inherited: tuple[int, ...] = (), closed: str = "") -> str:
     """What the process that started it says of the exit codes."""
+    env = {**os.environ, "CLOSED": closed}
     run = subprocess.run(
-        [sys.executable, "-c", STARTS, *argv], pass_fds=inherited, capture_output=True, text=True, check=True
+        [sys.executable, "-c", STARTS, *argv], pass_fds=inherited, capture_output=True, text=True, check=True, env=env
     )
     return run.stdout.strip()
 
 
-def test_it_has_a_session_of_its_own_and_holds_nothing_that_was_open(tmp_path: Path) -> None:
+@pytest.mark.parametrize("closed", ["", "2", "0 2"])
+def test_it_has_a_session_of_its_own_and_holds_nothing_that_was_open(tmp_path: Path, closed: str) -> None:
+    """Nor lacks a standard stream that was closed: the next file that it opens would be its stderr."""
     facts, (reader, writer) = tmp_path / "facts", os.pipe()
     try:
-        codes = started([sys.executable, "-c", TELLS, str(facts), str(writer)], inherited=(writer,))
+        codes = started([sys.executable, "-c", TELLS, str(facts), str(writer)], inherited=(writer,), closed=closed)
     finally:
         os.close(reader)
         os.close(writer)

@@ -43,9 +43,12 @@ def test_what_is_nested_too_deep_is_told_so() -> None:
         loads(b"[" * 100_000)
 
 
-def test_what_json_does_not_know_is_not_written() -> None:
+def test_what_json_does_not_know_is_not_written_and_leaves_no_trace() -> None:
+    value: list[Any] = [{1, 2}]
     with pytest.raises(TypeError, match="set"):
-        dumps({1, 2})
+        dumps(value)
+    value[0] = 1
+    assert dumps(value) == b"[1]"
 
 
 def test_a_shim_with_its_ledger_has_loaded_neither_regular_expressions_nor_typing() -> None:

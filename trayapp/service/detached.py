@@ -91,6 +91,7 @@ def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
+        os.set_inheritable(null, True)  # where it is one of the three itself: somebody had closed that one
         _close_the_rest()
         os.execve(argv[0], argv, env)
     finally:

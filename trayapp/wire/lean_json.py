@@ -46,7 +46,7 @@ try:
     from _json import encode_basestring, make_encoder, make_scanner
 
     _scan = make_scanner(_Rules)  # type: ignore[arg-type]  # it reads these attributes of whatever it gets
-    _chunks = make_encoder({}, _refuse, encode_basestring, None, ":", ",", False, False, True)
+    _chunks = make_encoder(None, _refuse, encode_basestring, None, ":", ",", False, False, True)
 except (ImportError, TypeError):  # another interpreter, or one of later
     from json import JSONDecoder, JSONEncoder
 
