@@ -5,6 +5,7 @@ Pure functions over one text. Never here: what the text means (orders), what it 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -46,7 +47,8 @@ _ALIKE = dict(
     )
 )
 
-_MIXED = late(r"\w*[A-Za-z]\w*")  # in a text of another script its own words are no look-alikes
+_LETTER = late("[A-Za-z]")
+_WORD = late(r"\w+")
 _MARKED = late("(?<=[A-Za-z])[\u0300-\u036f]+")  # marks over, under and through Latin letters
 # Letters in boxes, of which flags are made
 _BOXED = {first + at: 97 + at for first in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6) for at in range(26)}
@@ -117,8 +119,13 @@ def bared(text: str) -> str:
     if plain.isascii():
         return plain
     plain = unicodedata.normalize("NFKD", plain)
-    plain = folded(plain) if is_mostly_ascii(plain) else _MIXED.sub(lambda word: folded(word[0]), plain)
+    plain = folded(plain) if is_mostly_ascii(plain) else _WORD.sub(_folded_if_mixed, plain)
     return unicodedata.normalize("NFC", _MARKED.sub("", plain))
+
+
+def _folded_if_mixed(word: re.Match[str]) -> str:
+    """In a text of another script its own words are no look-alikes."""
+    return folded(word[0]) if _LETTER.search(word[0]) is not None else word[0]
 
 
 def is_mostly_ascii(text: str) -> bool:

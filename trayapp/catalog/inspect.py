@@ -1,7 +1,8 @@
 """A tool's definition, or any text of a server, looked over for what hides from people or orders a model about.
 
-No model, no network: the same text always gives the same findings. Never here: what becomes of the tool (pins), other
-tools, texts for people beyond one line of evidence.
+One pass over the words weighs each sentence (wording); only doubtful ones are read for patterns (orders). No model, no
+network: the same text always gives the same findings. Never here: what becomes of the tool (pins), other tools, texts
+for people beyond one line of evidence.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from trayapp.catalog import hidden, wording
+from trayapp.catalog import hidden
 from trayapp.model.late import late_module
 from trayapp.model.offer import Item
 from trayapp.model.text import one_line, shortened
 
 if TYPE_CHECKING:
-    from trayapp.catalog import encoded, orders
+    from trayapp.catalog import encoded, orders, wording
 else:
     encoded, orders = late_module("trayapp.catalog.encoded"), late_module("trayapp.catalog.orders")
+    wording = late_module("trayapp.catalog.wording")
 
 Severity = Literal["high", "medium"]
 

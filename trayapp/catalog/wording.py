@@ -29,14 +29,43 @@ ASKED = "asked"  # the class that begins a sentence on a parameter
 KINDS_LEAST = 4  # classes of words in an order
 # Together in a sentence they make it doubtful, however short it is and whatever it weighs.
 SUSPECTS = tuple(
-    frozenset(words.split())
-    for words in (
-        "neg tell user", "neg show user", "neg know user", "neg tell they", "hide user", "hide tell", "ignore instr",
-        "ignore prev", "ignore system", "place put", "place give", "place read", "place content", "shell url",
-        "call shell", "shell place", "secret give url", "system mark", "instr mark", "change auto", "put auto",
-        "lie user", "consent user prev",
-    )
-)  # fmt: skip
+    frozenset((first, *others.split()))
+    for first, sets in {
+        "neg": (
+            "tell user",
+            "show user",
+            "know user",
+            "tell they",
+            "consent",
+            "tell answer",
+            "show answer",
+            "follow other",
+        ),
+        "hide": ("user", "tell", "put", "give"),
+        "ignore": ("instr", "prev", "system", "user"),
+        "place": ("put", "give", "read", "content"),
+        "shell": ("url", "place", "mark", "put"),
+        "call": ("shell",),
+        "secret": ("give url", "user put", "user give", "read give"),
+        "system": ("mark", "talk you", "instr"),
+        "instr": ("mark", "neg", "follow", "prev"),
+        "auto": ("put", "change", "system"),
+        "lie": ("",),
+        "consent": ("user prev", "user must", "instr"),
+        "tool": ("danger",),
+        "ident": ("danger",),
+        "other": ("danger",),
+        "asked": ("you tool", "you talk", "secret talk", "secret every", "talk full", "system talk"),
+        "mail": ("give", "put"),
+        "mode": ("you",),
+        "confid": ("tell",),
+        "money": ("number",),
+        "tell": ("user must", "user when"),
+        "mark": ("url", "path"),
+        "give": ("excuse full",),
+    }.items()
+    for others in sets
+)
 DOUBTFUL = -1.2  # score from which a text is looked through for signs
 LIKELY_WITH_SIGNS = 1.2  # score from which a weak sign is enough
 LIKELY = 1.7  # score from which the wording is enough
