@@ -98,12 +98,17 @@ def is_kept(feature: str, weight: float) -> bool:
 
 
 def main() -> None:
-    """Learn from all sets but the one that is kept for judging."""
+    """Learn from all sets: judge by another one."""
     poisoned = [item for items in poisonings.POISONED.values() for item in items] + poisonings_more.POISONED
     honest = poisonings.HONEST + poisonings_more.HONEST
     honest += texts.tools("free_honest") + texts.tools("long_honest") + texts.tools("plain_honest")
+    honest += texts.tools("fresh_honest")
     honest += [dict(entry.tool) for entries in shelf.entries().values() for entry in entries]
-    plain = [item for item in poisoned + texts.tools("free_poisoned") if not inspect.hides(item)]
+    plain = [
+        item
+        for item in poisoned + texts.tools("free_poisoned") + texts.tools("fresh_poisoned")
+        if not inspect.hides(item)
+    ]
     told = [of_tool(item) for item in plain], [of_tool(item) for item in honest]
     seen = Counter(feature for tools in told for tool in tools for feature in frozenset[str]().union(*tool))
     rare = {feature for feature, count in seen.items() if count < SEEN_LEAST}

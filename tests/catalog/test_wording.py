@@ -15,7 +15,7 @@ from trayapp.catalog.signs.lexicon import UNSPACED, WORDS
 from trayapp.catalog.wording import ASKED, SUSPECTS, features, known, likeliest, sentences
 
 FLAGGED_AT_MOST = 0.05
-TEXTS = ("free_honest", "long_honest", "plain_honest")
+TEXTS = ("free_honest", "long_honest", "plain_honest", "fresh_honest")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,9 @@ def test_what_was_learned_is_of_classes_that_there_are() -> None:
     kinds = {*WORDS.values(), *UNSPACED.values(), "mark", "url", "mail", "place", "path", "quoted", "ident", "number"}
     assert set().union(*SUSPECTS) <= kinds | {ASKED}
     learned = " ".join([*weights.BY_WEIGHT.values(), *weights_against.BY_WEIGHT.values()]).split()
-    assert {feature for feature in learned if feature.isalpha()} <= kinds | {ASKED + kind for kind in (*kinds, ASKED)}
+    assert {feature for feature in learned if feature.isalpha()} <= {*kinds, ASKED} | {
+        ASKED + kind for kind in (*kinds, ASKED)
+    }
 
 
 @pytest.mark.requirement("inspect-found")
@@ -66,7 +68,7 @@ def test_of_honest_texts_one_in_twenty_is_flagged_at_most(name: str) -> None:
 
 @pytest.mark.requirement("inspect-found")
 def test_of_freely_worded_poisonings_nine_in_ten_are_found() -> None:
-    items = texts.tools("free_poisoned")
+    items = texts.tools("free_poisoned") + texts.tools("fresh_poisoned")
     missed = [item for item in items if not is_serious(inspect_tool(item))]
     assert len(missed) <= 0.1 * len(items), missed
 

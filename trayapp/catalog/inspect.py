@@ -174,8 +174,9 @@ def _by_signs(
 
 def _place_of(places: list[tuple[str, str]], said: str) -> str:
     """The place of words that were found in lower case."""
-    end = said[-PLACE_SURE:]
-    return next((place for place, text in places if end in orders.lined(hidden.bared(text))), places[0][0])
+    bare = [(place, orders.lined(hidden.bared(text))) for place, text in places]
+    ends = (said[-length:] for length in (PLACE_SURE, PLACE_SURE // 3))
+    return next((place for end in ends for place, text in bare if end in text), places[0][0])
 
 
 def _whole(places: list[tuple[str, str]]) -> str:

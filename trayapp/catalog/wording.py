@@ -68,7 +68,7 @@ SUSPECTS = tuple(
 )
 DOUBTFUL = -1.2  # score from which a text is looked through for signs
 LIKELY_WITH_SIGNS = 1.2  # score from which a weak sign is enough
-LIKELY = 1.7  # score from which the wording is enough
+LIKELY = 1.8  # score from which the wording is enough
 
 _TOKEN = re.compile(r"https?://\S+|[`'\"][\w.-]+[`'\"]|[~.$/]*\w[\w'@/\\:.-]*|<[/!|]?[a-z]|[\[(|#*=>-]{2,}|[<>{}|&]")
 _UNSPACED = late("|".join(sorted(map(re.escape, UNSPACED), key=len, reverse=True)))

@@ -16,7 +16,7 @@ NOT = (
 SECRET_PLACE = (
     r"(?:[~/\\]?\.ssh\b|id_rsa|id_ed25519|id_ecdsa|authorized_keys|known_hosts|\.aws\b|\.netrc|"
     r"\.npmrc|\.pypirc|\.pgpass|"
-    r"\.git-credentials|\.kube\b|kubeconfig|\.docker/config|\.gnupg|\.env\b|/etc/(?:passwd|shadow|"
+    r"\.git-credentials|\.kube\b|kubeconfig|\.docker/config|\.gnupg|\.env\b(?!\.(?:example|sample|template))|/etc/(?:passwd|shadow|"
     r"sudoers)|/proc/self/environ|"
     r"mcp(?:_config|\.json)|claude_desktop_config|\.cursor/|\.codex/|\.claude\b|\.bash_history|\.zsh_history|"
     r"wallet\.dat|keychain|keystore|cookies\.sqlite|login data\b|secrets?\.(?:ya?ml|json|env|txt)|"
