@@ -67,6 +67,14 @@ class Ledger:
             if id_json is not None:
                 self.open.pop(id_json, None)
 
+    def begins_answer(self, head: bytes) -> bool:
+        """Whether a line that goes to the client is surely an answer, by how it begins; if so, it has gone."""
+        id_json = None if self.swallows else quick_id(head, (b'"result":', b'"error":'), ())
+        if id_json is None:
+            return False
+        self.open.pop(id_json, None)
+        return True
+
     def without_swallowed(self, lines: bytes) -> bytes:
         """`lines` without the answers that only the replay caused."""
         kept = []

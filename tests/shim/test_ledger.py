@@ -93,6 +93,18 @@ def test_an_answer_as_gateway_and_servers_write_it_closes_it(
     assert ledger.open == {}
 
 
+def test_the_beginning_of_an_answer_closes_its_call_unless_it_may_be_one_of_our_own() -> None:
+    ledger = started()
+    ledger.client_sent(call(5, "tools/list") + call(6, "tools/list"))
+    beginnings = (b'{"jsonrpc":"2.0","id":5,"method":"x', b'{"result":{"x', b'{"jsonrpc":"2.0","id":"5","result":')
+    assert not any(map(ledger.begins_answer, beginnings))
+    assert ledger.begins_answer(b'{"jsonrpc":"2.0","id":6,"result":{"x')
+    assert open_ids(ledger) == [5]
+    ledger.lost()
+    ledger.replay()
+    assert not ledger.begins_answer(answer(1)[:-5])
+
+
 @given(st.one_of(requests(), requests("tools/list")), st.binary(max_size=20))
 def test_the_quick_look_says_what_the_parser_says_or_nothing(request: tuple[Any, bytes], junk: bytes) -> None:
     line = request[1]

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from tests.cli.running import environment
 from trayapp.service.child import await_gone, await_ready
 from trayapp.service.command import own_command
-from trayapp.shim import greeting, parse, quoted
+from trayapp.shim import EARLY_MOST, greeting, parse, quoted
 from trayapp.wire.control import SETTLE, SNAPSHOT, STOP, ControlClient
 from trayapp.wire.endpoint import Link, listen
 from trayapp.wire.frames import FrameDispatcher, RequestContext
@@ -180,6 +180,22 @@ async def test_the_gateway_hears_options_folder_and_process_of_the_shim(home: Pa
     assert hello == Hello(
         "session", {"cwd": str(folder.resolve()), "pid": str(pid), "expose": "tools", "servers": "a,b"}
     )
+
+
+@posix_only
+@pytest.mark.anyio
+async def test_answers_of_any_length_arrive_whole(home: Path) -> None:
+    """Those over 4 MiB are not joined on the way."""
+    env = environment(home)
+    async with gateway(run_dir(env)):
+
+        def use() -> None:
+            with shim(env) as client:
+                for length in (*range(1, EARLY_MOST + 3), 1 << 17, 5 << 20, 1 << 17, 5 << 20, 3):
+                    assert client.ask("m" * length, {})["result"] == {"method": "m" * length}
+                assert client.end() == (b"", b"")
+
+        await anyio.to_thread.run_sync(use)
 
 
 FROM_NOWHERE = """
