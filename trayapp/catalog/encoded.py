@@ -30,6 +30,8 @@ _WRAPPED = late(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{4,}+\s++){2,}[A-Za-z0-9+/_-]{2,}={0,2}"
 )  # base64 in pieces; words seldom decode
 _NUMBERS = late(r"(?:\b[0-9]{2,3}\b[ ,;]{1,2}){11,}[0-9]{2,3}|(?:\b[01]{8}[ ,;]{0,2}){9,}")
+ODD_LEAST = 6  # capitals, digits and escapes of a run: it is made of little else
+_OF_PROSE = b"abcdefghijklmnopqrstuvwxyz \n.,:'`\"()-_"
 # What some part of each of these looks like, and prose hardly ever
 _CODED = late(
     r"[a-z0-9][A-Z]|[A-Z]{2}[a-z0-9]|[0-9][a-f]|[a-f][0-9]|\\[xu]|&#|%[0-9A-F]|[A-Z2-7]{24}|"
@@ -83,7 +85,9 @@ def turned(text: str) -> Iterator[str]:
 
 def may_be_coded(text: str) -> bool:
     """Whether a text could hold a run, by what is quick to look for."""
-    return len(text) >= RUN_SHORTEST and _CODED.search(text) is not None
+    if len(text) < RUN_SHORTEST or len(text.encode("ascii", "ignore").translate(None, _OF_PROSE)) < ODD_LEAST:
+        return False
+    return _CODED.search(text) is not None
 
 
 def may_be_turned(text: str) -> bool:

@@ -114,13 +114,17 @@ def bared(text: str) -> str:
     """The text as a model reads it: what hides taken away, look-alikes as ASCII, tag characters as what they say."""
     if text.isascii():
         return text
-    plain = "".join(chr(ord(c) - 0xE0000) if "\U000e0020" <= c <= "\U000e007e" else c for c in text)
+    plain = _TAGS.sub(lambda run: "".join(map(_of_tag, run[0])), text)
     plain = _INVISIBLE.sub("", _BIDI.sub("", plain)).translate(_BOXED)
     if plain.isascii():
         return plain
     plain = unicodedata.normalize("NFKD", plain)
     plain = folded(plain) if is_mostly_ascii(plain) else _WORD.sub(_folded_if_mixed, plain)
     return unicodedata.normalize("NFC", _MARKED.sub("", plain))
+
+
+def _of_tag(letter: str) -> str:
+    return chr(ord(letter) - 0xE0000) if "\U000e0020" <= letter <= "\U000e007e" else letter
 
 
 def _folded_if_mixed(word: re.Match[str]) -> str:
@@ -130,7 +134,7 @@ def _folded_if_mixed(word: re.Match[str]) -> str:
 
 def is_mostly_ascii(text: str) -> bool:
     """Whether most letters of a text are of ASCII: what looks like one of them there passes for it."""
-    return 2 * sum(letter.isascii() and letter.isalpha() for letter in text) > sum(map(str.isalpha, text))
+    return 2 * sum(map(str.isalpha, text.encode("ascii", "ignore").decode())) > sum(map(str.isalpha, text))
 
 
 def folded(text: str) -> str:

@@ -50,7 +50,7 @@ def inspect_tool(item: Item) -> tuple[Finding, ...]:
     """What is found in a definition, each code once, the serious first."""
     places = _places(item)
     texts = _told(places)
-    found = [finding for place, text in _odd(texts) for finding in _in_one(place, text)]
+    found = list(_in_texts(texts))
     found += _name(str(item.get("name", "")))
     found += _ordered(texts)
     found += _unread(places)
@@ -98,17 +98,18 @@ def _sorted(found: list[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(first.values(), key=lambda finding: (finding.severity, finding.code)))
 
 
-def _odd(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The texts, if one of them may hide or encode something: most definitions have none."""
-    together = "\n\n".join(text for _, text in texts)
-    return [] if hidden.is_plain(together) and not encoded.may_be_coded(together) else texts
+def _in_texts(texts: list[tuple[str, str]]) -> Iterator[Finding]:
+    """What each text shows by itself; most definitions are plain, which is seen at once for all of it."""
+    plain = hidden.is_plain("\n\n".join(text for _, text in texts))
+    for place, text in texts:
+        yield from _in_one(place, text, plain=plain)
 
 
-def _in_one(place: str, text: str) -> Iterator[Finding]:
-    """What one text shows by itself."""
-    for found in hidden.hidden_in(text):
+def _in_one(place: str, text: str, *, plain: bool = False) -> Iterator[Finding]:
+    """What one text shows by itself. `plain`: it is known to hide nothing."""
+    for found in () if plain else hidden.hidden_in(text):
         yield finding(found.code, found.serious, place, found.evidence)
-    for words in encoded.decoded_in(text) if len(text) >= encoded.RUN_SHORTEST else ():
+    for words in encoded.decoded_in(text) if encoded.may_be_coded(text) else ():
         order = orders.orders_in(orders.lined(words))
         yield finding("encoded.payload", order is not None, place, f"says when decoded: {words}")
 

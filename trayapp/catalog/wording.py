@@ -28,8 +28,8 @@ ASKED = "asked"  # the class that begins a sentence on a parameter
 
 KINDS_LEAST = 4  # classes of words in an order
 # Together in a sentence they make it doubtful, however short it is and whatever it weighs.
-SUSPECTS = tuple(
-    frozenset((first, *others.split()))
+SUSPECTS = {
+    first: tuple(frozenset(others.split()) for others in sets)
     for first, sets in {
         "neg": (
             "tell user",
@@ -64,8 +64,7 @@ SUSPECTS = tuple(
         "mark": ("url", "path"),
         "give": ("excuse full",),
     }.items()
-    for others in sets
-)
+}
 DOUBTFUL = -1.2  # score from which a text is looked through for signs
 LIKELY_WITH_SIGNS = 1.2  # score from which a weak sign is enough
 LIKELY = 1.8  # score from which the wording is enough
@@ -115,7 +114,7 @@ def sentences(low: str, *, asked: bool = False) -> Iterator[Sentence]:
 def is_suspect(sentence: Sentence) -> bool:
     """Whether its words are ones that many an order is made of."""
     kinds = frozenset(sentence.kinds)
-    return any(suspects <= kinds for suspects in SUSPECTS)
+    return any(others <= kinds for first in kinds & SUSPECTS.keys() for others in SUSPECTS[first])
 
 
 def _read(line: str) -> Iterator[Sentence]:

@@ -1,8 +1,8 @@
 """Texts of tools, a line each, poisoned and honest: wording is learned from them.
 
 `@name|text` is a parameter's; `{base64:...}` and the like is encoded when read. Each set was written before the
-detector was tried on it. The fresh one was learned from only after it had judged, once: 36 of 61 found (14 by patterns alone),
-5 of 60 honest ones flagged. Never here: a real server's text.
+detector was tried on it. The fresh one was learned from only after it had judged, once: 36 of 61
+found (14 by patterns alone), 5 of 60 honest ones flagged. Never here: a real server's text.
 """
 
 from __future__ import annotations
