@@ -271,7 +271,8 @@ class Gateway:
         """What is found in many definitions is found in a thread: the gateway's clients come first."""
         base = self.own.base(key)
         if base in self.shared.servers and self.approvals.takes_long(offer):
-            await anyio.to_thread.run_sync(self.approvals.look_ahead, base, offer, abandon_on_cancel=True)
+            for look_ahead in (self.approvals.look_ahead, self.offers.look_ahead):
+                await anyio.to_thread.run_sync(look_ahead, base, offer, abandon_on_cancel=True)
 
     def _judge(self, server: str) -> None:
         offer = self.offers.get(server)

@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save, sweep, with_sound
+from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save, sound_places, sweep, with_sound
 from trayapp.catalog.merge import ToolsChange, merge_tools, tools_change
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.offer import Offer
@@ -55,6 +55,7 @@ class Offers:
         self._time = time
         self._entries: dict[str, CacheEntry] = {}
         self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # of the servers as they were last asked about
+        self._looked: dict[str, tuple[Offer, frozenset[int]]] = {}  # sound places, found ahead in a thread
         self._jobs: list[Job] = []
         self._wake = anyio.Event()
         self._idle = anyio.Event()
@@ -75,6 +76,10 @@ class Offers:
         """The places of those tools of an offer of that server that were found sound before."""
         entry = self._entries.get(name)
         return entry.sound or frozenset() if entry is not None and entry.offer is offer else frozenset()
+
+    def look_ahead(self, name: str, offer: Offer) -> None:
+        """Find now what the first list with an offer that comes would have to. Blocks, in a thread of its own."""
+        self._looked[name] = offer, sound_places(offer)
 
     def get(self, name: str) -> Offer | None:
         """What the server offers; None when it is not known for its present launch settings."""
@@ -111,7 +116,8 @@ class Offers:
     def take(self, server: ServerConfig, offer: Offer) -> bool:
         """An offer that was read just now; True when it differs from what was known. Written in the background."""
         known = self.get(server.name)
-        entry = CacheEntry(server.name, self._hash(server), self._time(), offer)
+        looked, sound = self._looked.pop(server.name, (None, None))
+        entry = CacheEntry(server.name, self._hash(server), self._time(), offer, sound if looked is offer else None)
         self._entries[server.name] = entry
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
         self.changes[server.name] = tools_change(server.tools, found)
