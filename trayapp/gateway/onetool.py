@@ -17,7 +17,6 @@ from trayapp.gateway.callee import prepared_call
 from trayapp.gateway.errors import explained, shown
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.finish import Finish, error_result, text_result
-from trayapp.gateway.known import ONE_TOOL
 from trayapp.gateway.options import UnknownOptionsError
 from trayapp.gateway.paging import CutResults
 from trayapp.gateway.request import Request, read_request
@@ -48,11 +47,6 @@ class ToolGoneError(ToolNotFoundError):
         super().__init__(name)
         self.title = f"{server} no longer has {name}"
         self.hint = f"It has now: {', '.join(now)}" if now else "It has no tools now"
-
-
-def takes(method: str, params: Any) -> bool:
-    """Whether a request is a call of the one tool, listed to its session or not."""
-    return method == "tools/call" and isinstance(params, dict) and params.get("name") == ONE_TOOL
 
 
 class OneTool:
