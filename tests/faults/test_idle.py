@@ -34,7 +34,9 @@ LOCAL = ("AF_UNIX", "AF_NETLINK")
 
 def write(gateway: Gateway, folder: Path, lifecycle: str) -> list[Counting]:
     servers = [Counting(folder, f"s{n}") for n in range(SERVERS)]
-    gateway.write({server.name: server.entry(lifecycle=lifecycle) for server in servers}, http={"enabled": True, "port": 0})
+    gateway.write(
+        {server.name: server.entry(lifecycle=lifecycle) for server in servers}, http={"enabled": True, "port": 0}
+    )
     return servers
 
 
