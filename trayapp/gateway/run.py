@@ -57,6 +57,7 @@ else:
 
 log = logging.getLogger(__name__)
 
+SETTLED_S = 3.0  # after the first list: clients that start together have theirs, too
 LINGER_CHECK_S = 5.0
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 
@@ -279,10 +280,14 @@ class Process:
 
 
 async def _settle_memory() -> None:
-    """Collect garbage from now on (cli/become put it off), but not in what the start made: that is there to stay."""
-    gc.freeze()
+    """Collect garbage from now on (cli/become put it off). What the start made is there to stay, but for what is
+    garbage of it, some MiB after a first run: it is looked through once more, when clients have their first answers.
+    """
     gc.enable()
     keep_freed_memory()
+    await anyio.sleep(SETTLED_S)
+    gc.collect()
+    gc.freeze()
 
 
 def _home() -> Path:
