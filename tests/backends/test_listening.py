@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("subscribe-both-eras")]
 LISTEN = "subscriptions/listen"
 
 
-async def listened(made: Bench, *ends: int | None) -> None:
+async def listened(made: Bench, *ends: int | None, calls: int = 1) -> None:
     """One newer server whose listen requests end with these errors, one after the other; the last one stays open."""
     left = list(ends)
 
@@ -34,12 +34,22 @@ async def listened(made: Bench, *ends: int | None) -> None:
     made.net["a"].modern = True
     made.net["a"].replies[LISTEN] = reply
     made.apply(server("a"))
-    assert await call(made)
+    await made.pool.find("a").ensure()
+    for _ in range(calls):
+        assert await call(made)
     await settle()
 
 
 def times(made: Bench, method: str) -> int:
     return made.net["a"].methods().count(method)
+
+
+async def read_again_at_acknowledgement(made: Bench) -> None:
+    read = times(made, "tools/list")
+    made.pool.find("a").on_notification(ACKNOWLEDGED, {})
+    with anyio.fail_after(10):
+        while times(made, "tools/list") == read:
+            await made.net["a"].something.wait()
 
 
 @pytest.mark.parametrize("end", [CONNECTION_CLOSED, None], ids=["broke off", "was answered"])
@@ -50,11 +60,7 @@ async def test_what_ends_while_the_server_lives_is_asked_again_and_the_lists_are
         assert times(made, LISTEN) == 1
         await made.clock.pass_(AGAIN_S)
         assert times(made, LISTEN) == 2
-        read = times(made, "tools/list")
-        made.pool.find("a").on_notification(ACKNOWLEDGED, {})
-        with anyio.fail_after(10):
-            while times(made, "tools/list") == read:
-                await made.net["a"].something.wait()
+        await read_again_at_acknowledgement(made)
 
 
 async def test_what_ends_again_and_again_is_asked_ever_more_seldom() -> None:
@@ -73,8 +79,14 @@ async def test_a_server_that_refuses_is_not_asked_again() -> None:
 
 async def test_the_first_acknowledgement_reads_no_list() -> None:
     async with bench() as made:
-        await listened(made)
+        await listened(made, calls=0)
         read = times(made, "tools/list")
         made.pool.find("a").on_notification(ACKNOWLEDGED, {})
         await made.clock.pass_(AGAIN_S)
         assert times(made, "tools/list") == read
+
+
+async def test_lists_are_read_again_if_a_call_may_have_changed_them_before_the_server_told() -> None:
+    async with bench() as made:
+        await listened(made)
+        await read_again_at_acknowledgement(made)

@@ -22,12 +22,18 @@ AGAIN_MOST_S = 60.0  # doubling, where it breaks off again and again
 
 
 class Listening:
-    """To one live connection of the server `name`. `missed` is told when something may not have been heard."""
+    """To one live connection of the server `name`. `missed` is told when something may not have been heard: a call may
+    have changed the lists before the server took the request; `used` says whether there was one.
+    """
 
-    def __init__(self, name: str, live: Live, world: World, missed: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, live: Live, world: World, missed: Callable[[], None], used: Callable[[], bool]
+    ) -> None:
         self._name, self._live, self._world, self._missed = name, live, world, missed
+        self._used = used
         self._changed = anyio.Event()
-        self._broke_off = False
+        self._first = True  # it has not told yet
+        self._deaf = False  # it told, and no longer does
 
     def changed(self) -> None:
         """Other resources are of interest now."""
@@ -35,9 +41,9 @@ class Listening:
 
     def acknowledged(self) -> None:
         """The server tells from now on."""
-        if self._broke_off:
-            self._broke_off = False
+        if self._deaf or (self._first and self._used()):
             self._missed()
+        self._deaf = self._first = False
 
     async def listen(self) -> None:
         """Subscribe to list changes and to resources; for other resources the request is made anew."""
@@ -61,7 +67,7 @@ class Listening:
             began = clock.now()
             if not await self._listen_once(wanted):
                 return
-            self._broke_off = True
+            self._deaf = True
             if clock.now() - began > AGAIN_MOST_S:
                 pause_s = AGAIN_S
             await clock.sleep(pause_s)

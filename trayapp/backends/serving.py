@@ -45,7 +45,9 @@ class Serving:
         self._world = world
         self._dirty = anyio.Event()
         self._fetching = anyio.Lock()
-        self.listening = Listening(connection.name, live, world, self.lists_changed)
+        self.listening = Listening(
+            connection.name, live, world, self.lists_changed, lambda: connection.used_since_connected
+        )
         self.lists_settled = anyio.Event()  # what had to be read of a new connection has been
         self._probing = False
         self._sick: ServerError | None = None

@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 
 # On the very first run nothing is known. Many clients list once and ignore list_changed: lists wait this long after
 # the start for servers that are being discovered, no longer, whatever hangs.
-FIRST_LIST_GRACE_S = 0.7
+FIRST_LIST_GRACE_S = 0.5  # with the start before it, and HTTP to load, within a second
 CALM_AT_LATEST_S = 1.0  # what no client waits for is done once the first one has its list; without one after this
 
 
