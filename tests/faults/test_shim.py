@@ -286,6 +286,14 @@ def test_a_session_that_began_without_a_gateway_is_told_so_and_begins_later(gate
     assert client.close() == 0
 
 
+def is_deaf(gateway: Gateway) -> bool:
+    try:
+        gateway.snapshot()
+    except MultiMcpError:
+        return True
+    return False
+
+
 @pytest.mark.requirement("shim-replays-handshake")
 def test_a_gateway_that_is_just_stopping_is_waited_for(gateway: Gateway, tmp_path: Path) -> None:
     """It holds the lock until its stubborn server is gone, 4 s: what is started meanwhile ends with 7."""
@@ -294,6 +302,7 @@ def test_a_gateway_that_is_just_stopping_is_waited_for(gateway: Gateway, tmp_pat
     gateway.start()
     wait_until(lambda: gateway.server("deaf")["state"] == "connected")
     gateway.control("stop")
+    wait_until(lambda: is_deaf(gateway))  # else the shim may still reach it
     gateway.write({})
     with shim_client(gateway) as client:
         assert gateway_pid(gateway) != gateway.pid
