@@ -27,10 +27,10 @@ END_S = 20.0  # the stop ladder of a stubborn server is 4 s
 EXPOSED = "expose: tools"
 
 
-def is_login_shell(process: psutil.Process) -> bool:
-    """Whether the gateway asks that process for the user's environment, or did until it ended just now."""
+def is_passing(process: psutil.Process) -> bool:
+    """Whether the process is asked for the user's environment, becomes the guardian, or has ended just now."""
     try:
-        return RESOLVING in process.environ()
+        return RESOLVING in process.environ() or any("guardian" in word for word in process.cmdline())
     except psutil.Error:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
@@ -90,9 +90,9 @@ class Gateway:
         return self.process.pid
 
     def children(self) -> list[int]:
-        """Every process below it but the login shell, which comes and goes once the first client has its list."""
+        """Every process below it but two that come and go: the login shell, and the one that the guardian begins as."""
         below = psutil.Process(self.pid).children(recursive=True)
-        return [process.pid for process in below if not is_login_shell(process)]
+        return [process.pid for process in below if not is_passing(process)]
 
     # -- control -----------------------------------------------------------------------------------------------------
 

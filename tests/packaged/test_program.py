@@ -86,7 +86,9 @@ async def test_the_guardian_of_a_packaged_gateway_ends_what_it_left(here: Packag
     here.servers({"sample": here.sample})
     async with here.client() as client:
         await client.call("sample_add", a=2, b=3)
-        kin = psutil.Process(here.gateway()).children(recursive=True)
+        gateway = psutil.Process(here.gateway())
+        await until(lambda: len(gateway.children(recursive=True)) == 1)  # the guardian begins as a child, too
+        kin = gateway.children(recursive=True)
         assert [process.cmdline()[1:2] for process in kin] == [["sample-server"]]
     os.kill(here.gateway(), signal.SIGKILL)
     await until(lambda: not any(process.is_running() for process in kin))
