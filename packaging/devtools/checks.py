@@ -14,9 +14,6 @@ from devtools.steps import FOREIGN_VARIABLES
 PYTEST = ("pytest",)
 # A process a core, and a file's tests in one of them: they share what is dear to set up.
 IN_PARALLEL = ("--numprocesses=logical", "--maxprocesses=4", "--dist=loadfile")
-# Tests of processes and of moments can fail for what runs beside them: such a one is tried once more, alone.
-ALONE = ("--last-failed", "--last-failed-no-failures=none")
-TESTS_FAILED = 1  # pytest's exit code; others say that the run itself went wrong
 # The quick ones first. All are run whatever the others said: one round shows everything that is wrong.
 STATIC_CHECKS = (("ruff", "check"), ("ruff", "format", "--check"), ("mypy", "--strict"))
 
@@ -31,24 +28,13 @@ class Outcome(NamedTuple):
 
 def run_checks(pytest_args: Sequence[str]) -> int:
     """Run everything, or with arguments pytest alone; 0 if all passed, else 1."""
-    if pytest_args:
-        outcomes = [_run_check((*PYTEST, *pytest_args))]
-    else:
-        outcomes = [*map(_run_check, STATIC_CHECKS), *_run_tests()]
+    checks = [(*PYTEST, *pytest_args)] if pytest_args else [*STATIC_CHECKS, (*PYTEST, *IN_PARALLEL)]
+    outcomes = [_run_check(check) for check in checks]
     print(flush=True)
     for outcome in outcomes:
         word = "passed" if outcome.code == 0 else f"FAILED (exit code {outcome.code})"
         print(f"{outcome.seconds:7.1f} s  {outcome.name}: {word}", flush=True)
     return 1 if any(outcome.code for outcome in outcomes) else 0
-
-
-def _run_tests() -> list[Outcome]:
-    """The whole run; where tests failed, those once more, whose outcome then counts."""
-    whole = _run_check((*PYTEST, *IN_PARALLEL))
-    if whole.code != TESTS_FAILED:
-        return [whole]
-    again = _run_check((*PYTEST, *ALONE))
-    return [whole._replace(name=f"{whole.name} (what failed was run again, alone)", code=again.code), again]
 
 
 def _run_check(check: Sequence[str]) -> Outcome:

@@ -27,12 +27,14 @@ END_S = 20.0  # the stop ladder of a stubborn server is 4 s
 EXPOSED = "expose: tools"
 
 
-def is_passing(process: psutil.Process) -> bool:
-    """Whether the process is asked for the user's environment, becomes the guardian, or has ended just now."""
+def is_login_shell(process: psutil.Process) -> bool:
+    """Whether the gateway asks that process for the user's environment. A zombie is none: it would be seen as left."""
     try:
-        return RESOLVING in process.environ() or any("guardian" in word for word in process.cmdline())
-    except psutil.Error:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+        return RESOLVING in process.environ()
+    except psutil.ZombieProcess:
+        return False
+    except psutil.NoSuchProcess:
+        return True
 
 
 class Gateway:
@@ -90,9 +92,9 @@ class Gateway:
         return self.process.pid
 
     def children(self) -> list[int]:
-        """Every process below it but two that come and go: the login shell, and the one that the guardian begins as."""
+        """Every process below it but the login shell, which comes and goes once the first client has its list."""
         below = psutil.Process(self.pid).children(recursive=True)
-        return [process.pid for process in below if not is_passing(process)]
+        return [process.pid for process in below if not is_login_shell(process)]
 
     # -- control -----------------------------------------------------------------------------------------------------
 
