@@ -32,7 +32,9 @@ from trayapp.wire.framing import (
     begins_answer,
     find_answer_id,
     find_outer_id,
+    id_place,
 )
+from trayapp.wire.handling import INTERNAL, Handling
 from trayapp.wire.jsonio import MAX_DEPTH, JsonError, dumps, loads
 from trayapp.wire.messages import (
     CANCELLED,
@@ -71,8 +73,6 @@ __all__ = [
 ]
 
 log = logging.getLogger(__name__)
-
-INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log")
 
 
 class _Awaited:
@@ -113,15 +113,11 @@ class FrameDispatcher:
         self._splitter = FrameSplitter()
         self._on_junk = on_junk or _log_junk
         self._pending: dict[int, tuple[Call, RequestId | None]] = {}
-        self._inbound: dict[RequestId, RequestContext] = {}
         self._last_id = 0
         self._early: list[bytes] | None = []  # bytes that came before run()
         self._closed: RpcError | None = None
         self._ended = anyio.Event()
-        self._tasks: anyio.abc.TaskGroup | None = None
-        self._on_request: OnRequest | None = None
-        self._on_notify: OnNotify | None = None
-        self._notify_intercept: NotifyIntercept | None = None
+        self._handling: Handling | None = None
         self.request_intercept: RequestIntercept | None = None
 
     # -- outbound ------------------------------------------------------------------------------------------------
@@ -141,8 +137,7 @@ class FrameDispatcher:
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": method}
         token = None
         if params is not None:
-            token = progress_token(params)
-            if token is not None:
+            if "_meta" in params and (token := progress_token(params)) is not None:
                 params = {**params, "_meta": {**params["_meta"], "progressToken": request_id}}
             message["params"] = params
         frame = dumps(message) + b"\n"
@@ -238,18 +233,18 @@ class FrameDispatcher:
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
         """Handle inbound messages until `close`; requests still being handled then are cancelled."""
-        self._on_request, self._on_notify, self._notify_intercept = on_request, on_notify, on_notify_intercept
         try:
-            async with anyio.create_task_group() as self._tasks:
+            async with anyio.create_task_group() as tasks:
+                self._handling = Handling(self, tasks, on_request, on_notify, on_notify_intercept)
                 early, self._early = self._early or [], None
                 task_status.started()
                 for data in early:
                     self.feed(data)
                 await self._ended.wait()
-                self._tasks.cancel_scope.cancel()
+                tasks.cancel_scope.cancel()
         finally:
             self.close()
-            self._tasks = None
+            self._handling = None
 
     def _take(self, frame: bytes | Oversized) -> None:
         """One inbound frame: the boundary that keeps a failure over it from the frames that follow."""
@@ -262,7 +257,7 @@ class FrameDispatcher:
         if isinstance(frame, Oversized):
             self._refuse(frame.head, frame.tail, INVALID_REQUEST, f"is larger than {MAX_FRAME_BYTES // 2**20} MiB")
             return
-        if _may_pass_unread(frame) and (place := find_answer_id(frame)) is not None:
+        if len(frame) > SMALL_FRAME_BYTES and _may_pass_unread(frame) and (place := find_answer_id(frame)) is not None:
             self._answer(loads(frame[place[0] : place[1]]), Reply(frame, *place))
             return
         try:
@@ -270,11 +265,13 @@ class FrameDispatcher:
         except JsonError:
             self._refuse(frame, frame[-TAIL_BYTES:], PARSE_ERROR, "is not valid JSON, or nested too deep")
             return
-        if isinstance(message, list) and message:
+        if type(message) is dict:
+            self._sort(message, frame)
+        elif isinstance(message, list) and message:
             for part in message:  # a batch: JSON-RPC, and MCP 2025-03-26
                 self._sort(part, b"")
         else:
-            self._sort(message, frame)
+            self._on_junk(frame)
 
     def _sort(self, message: Any, frame: bytes) -> None:
         """`frame`: that the message was read from, empty when it held others, too."""
@@ -290,12 +287,9 @@ class FrameDispatcher:
                 self._on_junk(frame or dumps(message))
         elif is_request_id(request_id := message.get("id")):
             if "result" in message or "error" in message:
-                if not is_answer(message):
+                if "error" in message and not is_answer(message):
                     frame, message = b"", mended(message)
-                place = find_answer_id(frame)
-                if place is not None and frame[slice(*place)] != dumps(request_id):
-                    place = None  # the id is there twice: the parser's is replaced, not the one in front
-                self._answer(request_id, Reply(frame, *(place or (0, 0)), message))
+                self._answer(request_id, Reply(frame, *id_place(frame, dumps(request_id)), message))
             elif own_id(request_id) in self._pending:
                 why = f"{self._answer_words} holds neither a result nor an error"
                 self._answer(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
@@ -324,71 +318,24 @@ class FrameDispatcher:
     def _request(self, request_id: RequestId, method: str, params: Any) -> None:
         if params is not None and not isinstance(params, dict):
             self.respond(request_id, Reply.of_error(RpcError(INVALID_PARAMS, "params must be an object")))
-        elif not self._intercepted(request_id, method, params) and self._tasks is not None:
-            context = RequestContext(self, request_id, progress_token(params))
-            self._inbound[request_id] = context
-            self._tasks.start_soon(self._handle, context, method, params)
+        elif not self._intercepted(request_id, method, params) and self._handling is not None:
+            self._handling.request(request_id, method, params)
 
     def _intercepted(self, request_id: RequestId, method: str, params: Params) -> bool:
         try:
             return self.request_intercept is not None and self.request_intercept(request_id, method, params)
-        except Exception:  # the same boundary as _handle
+        except Exception:  # the same boundary as in Handling
             log.exception("Handling %s failed", method)
             self.respond(request_id, Reply.of_error(INTERNAL))
             return True
-
-    async def _handle(self, context: RequestContext, method: str, params: Params) -> None:
-        """One inbound request, from its task's start to its answer."""
-        assert context.request_id is not None
-        frame: bytes | None = None
-        with context.scope:
-            frame = await self._handled(context, dumps(context.request_id), method, params)
-        if self._inbound.get(context.request_id) is context:
-            del self._inbound[context.request_id]
-        if frame is not None and not context.cancel_requested.is_set():
-            self.respond_frame(frame)
-
-    async def _handled(self, context: RequestContext, id_json: bytes, method: str, params: Params) -> bytes:
-        """The answer's frame: the boundary where exceptions become JSON-RPC errors."""
-        assert self._on_request is not None
-        try:
-            try:
-                return Reply.of_result(await self._on_request(context, method, params)).with_id(id_json)
-            except RpcError as error:
-                return Reply.of_error(error).with_id(id_json)
-        except Exception:
-            log.exception("Handling %s failed", method)
-            return Reply.of_error(INTERNAL).with_id(id_json)
 
     def _notification(self, method: str, params: Any) -> None:
         if params is not None and not isinstance(params, dict):
             return
         if method == PROGRESS and params is not None and self._progress(params):
             return
-        if method == CANCELLED and params is not None and is_request_id(request_id := params.get("requestId")):
-            context = self._inbound.get(request_id)
-            if context is not None:
-                context.cancel_requested.set()
-                context.scope.cancel()
-        if self._notify_intercepted(method, params):
-            return
-        if self._tasks is not None and self._on_notify is not None:
-            self._tasks.start_soon(self._handle_notification, method, params)
-
-    def _notify_intercepted(self, method: str, params: Params) -> bool:
-        try:
-            return self._notify_intercept is not None and self._notify_intercept(method, params)
-        except Exception:  # the same boundary as _handle_notification
-            log.exception("Handling %s failed", method)
-            return False
-
-    async def _handle_notification(self, method: str, params: Params) -> None:
-        """One inbound notification: the boundary that keeps its failure from the others."""
-        assert self._on_notify is not None
-        try:
-            await self._on_notify(RequestContext(self, None), method, params)
-        except Exception:
-            log.exception("Handling %s failed", method)
+        if self._handling is not None:
+            self._handling.notification(method, params)
 
     def _progress(self, params: dict[str, Any]) -> bool:
         token = own_id(params.get("progressToken"))
@@ -401,11 +348,11 @@ class FrameDispatcher:
 
 
 def _may_pass_unread(frame: bytes) -> bool:
-    """Whether an answer is large enough to be passed on as it is, and surely not nested past anybody's parser.
+    """Whether a large answer can be passed on as it is: it ends, and is surely not nested past anybody's parser.
 
     What has more brackets than may be nested is parsed; looking for so many costs a tenth of that, or nothing.
     """
-    if len(frame) <= SMALL_FRAME_BYTES or not frame.endswith((b"}", b"}\r")):
+    if not frame.endswith((b"}", b"}\r")):
         return False
     left = MAX_DEPTH
     for bracket in (b"[", b"{"):

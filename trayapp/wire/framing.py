@@ -12,6 +12,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024  # PRODUCT 15
 # are passed by their head or tail (re-numbering 1 MB: 0.14 ms spliced, 2.9 ms parsed).
 SMALL_FRAME_BYTES = 64 * 1024
 
+_HEAD = b'{"jsonrpc":"2.0","id":'  # as most servers begin
 _SPACE = rb"[ \t\r]{0,8}"
 _VERSION = rb'"jsonrpc"' + _SPACE + rb":" + _SPACE + rb'"2\.0"' + _SPACE
 _ID_JSON = rb'-?(?:0|[1-9][0-9]{0,17})|"[ !#-\[\]-~]{0,200}"'  # ids with escapes or beyond ASCII are left to the parser
@@ -36,6 +37,17 @@ def find_answer_id(frame: bytes) -> tuple[int, int] | None:
     if match is None and _ANSWER_START.match(frame):
         match = _TAIL.search(frame, max(0, len(frame) - TAIL_BYTES))
     return match.span(1) if match else None
+
+
+def id_place(frame: bytes, id_json: bytes) -> tuple[int, int]:
+    """As `find_answer_id`, for an answer that was parsed and has that id; (0, 0) where no place is certain.
+
+    Another id in front means that the member is there twice: the parser's is to be replaced, which is the last one.
+    """
+    if frame.startswith(_HEAD) and frame.startswith(id_json + b",", len(_HEAD)):
+        return len(_HEAD), len(_HEAD) + len(id_json)
+    place = find_answer_id(frame)
+    return place if place is not None and frame[slice(*place)] == id_json else (0, 0)
 
 
 def begins_answer(head: bytes) -> bool:
@@ -64,9 +76,13 @@ class FrameSplitter:
 
     def feed(self, data: bytes) -> list[bytes | Oversized]:
         """Every frame that `data` completes, in order; blank lines are left out."""
-        if b"\n" not in data:
+        end = data.find(b"\n")
+        if end < 0:
             self._collect(data)
             return []
+        if end == len(data) - 1 and not self._parts and self._oversized is None:
+            frame = self._sized(data[:end])  # the usual read: one frame
+            return [] if frame is None else [frame]
         first, *rest = data.split(b"\n")
         tail = rest.pop()
         frames = [self._finish(first), *map(self._sized, rest)]

@@ -31,14 +31,16 @@ OWN_ID_DIGITS = 15  # a longer number is none that we gave
 
 def is_request_id(value: Any) -> TypeGuard[RequestId]:
     """Whether a JSON value may be an id: text or a whole number (JSON-RPC 2.0, MCP basic)."""
-    return isinstance(value, str | int) and not isinstance(value, bool)
+    return type(value) is int or type(value) is str  # what a JSON parser makes; `bool` is neither
 
 
 def own_id(value: Any) -> int | None:
     """An id as we gave it: a number, or its text, which is what some servers return. None for what is none of ours."""
+    if type(value) is int:
+        return value
     if isinstance(value, str) and len(value) <= OWN_ID_DIGITS and value.isascii() and value.isdecimal():
         return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return None
 
 
 def progress_token(params: Any) -> RequestId | None:
@@ -129,7 +131,10 @@ class Reply:
 
     def with_id(self, id_json: bytes) -> bytes:
         """The same in one."""
-        return b"".join(self.pieces(id_json))
+        if not self.end:
+            return dumps({**self.message, "id": loads(id_json)}) + b"\n"
+        frame = self.frame
+        return b"".join((frame[: self.start], id_json, frame[self.end :], b"\n"))
 
     @property
     def message(self) -> dict[str, Any]:
@@ -172,6 +177,10 @@ class _OwnReply(Reply):
     def pieces(self, id_json: bytes) -> tuple[bytes | memoryview, ...]:
         """See Reply."""
         return _HEAD, id_json, b',"result":', self._result, b"}\n"
+
+    def with_id(self, id_json: bytes) -> bytes:
+        """See Reply."""
+        return b"".join(self.pieces(id_json))
 
 
 def is_answer(message: dict[str, Any]) -> bool:
