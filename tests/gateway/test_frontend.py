@@ -10,8 +10,8 @@ import pytest
 from tests.fixtures.clock import settle
 from tests.gateway.world import BrokenClock, Client, House, house, offer, serve, server
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
-from trayapp.gateway.core import FIRST_LIST_GRACE_S
 from trayapp.gateway.expose import INDEX
+from trayapp.gateway.view import FIRST_LIST_GRACE_S
 from trayapp.wire.jsonio import loads
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 

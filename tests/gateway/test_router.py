@@ -8,7 +8,7 @@ import pytest
 
 from tests.fixtures.behaviour import tool
 from tests.gateway.world import House, house, offer, serve, server
-from trayapp.gateway.core import FIRST_LIST_GRACE_S
+from trayapp.gateway.view import FIRST_LIST_GRACE_S
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig, ToolSwitch
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS

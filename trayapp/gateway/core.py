@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +20,6 @@ import anyio.to_thread
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.clock import Clock
 from trayapp.backends.connection import Connection
-from trayapp.backends.handshake import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
@@ -30,7 +29,7 @@ from trayapp.catalog.pins import FOLDER_NAME
 from trayapp.gateway.approvals import Approvals
 from trayapp.gateway.boundary import FencedTasks, fenced, kept_up
 from trayapp.gateway.bridge import Bridge
-from trayapp.gateway.capabilities import lacks, united
+from trayapp.gateway.clientele import Clientele
 from trayapp.gateway.copies import FOLDER as RESULTS
 from trayapp.gateway.copies import Copies
 from trayapp.gateway.expose import Exposure
@@ -38,30 +37,27 @@ from trayapp.gateway.finder import prepare
 from trayapp.gateway.frontend import Session
 from trayapp.gateway.news import News
 from trayapp.gateway.offers import Offers, WriteSwitches
-from trayapp.gateway.own import OwnServers, shared_form
+from trayapp.gateway.own import OwnServers
 from trayapp.gateway.paging import CutResults
 from trayapp.gateway.prepared import Prepared
-from trayapp.gateway.projects import Look, Projects, Visiting, no_projects
+from trayapp.gateway.projects import Look, Projects, no_projects
 from trayapp.gateway.report import snapshot_of
 from trayapp.gateway.results import Results
 from trayapp.gateway.router import Router
+from trayapp.gateway.running import Running
 from trayapp.gateway.sign_in import SignIns
 from trayapp.gateway.subscriptions import Subscriptions
 from trayapp.gateway.telling import Telling
-from trayapp.gateway.view import View
 from trayapp.gateway.warm import WarmUp
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
-from trayapp.model.plan import Config, plan
+from trayapp.model.plan import Config
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import GatewayState, Problem, Snapshot
 from trayapp.wire.messages import Params
 
 log = logging.getLogger(__name__)
 
-# On the very first run nothing is known. Many clients list once and ignore list_changed: lists wait this long after
-# the start for servers that are being discovered, no longer, whatever hangs.
-FIRST_LIST_GRACE_S = 0.5  # with the start before it, and HTTP to load, within a second
 CALM_AT_LATEST_S = 1.0  # what no client waits for is done once the first one has its list; without one after this
 
 
@@ -87,8 +83,6 @@ class Gateway:
 
     def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
         self.config = Config()  # the user's own
-        self.shared = self.config  # and all servers of projects, by key
-        self._running = self.shared  # and those that sessions have for themselves
         self.own = OwnServers()
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
@@ -96,6 +90,7 @@ class Gateway:
         self.telling = Telling(parts.clock, self.sessions)
         self.changed = self.telling.changed
         self.offers = Offers(parts.cache_dir, lambda: self.shared, self._write_switches, parts.clock.time)
+        self.clientele = Clientele(self.sessions, self.offers)
         self.clock = parts.clock
         self._parts = parts
         self._tasks = tasks
@@ -108,9 +103,9 @@ class Gateway:
             open=parts.open,
             stderr=parts.stderr,
             observer=self,
-            hint=self._hint,
+            hint=self.clientele.hint,
             wants_offer=lambda key: self.offers.worth_asking(self.own.base(key)),
-            capabilities=self.client_capabilities,
+            capabilities=self.clientele.capabilities,
             subscribed=lambda name: self.subscriptions.wanted(name),
             input_schema=self._input_schema,
             route=partial(await_route, parts.clock),
@@ -125,9 +120,9 @@ class Gateway:
         self.copies = Copies(parts.cache_dir / RESULTS)
         self.cut_results = CutResults(self.copies)  # of sessions that last for one request
         self.warm_up = WarmUp(self.spawn)
-        self.view = View(self)  # of sessions that belong to no project
-        self._views: dict[Path, View] = {}  # of those that do
-        self.projects = Projects(parts.look, lambda: self.config, self._take_projects, parts.clock)
+        self.running = Running(self, self.own)
+        self.view = self.running.view
+        self.projects = Projects(parts.look, lambda: self.config, self.running.take_projects, parts.clock)
         self.bridge = Bridge(self)
         self.subscriptions = Subscriptions(self)
         self.news = News(self)
@@ -151,8 +146,7 @@ class Gateway:
         self._file_problems = config.problems
         if renewed:
             self.prepared.forget()
-        self.view.take(config)
-        self._run_servers()
+        self.running.take(config)
         self._tasks.start_soon(fenced, self.projects.refresh)
         self._tasks.start_soon(fenced, self._prepare)
 
@@ -163,68 +157,6 @@ class Gateway:
             await anyio.lowlevel.checkpoint()
             if self.view.known is not known:
                 return  # what is new is made ready when it is asked for: it is little
-
-    def _run_servers(self) -> None:
-        """Make the servers that run those of the user and of all projects with sessions."""
-        own = {key: server for view in self._views.values() for key, server in view.own_servers().items()}
-        shared = {key: shared_form(server) for key, server in {**self.config.servers, **own}.items()}
-        before, self.shared = self.shared.servers, replace(self.config, servers=shared)
-        self._run_for_sessions()
-        self.prepared.keep(frozenset(shared))
-        self.approvals.keep(frozenset(shared))
-        self._forget_exposures()
-        self.offers.load([name for name in shared if name not in before])
-        if self.state == "running":
-            self.pool.discover(self.offers.missing())
-        self.changed()
-
-    def _run_for_sessions(self) -> None:
-        """Make what runs what all share and what sessions have for themselves."""
-        own = self.own.servers(self.shared.servers, self.sessions)
-        old, self._running = self._running, replace(self.shared, servers={**self.shared.servers, **own})
-        self.pool.apply(plan(old, self._running), self._running)
-
-    def connection_of(self, session: Session, connection: Connection) -> Connection:
-        """The one that a session's calls of a server go to: its own with `scope: session`, else the shared one.
-
-        A session that is one request has none of its own: nothing would be left to use it twice.
-        """
-        if connection.server.scope != "session" or not session.lasting:
-            return connection
-        key, new = self.own.take(session, connection.name)
-        if new:
-            self._run_for_sessions()
-        return self.pool.find(key)
-
-    def _take_projects(self) -> None:
-        """Projects came, went or became others: each gets its view, each session the one of its project."""
-        if self.state == "stopping":
-            return  # nothing is started any more
-        overlays = self.projects.overlays
-        self._views = {folder: self._views.get(folder) or self._new_view(folder) for folder in overlays}
-        for folder, laid in overlays.items():
-            self._views[folder].take(laid.config, laid.own)
-        for session in self.sessions:
-            session.view = self.view_of(session)
-        self._run_servers()
-
-    def view_of(self, session: Visiting) -> View:
-        """What a session of its project sees, or of none."""
-        laid_over = self.projects.overlay_of(session)
-        return self._views[laid_over.folder] if laid_over else self.view
-
-    def view_with(self, key: str) -> View:
-        """The view that a server belongs to: a project's own, or everybody's."""
-        return next((view for view in self._views.values() if view.owns(key)), self.view)
-
-    def _new_view(self, folder: Path) -> View:
-        view = View(self, folder)
-        view.list_at_latest = self.clock.now() + FIRST_LIST_GRACE_S
-        return view
-
-    def _forget_exposures(self) -> None:
-        for view in (self.view, *self._views.values()):
-            view.forget()
 
     def _write_switches(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
         """Note tools in servers.yaml: of the user's own servers. Blocks. Raises MultiMcpError."""
@@ -248,6 +180,11 @@ class Gateway:
             *self.results.problems,
             *self.approvals.problems,
         )
+
+    @property
+    def shared(self) -> Config:
+        """The user's servers and those of all projects with sessions, by key."""
+        return self.running.shared
 
     # -- the catalog ---------------------------------------------------------------------------------------------
 
@@ -282,7 +219,7 @@ class Gateway:
     def approved(self) -> None:
         """Something was approved: it is served from now on."""
         self.prepared.forget()
-        self._forget_exposures()
+        self.running.forget_exposures()
         self.changed()
 
     def list_served(self) -> None:
@@ -303,7 +240,7 @@ class Gateway:
         self.state = "running"
         for work in (self.telling.keep_telling, self.offers.keep_writing, self.projects.follow):
             self._tasks.start_soon(kept_up, work, self.clock.sleep)
-        self.view.list_at_latest = self.clock.now() + FIRST_LIST_GRACE_S
+        self.view.await_first_lists()
         self.pool.discover(self.offers.missing())
         for clearing in (partial(self.copies.clear, own=False), self.offers.sweep):
             self._tasks.start_soon(fenced, self.once_calm, partial(anyio.to_thread.run_sync, clearing))
@@ -325,7 +262,7 @@ class Gateway:
             return  # removed or launched anew meanwhile
         self._judge(server.name)  # nobody may have seen what it offered until now: that is what was approved
         if self.offers.take(server, offer):
-            self._forget_exposures()
+            self.running.forget_exposures()
         self._judge(server.name)
         self.changed()
 
@@ -337,40 +274,13 @@ class Gateway:
         """See Observer."""
         return await self.bridge.asked(connection, method, params)
 
-    # -- what clients can do -------------------------------------------------------------------------------------
-
-    def client_capabilities(self, key: str) -> dict[str, Any]:
-        """What the sessions of that server can do together."""
-        return united(session.capabilities for session in self.sessions if session.may_be_asked_by(key))
-
-    def _hint(self, key: str) -> str:
-        """With which revision to begin. A server of both eras is used by older clients the older way, in which it can
-        ask them anything at any time; the newer one is for when all its clients speak it.
-        """
-        if not self._all_modern(key):
-            return HANDSHAKE_VERSIONS[-1]
-        known = self.offers.protocol_hint(key)
-        return known if known in MODERN_VERSIONS else ""
-
-    def _all_modern(self, key: str) -> bool:
-        eras = {session.modern for session in self.sessions if session.protocol and session.may_be_asked_by(key)}
-        return eras == {True}
+    # -- towards servers -----------------------------------------------------------------------------------------
 
     def _input_schema(self, key: str, tool: str) -> Any:
         base = self.own.base(key)
         offer = self.offers.get(base)
         prepared = self.prepared.of(base, offer).tools.get(tool) if offer is not None else None
         return prepared.item.get("inputSchema") if prepared is not None else None
-
-    def should_restart(self, connection: Connection) -> bool:
-        """Whether an older server was connected before a client came that can do more for it, and unused since.
-
-        One that has worked for somebody keeps its connection: it may hold what that client made there.
-        """
-        live = connection.live
-        if live is None or live.peer.modern or connection.in_flight or connection.used_since_connected:
-            return False
-        return lacks(live.told, self.client_capabilities(connection.name))
 
     def tell_servers(self, session: Session, method: str, params: Params) -> None:
         """A notification of a client's, for the older servers of its own that run."""
@@ -394,8 +304,7 @@ class Gateway:
             await session.run()
         finally:
             del self.sessions[session]
-            if self.own.drop(session):
-                self._run_for_sessions()
+            self.running.drop(session)
             self.projects.leave(session)
             self.changed()
 

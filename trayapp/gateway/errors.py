@@ -17,7 +17,7 @@ from trayapp.model.errors import (
 )
 from trayapp.model.redact import redacted
 from trayapp.model.status import Problem
-from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 
 
 def to_rpc(error: MultiMcpError) -> RpcError:
@@ -26,6 +26,11 @@ def to_rpc(error: MultiMcpError) -> RpcError:
     if isinstance(error, ServerError):
         data["server"] = error.server
     return RpcError(_code(error), shown(str(error)), data)
+
+
+def unknown_method(method: str) -> RpcError:
+    """The error of a request that nobody here can answer."""
+    return RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
 
 
 def _code(error: MultiMcpError) -> int:

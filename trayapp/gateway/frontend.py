@@ -6,7 +6,7 @@ The exception boundary of a session is its peer. Never here: sockets, other sess
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +16,15 @@ import anyio.abc
 from trayapp.backends.connection import Connection
 from trayapp.gateway.bridge import MAX_ROUNDS, Bridge
 from trayapp.gateway.calls import Finishing, RoutedCall
-from trayapp.gateway.eras import as_modern, error_as_modern, hinted, mixed, read_envelope, unsupported
-from trayapp.gateway.errors import to_rpc
-from trayapp.gateway.introductions import MODERN, NAME_MOST, OLDER, SERVER_INFO, at_least
-from trayapp.gateway.joined import Joined
+from trayapp.gateway.eras import as_modern, error_as_modern, hinted
+from trayapp.gateway.errors import to_rpc, unknown_method
+from trayapp.gateway.introductions import MODERN, OLDER, SERVER_INFO, at_least, take_envelope
+from trayapp.gateway.lists import LIST_KINDS, LISTS, Lists
 from trayapp.gateway.options import session_options
 from trayapp.gateway.peer import ClientPeer
 from trayapp.gateway.results import Results
-from trayapp.gateway.router import ROUTED, is_up, text_of
+from trayapp.gateway.router import ROUTED, is_up
+from trayapp.gateway.subscriptions import MODERN_WORK, OLDER_WORK
 from trayapp.gateway.tool import takes
 from trayapp.gateway.underway import Underway, twice
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
@@ -32,15 +33,7 @@ from trayapp.model.status import SessionStatus
 from trayapp.wire.envelope import LOG_LEVEL, has_envelope
 from trayapp.wire.frames import CANCELLED
 from trayapp.wire.jsonio import dumps
-from trayapp.wire.messages import (
-    INTERNAL_ERROR,
-    METHOD_NOT_FOUND,
-    Params,
-    Reply,
-    RequestId,
-    RpcError,
-    is_request_id,
-)
+from trayapp.wire.messages import INTERNAL_ERROR, Params, Reply, RequestId, RpcError, is_request_id
 
 if TYPE_CHECKING:
     from trayapp.gateway import index, onetool
@@ -69,7 +62,7 @@ class Session:
         self.cwd = options.get("cwd")
         self._window: Window | None = None
         self.transport = transport
-        self.lasting = lasting
+        self.lasting: bool = lasting
         self.client = "unknown"
         self.protocol = ""
         self.modern = False  # speaks 2026-07-28: each request carries its own envelope
@@ -78,9 +71,8 @@ class Session:
         self.ready = False  # has sent notifications/initialized
         self.open_calls: dict[RequestId, RoutedCall] = {}
         self._underway = Underway(self._send_error)
-        self._start = self._underway.start
-        self._known: dict[str, bytes] = {}  # the lists as the client had them, or was told that they changed
-        self._joined = Joined()
+        self.start = self._underway.start  # a request with a task of its own
+        self.lists = Lists()
 
     async def run(self) -> None:
         """Serve until the client is gone; then its calls are given up."""
@@ -99,7 +91,7 @@ class Session:
 
     @cached_property
     def _one_tool(self) -> onetool.OneTool:
-        return onetool.OneTool(self, self._gateway, self._start)
+        return onetool.OneTool(self, self._gateway, self.start)
 
     @property
     def bridge(self) -> Bridge:
@@ -132,11 +124,7 @@ class Session:
         """Say `list_changed` of the lists (by LIST_KINDS) that are others now; to a client that is not ready, later."""
         if not self.ready:
             return
-        own = self._joined.listing(self.window.exposure)
-        listings = listings if own is None else {**listings, "tools": own}
-        changed = [TOLD_AS[kind] for kind, listing in listings.items() if self._known.get(kind, listing) != listing]
-        self._known.update(listings)
-        for kind in dict.fromkeys(changed):
+        for kind in self.lists.changed(self.window, listings):
             if self.modern:
                 self._gateway.subscriptions.tell_list_changed(self, kind)
             else:
@@ -165,7 +153,7 @@ class Session:
         """Answer, or pass on, what can be done at once: calls of connected servers above all."""
         try:
             if self.modern or has_envelope(params):
-                self._take_envelope(method, params)
+                take_envelope(self._gateway, self, method, params)
             if method in ROUTED:
                 self._route(request_id, method, params)
             elif method in LISTS:
@@ -173,49 +161,34 @@ class Session:
             elif (answer := (MODERN if self.modern else OLDER).get(method)) is not None:
                 # Answers that need no waiting come in the order of their requests: clients pipeline their handshake.
                 result = dumps(answer(self._gateway, self, params if isinstance(params, dict) else {}))
-                self._send_result(request_id, hinted(result, SERVER_INFO) if self.modern else result)
+                self.send_result(request_id, hinted(result, SERVER_INFO) if self.modern else result)
             elif (work := (MODERN_WORK if self.modern else OLDER_WORK).get(method)) is not None:
-                work(self, request_id, params if isinstance(params, dict) else {})
+                work(self._gateway, self, request_id, params if isinstance(params, dict) else {})
             else:
                 self._route_unknown(request_id, method, params)
         except (MultiMcpError, RpcError) as error:
             self._send_error(request_id, error)
 
-    def _take_envelope(self, method: str, params: Any) -> None:
-        """Which era the session is of is settled by its first request. Raises RpcError for one of the other."""
-        if method == "initialize":
-            if not self.lasting:
-                raise _unknown(method)  # its transport said that it is of 2026-07-28
-            if not self.modern:
-                return  # which does not exist in 2026-07-28, whatever envelope it carries
-            raise unsupported(params.get("protocolVersion") if isinstance(params, dict) else None)
-        if self.protocol and not self.modern:
-            raise mixed()
-        envelope = read_envelope(params)
-        self.capabilities = envelope.capabilities
-        if not self.modern:
-            self.modern = self.ready = True
-            self.protocol, self.client = envelope.protocol, envelope.client[:NAME_MOST]
-            self._gateway.changed()
-
     def _list(self, request_id: RequestId, kind: str) -> None:
-        settled = (
-            kind == "tools" and self.window.exposure.choice.expose == "search"
-        )  # it is the one tool, whatever comes
+        # With `search` it is the one tool, whatever comes.
+        settled = kind == "tools" and self.window.exposure.choice.expose == "search"
         if self.view.lists_may_grow and not settled:
-            self._start(request_id, partial(self._list_later, request_id, kind))
+            self.start(request_id, partial(self._list_later, request_id, kind))
         else:
             self._send_list(request_id, kind)
 
     def _send_list(self, request_id: RequestId, kind: str) -> None:
-        own = self._joined.listing(self.window.exposure) if kind == "tools" else None
-        self._known[kind] = listing = own or self.window.listing(kind)
-        self._send_result(request_id, hinted(listing, SERVER_INFO) if self.modern else listing)
+        listing = self.lists.give(self.window, kind)
+        self.send_result(request_id, hinted(listing, SERVER_INFO) if self.modern else listing)
         self._gateway.list_served()
 
-    def _route(self, request_id: RequestId, method: str, params: Any) -> None:
+    def refuse_twice(self, request_id: RequestId) -> None:
+        """Raises RpcError: a request with that id has no answer yet."""
         if request_id in self.open_calls or request_id in self._underway:
             raise twice(request_id)
+
+    def _route(self, request_id: RequestId, method: str, params: Any) -> None:
+        self.refuse_twice(request_id)
         if self.modern and self.bridge.resume(self, request_id, params):
             return
         if takes(method, params):
@@ -231,27 +204,27 @@ class Session:
                 raise
         else:
             connection = self.connection(server)
-            if is_up(connection) and not self._gateway.should_restart(connection):
+            if is_up(connection) and not self._gateway.clientele.outgrew(connection):
                 self.send_on(request_id, connection, method, own_params)
                 return
-        self._start(request_id, partial(self._route_later, request_id, method, params))
+        self.start(request_id, partial(self._route_later, request_id, method, params))
 
     def connection(self, server: str) -> Connection:
         """The connection of a server: the session's own where it has one for itself. Raises ServerNotFoundError."""
-        return self._gateway.connection_of(self, self.window.router.connection(server))
+        return self._gateway.running.connection_of(self, self.window.router.connection(server))
 
     def _route_unknown(self, request_id: RequestId, method: str, params: Any) -> None:
         """A method of an extension: for the one server there is, or the one that the params name."""
         if method in SETTLED_METHODS or request_id in self._underway or not isinstance(params, dict | None):
-            raise _unknown(method)
+            raise unknown_method(method)
         server = self.window.router.target_of_unknown(params)
         if server is None:
-            raise _unknown(method)
+            raise unknown_method(method)
 
         async def work() -> None:
             self.send_on(request_id, await self.connected(request_id, server), method, params or {})
 
-        self._start(request_id, work)
+        self.start(request_id, work)
 
     def send_on(
         self,
@@ -273,7 +246,7 @@ class Session:
 
     def _join(self, connection: Connection, tool: Any) -> None:
         server = self.view.name_of(self._gateway.own.base(connection.name))
-        if server is not None and self._joined.note(self.window.exposure, (server, tool)):
+        if server is not None and self.lists.note_call(self.window.exposure, (server, tool)):
             self._gateway.changed()  # the session is told that its list is another one
 
     def send_again(self, call: RoutedCall, method: str, params: Params, timeout_s: float) -> None:
@@ -284,7 +257,7 @@ class Session:
             await self.window.router.up(connection)
             RoutedCall(self, request_id, connection, call.finish).send(method, params, timeout_s, last=True)
 
-        self._start(request_id, work)
+        self.start(request_id, work)
 
     def ask_and_carry_on(
         self, call: RoutedCall, method: str, params: Params, timeout_s: float, question: dict[str, Any], rounds: int
@@ -304,9 +277,10 @@ class Session:
             next_call = RoutedCall(self, request_id, connection, call.finish, rounds)
             next_call.send(method, {**(params or {}), **again}, timeout_s)
 
-        self._start(request_id, work)
+        self.start(request_id, work)
 
-    def _send_result(self, request_id: RequestId, result: bytes) -> None:
+    def send_result(self, request_id: RequestId, result: bytes) -> None:
+        """A result of our own, as JSON in the client's era's way."""
         self.peer.respond(request_id, Reply.of_result_json(result))
 
     def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
@@ -336,31 +310,11 @@ class Session:
         """The connection that a request waits for, up. Raises ServerError."""
         self._underway.waits_for(request_id, server)
         connection = self.connection(server)
-        if self._gateway.should_restart(connection):
+        if self._gateway.clientele.outgrew(connection):
             log.info("%s is started anew: a client can do more for it than those before", connection.name)
             await connection.close()
         await self.window.router.up(connection)
         return connection
-
-    async def _subscribe_later(self, request_id: RequestId, params: dict[str, Any]) -> None:
-        await self._gateway.subscriptions.subscribe(self, text_of(params, "uri", "resources/subscribe"))
-        self._send_result(request_id, b"{}")
-
-    async def _unsubscribe_later(self, request_id: RequestId, params: dict[str, Any]) -> None:
-        await self._gateway.subscriptions.unsubscribe(self, text_of(params, "uri", "resources/unsubscribe"))
-        self._send_result(request_id, b"{}")
-
-    def _subscribe(self, request_id: RequestId, params: dict[str, Any]) -> None:
-        self._start(request_id, partial(self._subscribe_later, request_id, params))
-
-    def _unsubscribe(self, request_id: RequestId, params: dict[str, Any]) -> None:
-        self._start(request_id, partial(self._unsubscribe_later, request_id, params))
-
-    def _listen(self, request_id: RequestId, params: dict[str, Any]) -> None:
-        if request_id in self.open_calls or request_id in self._underway:
-            raise twice(request_id)
-        self._known = {**{kind: self.window.listing(kind) for kind in LIST_KINDS}, **self._known}
-        self._start(request_id, partial(self._gateway.subscriptions.listen, self, request_id, params))
 
     # -- what the client tells -----------------------------------------------------------------------------------
 
@@ -383,24 +337,4 @@ class Session:
             self._underway.cancel(request_id)
 
 
-def _unknown(method: str) -> RpcError:
-    return RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
-
-
-LISTS = {
-    "tools/list": "tools",
-    "prompts/list": "prompts",
-    "resources/list": "resources",
-    "resources/templates/list": "templates",
-}
-LIST_KINDS = tuple(LISTS.values())
-TOLD_AS = {**{kind: kind for kind in LIST_KINDS}, "templates": "resources"}  # there is no notification for them alone
-
-# What each era has besides that needs a task.
-Work = Callable[[Session, RequestId, dict[str, Any]], None]
-OLDER_WORK: dict[str, Work] = {
-    "resources/subscribe": Session._subscribe,
-    "resources/unsubscribe": Session._unsubscribe,
-}
-MODERN_WORK: dict[str, Work] = {"subscriptions/listen": Session._listen}
 SETTLED_METHODS = frozenset({*OLDER, *MODERN, *OLDER_WORK, *MODERN_WORK})  # no server's, whatever the era

@@ -79,7 +79,7 @@ class Inquiries:
             if projects.overlay_of(visitor) is None:
                 raise _no_project(visitor.cwd, projects.problems_of(visitor))
             await self._gateway.pool.settled()
-            yield self._gateway.view_of(visitor).window(SessionOptions())
+            yield self._gateway.running.view_of(visitor).window(SessionOptions())
         finally:
             projects.leave(visitor)
 

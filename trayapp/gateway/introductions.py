@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from trayapp import __version__
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS, MODERN_VERSIONS
+from trayapp.gateway.eras import mixed, read_envelope, unsupported
+from trayapp.gateway.errors import unknown_method
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
@@ -61,6 +63,24 @@ def set_level(gateway: Gateway, session: Session, params: Params) -> dict[str, A
     session.log_level = level
     gateway.set_log_levels()
     return {}
+
+
+def take_envelope(gateway: Gateway, session: Session, method: str, params: Any) -> None:
+    """Which era a session is of is settled by its first request. Raises RpcError for one of the other."""
+    if method == "initialize":
+        if not session.lasting:
+            raise unknown_method(method)  # its transport said that it is of 2026-07-28
+        if not session.modern:
+            return  # which does not exist in 2026-07-28, whatever envelope it carries
+        raise unsupported(params.get("protocolVersion") if isinstance(params, dict) else None)
+    if session.protocol and not session.modern:
+        raise mixed()
+    envelope = read_envelope(params)
+    session.capabilities = envelope.capabilities
+    if not session.modern:
+        session.modern = session.ready = True
+        session.protocol, session.client = envelope.protocol, envelope.client[:NAME_MOST]
+        gateway.changed()
 
 
 # What each era has besides lists and calls, answered at once.

@@ -224,7 +224,7 @@ class OneTool:
                 raise
         else:
             connection = self._session.connection(key[0])
-            if is_up(connection) and not self._gateway.should_restart(connection):
+            if is_up(connection) and not self._gateway.clientele.outgrew(connection):
                 self._send(request_id, connection, params, request, key)
                 return
             self._prepared(params, request, key)  # nothing is started for a call that cannot be made

@@ -48,7 +48,7 @@ def _speakers(gateway: Gateway) -> dict[str, Connection]:
 def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatus:
     server: ServerConfig = gateway.shared.servers[gateway.own.base(connection.name)]
     offer = gateway.offers.get(server.name)
-    view: View = gateway.view_with(server.name)
+    view: View = gateway.running.view_with(server.name)
     live = connection.live
     auth = gateway.sign_ins.status(server)
     return ServerStatus(

@@ -7,14 +7,16 @@ are asked for the union. Never here: routing of anything else, connections' live
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.calls import Unheard
+from trayapp.gateway.router import text_of
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.envelope import SUBSCRIPTION_ID
 from trayapp.wire.messages import INVALID_PARAMS, Params, RequestId, RpcError
@@ -200,3 +202,35 @@ def _without_subscription(params: Params) -> dict[str, Any]:
         known.pop("_meta")
         known.update({"_meta": left} if left else {})
     return known
+
+
+# -- the requests, which wait for servers ----------------------------------------------------------------------------
+
+
+def _subscribe(gateway: Gateway, session: Session, request_id: RequestId, params: dict[str, Any]) -> None:
+    async def work() -> None:
+        await gateway.subscriptions.subscribe(session, text_of(params, "uri", "resources/subscribe"))
+        session.send_result(request_id, b"{}")
+
+    session.start(request_id, work)
+
+
+def _unsubscribe(gateway: Gateway, session: Session, request_id: RequestId, params: dict[str, Any]) -> None:
+    async def work() -> None:
+        await gateway.subscriptions.unsubscribe(session, text_of(params, "uri", "resources/unsubscribe"))
+        session.send_result(request_id, b"{}")
+
+    session.start(request_id, work)
+
+
+def _listen(gateway: Gateway, session: Session, request_id: RequestId, params: dict[str, Any]) -> None:
+    """Raises RpcError: the id is under way already."""
+    session.refuse_twice(request_id)
+    session.lists.had_by_now(session.window)
+    session.start(request_id, partial(gateway.subscriptions.listen, session, request_id, params))
+
+
+# What each era has that needs a task.
+Work = Callable[["Gateway", "Session", RequestId, dict[str, Any]], None]
+OLDER_WORK: dict[str, Work] = {"resources/subscribe": _subscribe, "resources/unsubscribe": _unsubscribe}
+MODERN_WORK: dict[str, Work] = {"subscriptions/listen": _listen}

@@ -6,11 +6,15 @@ Never here: what a list holds, what a snapshot says, how either goes out.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 import anyio
 
 from trayapp.backends.clock import Clock
-from trayapp.gateway.frontend import LIST_KINDS, Session
+from trayapp.gateway.lists import LIST_KINDS
+
+if TYPE_CHECKING:
+    from trayapp.gateway.frontend import Session
 
 TELL_DELAY_S = 0.02  # changes within this are told together: one list_changed, one snapshot
 TELL_REST = 10  # times as long as telling took: many servers that answer one by one cost a tenth of the time at most

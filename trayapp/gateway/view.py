@@ -30,6 +30,9 @@ from trayapp.model.servers import ServerConfig
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
 
+# On the very first run nothing is known. Many clients list once and ignore list_changed: lists wait this long after
+# the start for servers that are being discovered, no longer, whatever hangs.
+FIRST_LIST_GRACE_S = 0.5  # with the start before it, and HTTP to load, within a second
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH})  # no list is to be had from a server in one of these
 KEY_HEX = 8  # of a digest of the project's folder: two projects' servers of one name are two servers
 
@@ -40,7 +43,7 @@ class View:
     def __init__(self, gateway: Gateway, folder: Path | None = None) -> None:
         self.folder = folder
         self.config = Config()
-        self.list_at_latest = 0.0  # by the clock: until then a list may wait for servers that are being asked
+        self._list_at_latest = 0.0  # by the clock: until then a list may wait for servers that are being asked
         self._gateway = gateway
         self._keys: dict[str, str] = {}
         self._known: Known | None = None
@@ -124,11 +127,15 @@ class View:
 
     # -- first lists ---------------------------------------------------------------------------------------------
 
+    def await_first_lists(self) -> None:
+        """From now on lists wait for servers that are being asked, `FIRST_LIST_GRACE_S` at most."""
+        self._list_at_latest = self._gateway.clock.now() + FIRST_LIST_GRACE_S
+
     @property
     def lists_may_grow(self) -> bool:
         """Whether a list is worth waiting for: servers of which nothing is known are being asked, since a moment."""
         discovering = self._gateway.pool.discovering
-        if not discovering or self._gateway.clock.now() >= self.list_at_latest:
+        if not discovering or self._gateway.clock.now() >= self._list_at_latest:
             return False
         asked = [self.get(name) for name in self.missing() if self.key(name) in discovering]
         return any(connection is not None and connection.state not in HOPELESS for connection in asked)
@@ -143,5 +150,5 @@ class View:
 
     async def _wake_at_latest(self, scope: anyio.CancelScope) -> None:
         clock = self._gateway.clock
-        await clock.sleep(max(0.0, self.list_at_latest - clock.now()))
+        await clock.sleep(max(0.0, self._list_at_latest - clock.now()))
         scope.cancel()

@@ -48,7 +48,7 @@ class Window:
         return self.exposure.choice.wrong
 
     def listing(self, kind: str) -> bytes:
-        """JSON of the result of a list request; `kind` is one of frontend.LIST_KINDS."""
+        """JSON of the result of a list request; `kind` is one of lists.LIST_KINDS."""
         result: bytes = getattr(self.exposure, f"{kind}_result")
         return result
 
