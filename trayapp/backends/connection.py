@@ -87,8 +87,9 @@ class Connection:
         self.in_flight += 1
         self.calls += 1
         self.last_used = self._world.clock.now()
-        self.used_since_connected = True
-        self.used.set()
+        if not self.used_since_connected:
+            self.used_since_connected = True
+            self.used.set()
 
     def end(self) -> None:
         """A call ended, whatever way."""
@@ -100,8 +101,9 @@ class Connection:
 
         `capabilities` are those of the client that asks, which a 2026-07-28 server hears with each request.
         """
-        assert self.live is not None
-        return self.live.channel.relay(method, self.live.peer.stamped(params, capabilities), call)
+        live = self.live
+        assert live is not None
+        return live.transport.channel.relay(method, live.peer.stamped(params, capabilities), call)
 
     async def request(self, method: str, params: Params) -> dict[str, Any]:
         """Connect if needed, ask, and await the result. Raises ServerError or RpcError."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trayapp import __version__
@@ -39,11 +39,10 @@ class Peer:
     capabilities: dict[str, Any]
     server_info: dict[str, Any] | None = None
     instructions: str | None = None
+    modern: bool = field(init=False)  # each request carries its own envelope (2026-07-28 and later)
 
-    @property
-    def modern(self) -> bool:
-        """Whether each request carries its own envelope (2026-07-28 and later)."""
-        return self.protocol in MODERN_VERSIONS
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "modern", self.protocol in MODERN_VERSIONS)
 
     def stamped(self, params: Params, capabilities: Mapping[str, Any]) -> Params:
         """`params` as this server's era wants them: with our envelope in `_meta`, or without any."""

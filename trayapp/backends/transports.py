@@ -162,8 +162,8 @@ async def _stdio(
     dispatcher: FrameDispatcher = FrameDispatcher(
         lambda data: process.write(data), on_junk=_to_stderr_log(stderr), peer=launch.server
     )
-    started = running(launch, lambda data: dispatcher.feed(data), tail, keeper)
-    async with started as process, anyio.create_task_group() as tasks:
+    async with running(launch, dispatcher.feed, tail, keeper) as process, anyio.create_task_group() as tasks:
+        dispatcher.write_to(process.write)
         await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
         tasks.start_soon(_close_with_obituary, process, dispatcher)
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from trayapp.backends.connection import Connection
@@ -43,6 +42,26 @@ class RoutedCall:
     Meanwhile it may be parked: its client was asked something by an answer and is to come back (bridge).
     """
 
+    __slots__ = (
+        "_last",
+        "_late",
+        "_live",
+        "_method",
+        "_number",
+        "_params",
+        "_questions",
+        "_rounds",
+        "_timeout_s",
+        "_timer",
+        "connection",
+        "finish",
+        "log_level",
+        "parked",
+        "request_id",
+        "serial",
+        "session",
+    )
+
     def __init__(
         self,
         session: Session,
@@ -67,11 +86,14 @@ class RoutedCall:
         self._timeout_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._late: Reply | None = None  # the answer that came while the call was parked
+        self._questions: Questions | None = None
 
-    @cached_property
+    @property
     def questions(self) -> Questions:
         """What its server asks the client meanwhile."""
-        return Questions(self, self.session.bridge)
+        if self._questions is None:
+            self._questions = Questions(self, self.session.bridge)
+        return self._questions
 
     def send(self, method: str, params: Params, timeout_s: float, *, last: bool = False) -> None:
         """Pass the request on over the live connection; a timeout of 0 s is none.
@@ -89,7 +111,8 @@ class RoutedCall:
         except BaseException:
             self._close()  # else the connection would never be idle again
             raise
-        self._set_timer()
+        if timeout_s > 0:
+            self._set_timer()
 
     def answered(self, reply: Reply) -> None:
         """See wire.messages.Call."""
@@ -97,6 +120,8 @@ class RoutedCall:
             self._late = reply
         elif not self._close():
             return
+        elif reply.frame:
+            self._deliver(reply)  # the server's own words
         elif not self._last and was_not_executed(reply):
             self.session.send_again(self, self._method, self._params, self._timeout_s)
         else:
@@ -143,7 +168,8 @@ class RoutedCall:
     def _deliver(self, reply: Reply) -> None:
         """Answer the client in its own era's way."""
         try:
-            own = self._translated(reply)
+            modern = self._live is not None and self._live.peer.modern
+            own = reply if self.session.modern == modern else self._translated(reply)
             if own is not None and self.finish is not None:
                 own = self.finish(own)
         except JsonError:
@@ -153,10 +179,7 @@ class RoutedCall:
             self.session.results.look(self.connection.name, reply)
 
     def _translated(self, reply: Reply) -> Reply | None:
-        """None for an answer that is a question, which an older client is asked before the call goes on."""
-        modern = self._live is not None and self._live.peer.modern
-        if self.session.modern == modern:
-            return reply
+        """In the other era's way; None for a question, which an older client is asked before the call goes on."""
         if self.session.modern:
             return as_modern(reply, self._method)
         if self._method in ASKING and asks_for_input(reply):
@@ -188,13 +211,14 @@ class RoutedCall:
         if self.session.open_calls.get(self.request_id) is not self:
             return False
         del self.session.open_calls[self.request_id]
-        self._stop_timer()
+        if self._timer is not None:
+            self._timer.cancel()
         self.connection.end()
         return True
 
     def _explained(self, reply: Reply) -> Reply:
         """A connection that closed under a call: the answer says which server, and that nothing was sent twice."""
-        if reply.frame or "error" not in reply.message or reply.message["error"].get("code") != CONNECTION_CLOSED:
+        if "error" not in reply.message or reply.message["error"].get("code") != CONNECTION_CLOSED:
             return reply
         transport = self._live.transport if self._live else None
         if transport is not None and transport.kind != "stdio" and not transport.gone.is_set():
@@ -213,8 +237,8 @@ class Unheard:
 
 
 def was_not_executed(reply: Reply) -> bool:
-    """Whether the transport itself says that the server never took the request."""
-    return not reply.frame and reply.message.get("error", {}).get("data") == NOT_EXECUTED
+    """Whether the transport itself, in an answer without a frame, says that the server never took the request."""
+    return bool(reply.message.get("error", {}).get("data") == NOT_EXECUTED)
 
 
 def timed_out(connection: Connection, timeout_s: float) -> RpcError:

@@ -21,18 +21,17 @@ log = logging.getLogger(__name__)
 READ_MOST = 16 * 1024  # bytes of a result that are looked at
 SHARE = 0.03  # of the time that passes may go into looking: what comes faster than that is passed on unseen
 AHEAD_S = 0.02  # that may be spent before any time has passed: the first results are the telling ones
-# Parts of what is looked for, as they stand in JSON; a result without any of them is not even decoded. A part is only
-# looked for where what its group begins with is there: one byte is found, or not, fifty times as fast as two.
-MARKS: tuple[tuple[bytes, tuple[bytes, ...]], ...] = (
-    (b"\xf3", (b"\xf3\xa0",)),
-    (b"\xe2", (b"\xe2\x80\x8b", b"\xe2\x80\x8c", b"\xe2\x80\xae", b"\xe2\x80\xad")),
-    (b"\\u", (b"\\udb40", b"\\u200", b"\\u202", b"\\u001b", b"\\u001B")),
-    (b"<", (b"<!--", b"<|im_")),
-    (b">", (b"system>",)),
-    (b"", (
-        b"gnore ", b"GNORE ", b"isregard ", b"IMPORTANT", b"SYSTEM", b"the user", b"id_rsa", b".ssh", b"nstruction",
-    )),
-)  # fmt: skip
+# Parts of what is looked for, as they stand in JSON, byte for character: looking into bytes takes three times as long.
+# A result without any of them is not even decoded. A part is only looked for where what its group begins with is there:
+# one byte is found, or not, fifty times as fast as two.
+MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("\xf3", ("\xf3\xa0",)),
+    ("\xe2", ("\xe2\x80\x8b", "\xe2\x80\x8c", "\xe2\x80\xae", "\xe2\x80\xad")),
+    ("\\u", ("\\udb40", "\\u200", "\\u202", "\\u001b", "\\u001B")),
+    ("<", ("<!--", "<|im_")),
+    (">", ("system>",)),
+    ("", ("gnore ", "GNORE ", "isregard ", "IMPORTANT", "SYSTEM", "the user", "id_rsa", ".ssh", "nstruction")),
+)
 
 
 TEXTS_MOST = 500  # of one result
@@ -78,12 +77,19 @@ class Results:
 
 def _suspicious(reply: Reply) -> str | None:
     """The code of a serious finding in the answer's first part."""
-    if reply.frame:
-        head = reply.frame[:READ_MOST]
-        if not any(mark in head for first, marks in MARKS if first in head for mark in marks):
-            return None
+    if reply.frame and not _has_mark(reply.frame[:READ_MOST].decode("latin-1")):
+        return None
     text = _text(reply)
     return next((found.code for found in inspect_result(text) if found.severity == "high"), None) if text else None
+
+
+def _has_mark(head: str) -> bool:
+    for first, marks in MARKS:
+        if first in head:
+            for mark in marks:
+                if mark in head:
+                    return True
+    return False
 
 
 def _text(reply: Reply) -> str:

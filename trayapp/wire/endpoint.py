@@ -68,6 +68,7 @@ class Link(asyncio.Protocol):
         self._head = b""
         self._room = asyncio.Event()
         self._room.set()
+        self.has_room = True  # the reader keeps up: what may be left out or put off should be while it does not
         self.lost = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -83,9 +84,7 @@ class Link(asyncio.Protocol):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        if self._dispatcher is not None:
-            self._dispatcher.feed(data)
-            return
+        """The beginning of a connection (asyncio.Protocol); all else goes to the dispatcher."""
         self._head += data
         line, newline, rest = self._head.partition(b"\n")
         if not newline and len(line) < GREETING_LIMIT:
@@ -97,21 +96,19 @@ class Link(asyncio.Protocol):
             return
         self._head = b""
         self._dispatcher = self._accept(hello, self)
+        self.data_received = self._dispatcher.feed  # type: ignore[method-assign]  # no call between
         if rest:
             self._dispatcher.feed(rest)
 
     def pause_writing(self) -> None:
         """The reader is behind (asyncio.Protocol)."""
+        self.has_room = False
         self._room.clear()
 
     def resume_writing(self) -> None:
         """It has caught up."""
+        self.has_room = True
         self._room.set()
-
-    @property
-    def has_room(self) -> bool:
-        """Whether the reader keeps up: what may be left out or put off should be while it does not."""
-        return self._room.is_set()
 
     async def room(self) -> None:
         """Wait until the reader keeps up."""
@@ -128,7 +125,7 @@ class Link(asyncio.Protocol):
         if transport is None or transport.is_closing():
             return
         transport.write(data)
-        if transport.get_write_buffer_size() > WRITE_LIMIT:
+        if not self.has_room and transport.get_write_buffer_size() > WRITE_LIMIT:
             log.warning("Gave up a connection that does not read its answers")
             transport.abort()
 

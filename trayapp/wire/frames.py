@@ -120,6 +120,10 @@ class FrameDispatcher:
         self._handling: Handling | None = None
         self.request_intercept: RequestIntercept | None = None
 
+    def write_to(self, sink: Callable[[bytes], None]) -> None:
+        """Take that way out from here on: the one that was given knew this dispatcher before its peer was there."""
+        self._out.write_to(sink)
+
     # -- outbound ------------------------------------------------------------------------------------------------
 
     @property

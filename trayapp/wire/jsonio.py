@@ -27,7 +27,7 @@ class JsonError(ValueError):
 def loads(data: bytes | bytearray | memoryview) -> Any:
     """The value of a JSON text in UTF-8. Raises JsonError."""
     raw = bytes(data) if not isinstance(data, bytes) else data
-    if b"dd" not in raw[::9].translate(_DIGITS) or not _may_hold_a_long_number(raw):
+    if raw[::9].translate(_DIGITS).find(b"dd") < 0 or not _may_hold_a_long_number(raw):
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:

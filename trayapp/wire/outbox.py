@@ -56,6 +56,10 @@ class Outbox:
             BATCH.waiting.append(self)
         self._parts.append(frame)
 
+    def write_to(self, sink: Callable[[bytes], None]) -> None:
+        """Another way out from here on."""
+        self._sink = sink
+
     def write_pieces(self, pieces: Pieces) -> None:
         """`write` of a large frame: it is not copied for it, unless a batch is open."""
         if self._pour is None or BATCH.depth:
