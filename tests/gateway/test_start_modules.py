@@ -11,7 +11,13 @@ LATE = (
     *("trayapp.auth.callback", "trayapp.auth.login", "trayapp.backends.http", "trayapp.backends.npx"),
     *("trayapp.catalog.arguments", "trayapp.catalog.describe", "trayapp.catalog.search", "trayapp.catalog.tokens"),
     *("trayapp.config.edits", "trayapp.config.overlay", "trayapp.config.splice", "trayapp.gateway.admin"),
-    *("trayapp.gateway.index", "trayapp.gateway.onetool", "trayapp.gateway.texts", "trayapp.clients"),
+    *(
+        "trayapp.gateway.index",
+        "trayapp.gateway.onetool",
+        "trayapp.gateway.paging",
+        "trayapp.gateway.texts",
+        "trayapp.clients",
+    ),
 )
 
 

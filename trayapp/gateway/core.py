@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.abc
@@ -38,7 +38,6 @@ from trayapp.gateway.frontend import Session
 from trayapp.gateway.news import News
 from trayapp.gateway.offers import Offers, WriteSwitches
 from trayapp.gateway.own import OwnServers
-from trayapp.gateway.paging import CutResults
 from trayapp.gateway.prepared import Prepared
 from trayapp.gateway.projects import Look, Projects, no_projects
 from trayapp.gateway.report import snapshot_of
@@ -49,12 +48,18 @@ from trayapp.gateway.sign_in import SignIns
 from trayapp.gateway.subscriptions import Subscriptions
 from trayapp.gateway.telling import Telling
 from trayapp.gateway.warm import WarmUp
+from trayapp.model.late import late_module
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import GatewayState, Problem, Snapshot
 from trayapp.wire.messages import Params
+
+if TYPE_CHECKING:
+    from trayapp.gateway import paging
+else:
+    paging = late_module("trayapp.gateway.paging")
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +123,6 @@ class Gateway:
         self.offers.write_more = self.approvals.save
         self.prepared = Prepared(self.approvals.judge, self.offers.sound)
         self.copies = Copies(parts.cache_dir / RESULTS)
-        self.cut_results = CutResults(self.copies)  # of sessions that last for one request
         self.warm_up = WarmUp(self.spawn)
         self.running = Running(self, self.own)
         self.view = self.running.view
@@ -133,6 +137,11 @@ class Gateway:
             parts.accounts.signed_in = self._signed_in
         self._expired_asked = False
         self._file_problems: tuple[Problem, ...] = ()
+
+    @cached_property
+    def cut_results(self) -> paging.CutResults:
+        """Of sessions that last for one request."""
+        return paging.CutResults(self.copies)
 
     def _signed_in(self, url: str) -> None:
         self._tasks.start_soon(fenced, self.sign_ins.reconnect, url)
