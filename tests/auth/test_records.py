@@ -264,9 +264,10 @@ if sys.argv[1:]:
 """
 
 
-def ask(made: Desk) -> str:
+def ask(made: Desk, **more: str) -> str:
     """What a new process of that session sees: whether it would be asked, and what the entry says."""
-    done = subprocess.run([sys.executable, "-c", ASK], env=made.environ, capture_output=True, text=True, check=True)
+    environ = {**made.environ, **more}
+    done = subprocess.run([sys.executable, "-c", ASK], env=environ, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
@@ -279,6 +280,8 @@ def keep(made: Desk) -> None:
 def test_without_a_secret_service_the_keyring_is_missing() -> None:
     with desk(keyring=False) as made:
         assert ask(made) == "False missing"
+        # A keyring that the user set for other Pythons, and that ours does not have, is none.
+        assert ask(made, PYTHON_KEYRING_BACKEND="keyrings.of.nobody.Keyring") == "False missing"
 
 
 @pytest.mark.requirement("vault-states")

@@ -254,7 +254,7 @@ def run() -> NoReturn:
     try:
         anyio.run(main, sys.argv[1])
         code = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 (the boundary of this process, which says what it was)
         traceback.print_exc()
     finally:
         sys.stderr.flush()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any
 
 from trayapp.model.errors import KeyringUnavailableError
@@ -49,28 +49,37 @@ class KeyringEntries:
 
     @staticmethod
     def would_ask() -> bool:
-        """Whether a question now would show the user a dialog, as far as that can be told without one. Blocks."""
-        with suppress(Exception):  # of any backend's: then nothing can be told
-            if type(_backend()).__module__ == "keyring.backends.SecretService":
-                import secretstorage
+        """Whether a question now would show the user a dialog, as far as that can be told without one. Blocks.
 
-                with closing(secretstorage.dbus_init()) as bus:
-                    try:
-                        return bool(secretstorage.Collection(bus).is_locked())
-                    except secretstorage.ItemNotFoundException:
-                        return True  # there is none yet, and to make one a password is asked for
-        return False
+        The boundary at which any backend's failure means that nothing can be told.
+        """
+        try:
+            return type(_backend()).__module__ == "keyring.backends.SecretService" and _is_locked()
+        except Exception as error:  # noqa: BLE001 (of its words none is shown, as in _unavailable)
+            log.debug("Whether the keyring is locked cannot be told: %s", type(error).__name__)
+            return False
 
     @staticmethod
     def _ask(question: str, *words: str) -> Any:
         """One question to the chosen backend: the boundary at which all of its failures become ours."""
-        backend = _backend()
-        if type(backend).__module__.startswith(UNFIT):
-            raise KeyringUnavailableError("There is no keyring", NO_KEYRING, "missing")
         try:
-            return getattr(backend, question)(*words)
-        except Exception as error:  # KeyringError, but also D-Bus, pywin32 and OS errors of the backends
+            backend = _backend()
+            if not type(backend).__module__.startswith(UNFIT):
+                return getattr(backend, question)(*words)
+        except Exception as error:  # noqa: BLE001 (KeyringError, D-Bus, pywin32, OS; a backend that is set but not there)
             raise _unavailable(error) from None
+        raise KeyringUnavailableError("There is no keyring", NO_KEYRING, "missing")
+
+
+def _is_locked() -> bool:
+    """Whether the Secret Service would ask for a password before it opens the user's collection."""
+    import secretstorage
+
+    with closing(secretstorage.dbus_init()) as bus:
+        try:
+            return bool(secretstorage.Collection(bus).is_locked())
+        except secretstorage.ItemNotFoundException:
+            return True  # there is none yet, and to make one a password is asked for
 
 
 def _backend() -> Any:

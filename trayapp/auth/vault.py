@@ -260,13 +260,14 @@ class _Worker:
             self._questions.put(None)
 
     def _serve(self) -> None:
+        """In the thread: the boundary at which whatever a question raises goes back to whoever asked it."""
         while (asked := self._questions.get()) is not None:
             future, question = asked
             if not future.set_running_or_notify_cancel():
                 continue
             try:
                 future.set_result(question())
-            except BaseException as error:  # carried to whoever asked, and raised there
+            except BaseException as error:  # noqa: BLE001 (it is raised where it is awaited)
                 future.set_exception(error)
 
 

@@ -28,7 +28,7 @@ class FencedTasks:
 
 
 async def fenced(work: Callable[..., Awaitable[Any]], *args: Any) -> None:
-    """Run `work`; a failure that we do not know goes into the log."""
+    """Run `work`: the boundary of a task that ends by itself. A failure that we do not know goes into the log."""
     try:
         await work(*args)
     except Exception:
@@ -36,7 +36,7 @@ async def fenced(work: Callable[..., Awaitable[Any]], *args: Any) -> None:
 
 
 async def kept_up(work: Callable[[], Awaitable[None]], sleep: Callable[[float], Awaitable[None]]) -> None:
-    """Run `work`, a task for the gateway's whole life, and begin it anew each time that it fails."""
+    """Run `work`: the boundary of a task for the gateway's whole life, begun anew each time that it fails."""
     while True:
         try:
             return await work()

@@ -75,7 +75,7 @@ class Supervisor:
     # -- the thread ----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        """Until the user quits."""
+        """Until the user quits: the boundary of each of its steps, a mistake in which must not end the tray's care."""
         work = {
             ChildState.STARTING: self._start,
             ChildState.RUNNING: self._listen,

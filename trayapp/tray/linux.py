@@ -226,7 +226,7 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             from trayapp.tray import xembed  # opens the display
 
             made = xembed.Icon(self.name, self._icon, self.title, self._activated, self._docked_is, self._display_gone)
-        except Exception as error:  # the boundary of a library that raises what it likes on a strange display
+        except Exception as error:  # noqa: BLE001 (the boundary of a library that raises what it likes, by the display)
             log.info("no X display: %s", repr(error))  # a kept record must not keep the sockets of the attempt
             return None
         made.start()

@@ -5,6 +5,7 @@ Never here: what is checked.
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -15,6 +16,8 @@ from typing import Literal
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.plan import Config
+
+log = logging.getLogger(__name__)
 
 FindingState = Literal["ok", "note", "problem"]
 CHECK_LIMIT_S = 2.0  # for one check; all of them start at once
@@ -97,5 +100,6 @@ class _Run:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
             self._found = [Finding(code, "problem", what, "Check the owner and the rights of that place")]
         except Exception as error:  # a check that we wrote wrongly must not hide what the others found
+            log.debug("The check %s failed in a way that we do not know", code, exc_info=True)
             what = f"The check failed: {type(error).__name__}"
             self._found = [Finding(code, "problem", what, "Please report this with the version of multi-mcp")]
