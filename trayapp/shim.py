@@ -18,12 +18,8 @@ QUIET_MS = 50  # nobody wants anything for this long: time to load the ledger
 EARLY_MOST = 32  # messages that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, unless told otherwise
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
-STARTS_WITHIN_S = 0.5  # usually; until then it is looked for often, at 2 % of a processor
-OFTEN_S = 0.002
 START_AGAIN_S = 2.0  # after a start that failed, requests are refused for so long without another try
-IS_PAUSED = 4  # exit code of a gateway that is not to start: the user paused multi-mcp in the tray
-RUNS_ALREADY = 7  # exit code of a gateway that found another one: one that is starting too, or one that is ending
-NEXT_TRY_S = 0.5  # from such an exit to the next start
+NEXT_TRY_S = 0.5  # from the end of a gateway that found another one, which may be ending, to the next start
 AWAIT_OTHERS_S = 0.7  # a crashed gateway is restarted by the tray, where there is one; after this we do it
 DRAIN_S = 0.2  # for what a lost gateway had said already; its end follows at once
 REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; one that hangs is not waited for
@@ -119,29 +115,13 @@ class Shim:
 
     def _started(self, until: float) -> "bool | None":
         """Start a gateway and connect; None when it ended because it found another one."""
-        from trayapp.service.detached import reap_by_itself, start_quickly
+        from trayapp.shim_start import CONNECTED, FOUND_ANOTHER, PAUSED, start
 
-        reap_by_itself(False)  # the gateway would inherit that its children's exit codes are lost
-        try:
-            child = start_quickly(dict(os.environ))
-        except OSError:
-            return self._failed()
-        soon = time.monotonic() + STARTS_WITHIN_S
-        pause = OFTEN_S
-        while not self._connect():
-            code = child.poll()
-            if code == RUNS_ALREADY:
-                return None
-            if code is not None or time.monotonic() > until or not self._pause(pause):
-                return self._failed(code)
-            pause = OFTEN_S if time.monotonic() < soon else min(pause * 1.5, 0.1)
-        reap_by_itself(True)
-        child.poll()  # it may have ended before: another one, which was quicker, answered us
-        return True
-
-    def _failed(self, code: "int | None" = None) -> bool:
+        outcome = start(self._connect, self._pause, until)
+        if outcome in (CONNECTED, FOUND_ANOTHER):
+            return True if outcome == CONNECTED else None
         self._start_again_at = time.monotonic() + START_AGAIN_S
-        self._known().is_paused = code == IS_PAUSED
+        self._known().is_paused = outcome == PAUSED
         return False
 
     def _connect_within(self, seconds: float) -> bool:
@@ -208,17 +188,24 @@ class Shim:
         if self._from_gateway and self._large and self._passed_on(data):
             return
         lines = self._without_our_own(whole_lines(self._from_gateway, data))
-        first_large = len(lines) > PIPE_HOLDS and not self._large
-        if first_large:
-            self._large = True
-            widen(1)
-        if lines:
+        if not lines:
+            return
+        if len(lines) > PIPE_HOLDS and not self._large:
+            self._first_large(lines)
+        else:
             write_all(1, lines)
-            self._note(False, lines)
-            if len(self._early) > EARLY_MOST:
-                self._known()
-        if first_large:  # it is out: now there is time for the next one
-            keep_freed_memory()
+        self._note(False, lines)
+        if len(self._early) > EARLY_MOST:
+            self._known()
+
+    def _first_large(self, lines: bytes) -> None:
+        """Pass on the first answer that a pipe does not hold; the next one will take less."""
+        from trayapp.wire.memory import keep_freed_memory, widen
+
+        self._large = True
+        widen(1)
+        write_all(1, lines)
+        keep_freed_memory()
 
     def _passed_on(self, data: bytes) -> bool:
         """A very long answer that `data` ends goes out as it came: joined first, it costs more than twice as much."""
@@ -355,6 +342,8 @@ class PartlyWritten(OSError):
 
 def whole_lines(rest: list[bytes], data: bytes) -> bytes:
     """All that is complete of `rest` and `data`; the beginning of the next line is left in `rest`."""
+    if not rest and data.endswith(b"\n"):
+        return data
     end = data.rfind(b"\n") + 1
     if not end:
         rest.append(data)
@@ -380,34 +369,17 @@ def write_all(descriptor: int, data: bytes) -> None:
     """Write everything, waiting where the other side is slow. Raises PartlyWritten, for our stdout BrokenPipeError."""
     written = 0
     try:
-        while written < len(data):
+        while True:
             try:
                 written += os.write(descriptor, memoryview(data)[written:] if written else data)
             except BlockingIOError:  # somebody who shares our stdout wants it so
                 select.select([], [descriptor], [])
+            if written == len(data):
+                return
     except OSError:
         if descriptor == 1:
             raise BrokenPipeError from None
         raise PartlyWritten(written) from None
-
-
-def keep_freed_memory() -> None:
-    """Once per shim: what the first large answer needed is kept for the next."""
-    from trayapp.wire.memory import keep_freed_memory as keep
-
-    keep()
-
-
-def widen(descriptor: int) -> None:
-    """Let a pipe hold 1 MiB where the system can: a large answer then needs one turn of its reader, not sixteen."""
-    if sys.platform != "linux":
-        return
-    import fcntl
-
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, 1 << 20)
-    except OSError:
-        return  # a file, a socket, or the user's quota for pipes: it works as it is
 
 
 TYPE_CHECKING = False  # typing costs 5 ms

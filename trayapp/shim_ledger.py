@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 HEAD = b'{"jsonrpc":"2.0","id":'
 ID_DIGITS = 18  # of an id that can be read without parsing
+ID_AT, ID_MOST = len(HEAD), len(HEAD) + ID_DIGITS + 1
+ZERO = ord("0")
 PARSED_MOST = 1 << 16  # bytes of a message from the gateway whose form is none of the usual ones
 LOST = -32000  # the code of a closed connection
 TOLD = "The gateway ended during this call. It was not repeated, it may have had effects; the session goes on"
@@ -165,9 +167,11 @@ def is_id(value: Any) -> bool:
 def quick_id(line: bytes, after_head: bytes | tuple[bytes, ...], start: bytes | tuple[bytes, ...]) -> bytes | None:
     """The numeric id of a line in one of the two usual orders of members; None for anything else."""
     if line.startswith(HEAD):
-        end = line.find(b",", len(HEAD), len(HEAD) + ID_DIGITS + 1)
-        id_json = line[len(HEAD) : end]
-        return id_json if is_number(id_json) and line.startswith(after_head, end + 1) else None
+        end = line.find(b",", ID_AT, ID_MOST)
+        if end < 0 or not line.startswith(after_head, end + 1):
+            return None
+        id_json = line[ID_AT:end]
+        return id_json if is_number(id_json) else None
     if line.startswith(start):
         at = line.rfind(b',"id":', len(line) - 40)
         id_json = line[at + 6 :].rstrip()[:-1]
@@ -177,7 +181,7 @@ def quick_id(line: bytes, after_head: bytes | tuple[bytes, ...], start: bytes | 
 
 def is_number(id_json: bytes) -> bool:
     """Whether it is a whole number as JSON writes it, and as it is written again."""
-    return id_json.isdigit() and (id_json == b"0" or not id_json.startswith(b"0")) and len(id_json) <= ID_DIGITS
+    return id_json.isdigit() and (id_json[0] != ZERO or id_json == b"0") and len(id_json) <= ID_DIGITS
 
 
 def answer_id(line: bytes) -> bytes | None:

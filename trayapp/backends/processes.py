@@ -14,7 +14,7 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import IO, Any
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -23,12 +23,12 @@ from trayapp.backends.keeper import Keeper
 from trayapp.backends.launch import StdioLaunch
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.redact import redacted
+from trayapp.wire.memory import widen
 
 STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again after SIGTERM (MCP lifecycle, shutdown)
 EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
 TAIL_LINES = 20
 TAIL_LINE_CHARS = 400
-PIPE_BYTES = 1 << 20  # a 1 MB answer then crosses the pipe in one go instead of sixteen
 _WINDOWS = sys.platform == "win32"
 
 
@@ -80,7 +80,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._stdin = stdin
         stdout = transport.get_pipe_transport(1)
         assert stdout is not None
-        _widen(stdout)
+        widen(stdout.get_extra_info("pipe").fileno())
         stdout.set_protocol(_Stdout(stdout.get_protocol(), self._on_stdout))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -227,15 +227,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _widen(transport: asyncio.BaseTransport | None) -> None:
-    """Give the stdout pipe PIPE_BYTES where the system allows it."""
-    if sys.platform != "linux" or transport is None:
-        return
-    import fcntl
-
-    pipe: IO[bytes] | None = transport.get_extra_info("pipe")
-    if pipe is not None:
-        with suppress(OSError):  # over the user's pipe quota: the default size works too
-            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)

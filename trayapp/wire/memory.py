@@ -1,4 +1,4 @@
-"""Telling the C library to keep what large answers needed: else each 1 MB answer faults its pages in anew.
+"""What large answers need of the system: pipes that hold one, and memory that the C library keeps for the next.
 
 Never here: deciding when an answer is large.
 """
@@ -11,6 +11,19 @@ import sys
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
 KEPT_BLOCK = 4 << 20  # bytes
 KEPT_END = 8 << 20  # bytes
+PIPE_BYTES = 1 << 20  # a 1 MB answer then crosses a pipe in one turn of its reader, not in sixteen
+
+
+def widen(descriptor: int) -> None:
+    """Let a pipe hold PIPE_BYTES where the system can."""
+    if sys.platform != "linux":
+        return
+    import fcntl
+
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    except OSError:
+        return  # a file, a socket, or the user's quota for pipes: it works as it is
 
 
 def keep_freed_memory() -> None:
