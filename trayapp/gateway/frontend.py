@@ -184,12 +184,15 @@ class Session:
 
     def refuse_twice(self, request_id: RequestId) -> None:
         """Raises RpcError: a request with that id has no answer yet."""
-        if request_id in self.open_calls or request_id in self._underway:
+        if request_id in self.open_calls or request_id in self._underway.scopes:
             raise twice(request_id)
 
     def _route(self, request_id: RequestId, method: str, params: Any) -> None:
-        self.refuse_twice(request_id)
+        if request_id in self.open_calls or request_id in self._underway.scopes:
+            raise twice(request_id)
         if self.modern and self.bridge.resume(self, request_id, params):
+            return
+        if method == "tools/call" and self._passed_on(request_id, params):
             return
         if takes(method, params):
             self._one_tool.answer(request_id, params)
@@ -205,9 +208,21 @@ class Session:
         else:
             connection = self.connection(server)
             if is_up(connection) and not self._gateway.clientele.outgrew(connection):
+                if method == "tools/call" and connection.server.scope != "session":
+                    self.window.router.keep_way(params["name"], connection, own_params["name"])
                 self.send_on(request_id, connection, method, own_params)
                 return
         self.start(request_id, partial(self._route_later, request_id, method, params))
+
+    def _passed_on(self, request_id: RequestId, params: Any) -> bool:
+        """Whether it was a call like one before it, of a server in use: most are, and take the short way."""
+        way = self.window.router.way(params)
+        if way is None or not way.connection.used_since_connected:
+            return False
+        if way.defers and self.lasting:
+            self._join(way.connection, way.tool)
+        self._send(request_id, way.connection, "tools/call", {**params, "name": way.tool}, way.timeout_s)
+        return True
 
     def connection(self, server: str) -> Connection:
         """The connection of a server: the session's own where it has one for itself. Raises ServerNotFoundError."""
@@ -215,7 +230,7 @@ class Session:
 
     def _route_unknown(self, request_id: RequestId, method: str, params: Any) -> None:
         """A method of an extension: for the one server there is, or the one that the params name."""
-        if method in SETTLED_METHODS or request_id in self._underway or not isinstance(params, dict | None):
+        if method in SETTLED_METHODS or request_id in self._underway.scopes or not isinstance(params, dict | None):
             raise unknown_method(method)
         server = self.window.router.target_of_unknown(params)
         if server is None:
@@ -237,12 +252,23 @@ class Session:
         """Pass a request on to a connected server; `finish` makes of its answer what the client gets."""
         if method == "tools/call" and self.lasting and self.window.exposure.defers:
             self._join(connection, params.get("name"))
+        self._send(request_id, connection, method, params, self.window.router.timeout_s(connection), finish)
+
+    def _send(
+        self,
+        request_id: RequestId,
+        connection: Connection,
+        method: str,
+        params: dict[str, Any],
+        timeout_s: float,
+        finish: Finishing | None = None,
+    ) -> None:
         if self.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
             params = {**params, "_meta": {**(meta if isinstance(meta, dict) else {}), LOG_LEVEL: self.log_level}}
         elif self.modern and LOG_LEVEL in params.get("_meta", ()):
             self._gateway.news.set_level(connection, params["_meta"][LOG_LEVEL])
-        RoutedCall(self, request_id, connection, finish).send(method, params, self.window.router.timeout_s(connection))
+        RoutedCall(self, request_id, connection, finish).send(method, params, timeout_s)
 
     def _join(self, connection: Connection, tool: Any) -> None:
         server = self.view.name_of(self._gateway.own.base(connection.name))

@@ -5,7 +5,7 @@ Never here: what sessions list, how a connection is made.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 ROUTED = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
 
 
+WAYS_MOST = 1000  # names of tools whose ways are kept
+
 Target = tuple[str, dict[str, Any]]  # server, params under that server's own names
+
+
+class Way(NamedTuple):
+    """Where calls of one tool go while its exposure lasts, which every change of servers and settings ends."""
+
+    connection: Connection
+    tool: str  # the server's own name of it
+    timeout_s: float
+    defers: bool  # as of the exposure
 
 
 class Router:
@@ -32,6 +43,8 @@ class Router:
     def __init__(self, window: Window) -> None:
         self._window = window
         self._meeting: dict[str, anyio.Lock] = {}
+        self._ways: dict[str, Way] = {}
+        self._ways_of: Exposure | None = None
 
     @property
     def _exposure(self) -> Exposure:
@@ -51,6 +64,24 @@ class Router:
             server, uri = self.resource(text_of(params, "uri", method))
             return server, {**params, "uri": uri}
         return self._completion(params)
+
+    def way(self, params: Any) -> Way | None:
+        """The way of a tool that was called before and whose server is up; None of all others."""
+        name = params.get("name") if isinstance(params, dict) else None
+        if type(name) is not str or self._ways_of is not self._window.exposure:
+            return None
+        way = self._ways.get(name)
+        if way is None:
+            return None
+        live = way.connection.live
+        return way if live is not None and not live.transport.gone.is_set() else None
+
+    def keep_way(self, name: str, connection: Connection, tool: str) -> None:
+        """A call of `name` goes to that tool, whichever session calls it."""
+        exposure = self._window.exposure
+        if self._ways_of is not exposure or len(self._ways) >= WAYS_MOST:
+            self._ways_of, self._ways = exposure, {}
+        self._ways[name] = Way(connection, tool, self.timeout_s(connection), exposure.defers)
 
     def target_of_unknown(self, params: Any) -> str | None:
         """Which server a request of a method that we do not know is for; None when that cannot be told.

@@ -26,11 +26,8 @@ class Underway:
     def __init__(self, refuse: Refuse) -> None:
         self.tasks: anyio.abc.TaskGroup | None = None
         self._refuse = refuse
-        self._scopes: dict[RequestId, anyio.CancelScope] = {}
+        self.scopes: dict[RequestId, anyio.CancelScope] = {}  # by request
         self._servers: dict[RequestId, str] = {}
-
-    def __contains__(self, request_id: RequestId) -> bool:
-        return request_id in self._scopes
 
     @property
     def servers(self) -> set[str]:
@@ -43,16 +40,16 @@ class Underway:
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
         """Begin one; an id that is under way already is refused."""
-        if request_id in self._scopes:
+        if request_id in self.scopes:
             self._refuse(request_id, twice(request_id))
             return
         assert self.tasks is not None
-        self._scopes[request_id] = scope = anyio.CancelScope()
+        self.scopes[request_id] = scope = anyio.CancelScope()
         self.tasks.start_soon(self._carry_out, request_id, scope, work)
 
     def cancel(self, request_id: RequestId) -> None:
         """Give one up, if there is such a one: it gets no answer."""
-        if scope := self._scopes.get(request_id):
+        if scope := self.scopes.get(request_id):
             scope.cancel()
 
     async def _carry_out(
@@ -69,7 +66,7 @@ class Underway:
             log.exception("A request failed in a way that we do not know")
             error = INTERNAL
         finally:
-            del self._scopes[request_id]
+            del self.scopes[request_id]
             self._servers.pop(request_id, None)
         if error is not None:
             self._refuse(request_id, error)
