@@ -62,6 +62,7 @@ class Issuer:
     methods: list[str] | None = field(default_factory=lambda: ["S256"])
     token_methods: list[str] = field(default_factory=lambda: ["client_secret_post", "client_secret_basic"])
     scopes: list[str] | None = None
+    also_says: dict[str, Any] = field(default_factory=dict)  # in its metadata, whatever is true
     echoes: bool = False  # repeats what it was sent in its errors, as careless services do
     delay: anyio.Event | None = None  # token requests wait for it
     token_padding: int = 0  # letters that make tokens longer
@@ -246,6 +247,7 @@ class Issuer:
             "code_challenge_methods_supported": self.methods,
             "scopes_supported": self.scopes,
             "registration_endpoint": f"{self.url}/register" if self.registers else None,
+            **self.also_says,
         }
         return {name: value for name, value in said.items() if value is not None}
 

@@ -234,8 +234,7 @@ async def test_a_server_that_is_gone_says_so() -> None:
 
 async def test_nothing_is_sent_to_a_service_without_encryption() -> None:
     async with guarded() as server, person() as made:
-        plain = server.issuer.metadata
-        server.issuer.metadata = lambda: plain() | {"registration_endpoint": "http://example.org/register"}  # type: ignore[method-assign]
+        server.issuer.also_says = {"registration_endpoint": "http://example.org/register"}
         with pytest.raises(SignInError, match="not encrypted"):
             await made.sign_in(server.url())
 

@@ -49,7 +49,7 @@ Refuse = Callable[[Seen], Response | None]
 
 @dataclass
 class HttpServer(Behaviour):
-    """Serves /mcp and /sse as switched on. `refuse` may answer a request before the MCP server sees it."""
+    """Serves /mcp and /sse as switched on. `refusal` may answer a request before the MCP server sees it."""
 
     streamable: bool = True
     sse: bool = False
@@ -61,13 +61,14 @@ class HttpServer(Behaviour):
     get_is_sse: bool = False  # GET of the Streamable HTTP address opens an SSE stream, as old servers do
     cut_next: bool = False  # the next POST's TCP connection is cut before an answer
     hang_on: str = ""  # requests of this verb get no answer
+    refusal: Refuse = lambda seen: None
     _sse_transport: SseServerTransport = field(default_factory=lambda: SseServerTransport(POST_PATH))
     _tasks: anyio.abc.TaskGroup | None = None
     _uvicorn: uvicorn.Server | None = None
 
     def refuse(self, seen: Seen) -> Response | None:
-        """Replaced by tests."""
-        return None
+        """What answers a request instead of the MCP server, if anything does."""
+        return self.refusal(seen)
 
     def url(self, path: str = "/mcp") -> str:
         """Of this server."""

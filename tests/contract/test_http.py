@@ -110,7 +110,7 @@ FALLBACK = [
 @pytest.mark.parametrize(("status", "falls_back"), [row[1:] for row in FALLBACK], ids=[row[0] for row in FALLBACK])
 async def test_sse_is_tried_after_four_answers_only(status: int, falls_back: bool, hint: str) -> None:
     server = HttpServer(streamable=True, sse=True)
-    server.refuse = refusing(status, lambda seen: seen.path == "/mcp" and seen.verb == "POST")  # type: ignore[method-assign]
+    server.refusal = refusing(status, lambda seen: seen.path == "/mcp" and seen.verb == "POST")
     server.get_is_sse = True
     async with server.running(), connecting(server.url(), hint) as case:
         if falls_back:
@@ -163,7 +163,7 @@ async def test_a_stated_type_is_the_only_one_tried(kind: Any) -> None:
 async def test_401_wants_a_sign_in_however_it_is_reached(way: Any) -> None:
     """transport-24, transport-25."""
     server = HttpServer(sse=True)
-    server.refuse = refusing(401)  # type: ignore[method-assign]
+    server.refusal = refusing(401)
     async with server.running(), connecting(server.url("/mcp" if way == "http" else "/sse"), type=way) as case:
         with pytest.raises(SignInWantedError):
             await case.call()
@@ -178,7 +178,7 @@ async def test_401_later_wants_a_sign_in_too() -> None:
     server = HttpServer()
     async with server.running(), connecting(server.url()) as case:
         await case.call()
-        server.refuse = refusing(401)  # type: ignore[method-assign]
+        server.refusal = refusing(401)
         with pytest.raises(RpcError):
             await case.call()
         with anyio.fail_after(10):
@@ -188,7 +188,7 @@ async def test_401_later_wants_a_sign_in_too() -> None:
 
 async def test_what_a_busy_server_asks_for_is_noted() -> None:
     server = HttpServer()
-    server.refuse = lambda seen: Response(status_code=503, headers={"Retry-After": "7"})  # type: ignore[method-assign]
+    server.refusal = lambda seen: Response(status_code=503, headers={"Retry-After": "7"})
     async with server.running(), connecting(server.url()) as case:
         with pytest.raises(ConnectFailedError, match="503") as caught:
             await case.call()
@@ -198,7 +198,7 @@ async def test_what_a_busy_server_asks_for_is_noted() -> None:
 @pytest.mark.requirement("life-retry-after")
 async def test_a_busy_server_is_left_alone_for_as_long_as_it_asked() -> None:
     server = HttpServer()
-    server.refuse = lambda seen: Response(status_code=429, headers={"Retry-After": "300"})  # type: ignore[method-assign]
+    server.refusal = lambda seen: Response(status_code=429, headers={"Retry-After": "300"})
     async with server.running(), connecting(server.url()) as case:
         with pytest.raises(ConnectFailedError):
             await case.call()
@@ -207,7 +207,7 @@ async def test_a_busy_server_is_left_alone_for_as_long_as_it_asked() -> None:
         with pytest.raises(ServerBackoffError):
             await case.call()
         assert len(server.seen) == asked
-        server.refuse = lambda seen: None  # type: ignore[method-assign]
+        server.refusal = lambda seen: None
         await case.clock.pass_(300)
         assert await case.call()
 
@@ -293,7 +293,7 @@ async def test_a_session_that_is_refused_in_words_is_a_lost_one(status: int, err
     async with server.running(), connecting(server.url()) as case:
         await case.call()
         old = set(server.sessions)
-        server.refuse = refusing(  # type: ignore[method-assign]
+        server.refusal = refusing(
             status, lambda seen: seen.headers.get("mcp-session-id") in old, {"jsonrpc": "2.0", "error": error}
         )
         assert await case.call()
@@ -305,7 +305,7 @@ async def test_a_session_that_is_refused_in_words_is_a_lost_one(status: int, err
 async def test_there_is_no_third_try() -> None:
     """transport-17."""
     server = HttpServer()
-    server.refuse = refusing(404, lambda seen: seen.method == "tools/call")  # type: ignore[method-assign]
+    server.refusal = refusing(404, lambda seen: seen.method == "tools/call")
     async with server.running(), connecting(server.url()) as case:
         with pytest.raises(RpcError, match="ended our session"):
             await case.call()
@@ -315,7 +315,7 @@ async def test_there_is_no_third_try() -> None:
 async def test_a_404_without_a_session_is_an_answer_and_nothing_is_sent_again() -> None:
     """transport-12."""
     server = HttpServer(versions=(), modern=True)
-    server.refuse = refusing(404, lambda seen: seen.method == "tools/call")  # type: ignore[method-assign]
+    server.refusal = refusing(404, lambda seen: seen.method == "tools/call")
     async with server.running(), connecting(server.url()) as case:
         with pytest.raises(RpcError):
             await case.call()
@@ -351,12 +351,12 @@ async def test_one_refused_request_ends_neither_the_session_nor_the_other_calls(
         async with anyio.create_task_group() as callers:
             callers.start_soon(long)
             await server.heard_of("held")
-            server.refuse = refusing(status, body=body)  # type: ignore[method-assign]
+            server.refusal = refusing(status, body=body)
             with pytest.raises(RpcError) as caught:
                 await case.call()
             if status != 200 and body is None:
                 assert str(status) in str(caught.value)
-            server.refuse = lambda seen: None  # type: ignore[method-assign]
+            server.refusal = lambda seen: None
             await case.call("release", key="k")
         assert answers
         assert case.connection.live is live
@@ -387,10 +387,10 @@ async def test_a_refused_message_ends_nothing_on_sse_either() -> None:
     server = HttpServer(sse=True)
     async with server.running(), connecting(server.url("/sse"), type="sse") as case:
         live = await case.connection.ensure()
-        server.refuse = refusing(400, lambda seen: seen.verb == "POST")  # type: ignore[method-assign]
+        server.refusal = refusing(400, lambda seen: seen.verb == "POST")
         with pytest.raises(RpcError, match="400"):
             await case.call()
-        server.refuse = lambda seen: None  # type: ignore[method-assign]
+        server.refusal = lambda seen: None
         assert await case.call()
         assert case.connection.live is live
 
@@ -413,7 +413,7 @@ async def test_a_busy_server_is_left_alone_for_as_long_as_it_asked_in_the_middle
     server = HttpServer()
     async with server.running(), connecting(server.url()) as case:
         await case.call()
-        server.refuse = lambda seen: Response(status_code=503, headers={"Retry-After": "300"})  # type: ignore[method-assign]
+        server.refusal = lambda seen: Response(status_code=503, headers={"Retry-After": "300"})
         with pytest.raises(RpcError, match="web is temporarily unavailable and asked to be left alone for 300 s"):
             await case.call()
         asked = len(server.seen)
@@ -428,7 +428,7 @@ async def test_a_busy_server_passes_its_health_check_and_is_left_alone() -> None
     server = HttpServer()
     async with server.running(), connecting(server.url(), lifecycle="keep-alive") as case:
         await case.call()
-        server.refuse = lambda seen: Response(status_code=503, headers={"Retry-After": "3000"})  # type: ignore[method-assign]
+        server.refusal = lambda seen: Response(status_code=503, headers={"Retry-After": "3000"})
         for _ in range(3):
             await case.clock.pass_(Settings().health_interval)
             await wait_for(lambda: server.seen[-1].method == "ping")
@@ -441,7 +441,7 @@ async def test_a_message_that_the_server_does_not_take_holds_up_no_request() -> 
     server = HttpServer()
     async with server.running(), connecting(server.url(), "2025-11-25") as case:
         await case.call()
-        server.refuse = lambda seen: Never() if seen.method == "notifications/cancelled" else None  # type: ignore[method-assign]
+        server.refusal = lambda seen: Never() if seen.method == "notifications/cancelled" else None
         assert case.connection.live is not None
         await case.connection.live.channel.notify("notifications/cancelled", {"requestId": 77})
         await wait_for(lambda: "notifications/cancelled" in [seen.method for seen in server.seen])
@@ -456,7 +456,7 @@ async def test_a_server_that_sends_us_on_within_its_host_gets_every_message() ->
         moved = seen.path == "/mcp" and "moved" not in seen.query
         return Response(status_code=307, headers={"Location": "/mcp?moved=1"}) if moved else None
 
-    server.refuse = refuse  # type: ignore[method-assign]
+    server.refusal = refuse
     async with server.running(), connecting(server.url(), "2025-11-25") as case:
         assert await case.call()
         assert case.connection.live is not None
@@ -548,7 +548,7 @@ async def test_a_reply_without_its_answer_is_an_error_and_not_a_hang() -> None:
     server = HttpServer()
     async with server.running(), connecting(server.url()) as case:
         await case.call()
-        server.refuse = lambda seen: Response("<html>", 200, media_type="text/html")  # type: ignore[method-assign]
+        server.refusal = lambda seen: Response("<html>", 200, media_type="text/html")
         with pytest.raises(RpcError, match="text/html"):
             await case.call()
 

@@ -41,7 +41,7 @@ class Site:
 
     async def up(self) -> None:
         """Listen, healthy."""
-        self.server.refuse = lambda seen: None  # type: ignore[method-assign]
+        self.server.refusal = lambda seen: None
         if self._end is None:
             await self._tasks.start(self._listen)
 
@@ -62,7 +62,7 @@ class Site:
 
     def answer_with(self, make: Callable[[Seen], Response]) -> None:
         """The answer to every POST from now on."""
-        self.server.refuse = lambda seen: make(seen) if seen.verb == "POST" else None  # type: ignore[method-assign]
+        self.server.refusal = lambda seen: make(seen) if seen.verb == "POST" else None
 
 
 class Mute(Response):
@@ -114,7 +114,7 @@ def answering(make: Callable[[Seen], Response]) -> Act:
 
 
 async def mute(site: Site, made: Trial) -> None:
-    site.server.refuse = lambda seen: Mute()  # type: ignore[method-assign]
+    site.server.refusal = lambda seen: Mute()
 
 
 async def cut_calls(site: Site, made: Trial) -> None:

@@ -12,7 +12,6 @@ import pytest
 from tests.gateway.test_servers_file import Taken
 from trayapp.clients.layers import ClientLayers
 from trayapp.clients.places import Machine
-from trayapp.gateway import servers_file
 from trayapp.gateway.servers_file import ServersFile
 from trayapp.model.plan import Imported
 from trayapp.model.servers import ToolSwitch
@@ -41,7 +40,7 @@ def taken(tmp_path: Path, home: Path) -> Taken:
     made = Taken(tmp_path / "servers.yaml")
     machine = Machine(home, {}, "linux")
     Counted.reads = 0
-    made.file = ServersFile(made.path, ["sample"], lambda: made.config, made._take, lambda: Counted(machine))
+    made.file = ServersFile(made.path, ["sample"], lambda: made.config, made._take, lambda: Counted(machine), 0.05)
     return made
 
 
@@ -64,8 +63,7 @@ async def test_a_layer_is_read_with_the_file_and_only_when_it_is_named(taken: Ta
     assert list(taken.config.servers) == ["a"]
 
 
-async def test_a_saved_file_of_the_client_is_applied(taken: Taken, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers_file, "LOOK_ANYWAY_S", 0.05)  # a constant: how often files elsewhere are looked at
+async def test_a_saved_file_of_the_client_is_applied(taken: Taken, home: Path) -> None:
     cursor(home, "one")
     taken.path.write_text(IMPORTING, encoding="utf-8")
     async with anyio.create_task_group() as tasks:

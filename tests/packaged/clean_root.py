@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 
-from tests.tools import require
+from tests.tools import missing, require
 from trayapp.service.child import is_alive
 
 UID = 1000
@@ -97,7 +96,7 @@ def clean_root(folder: Path, bus: str = "", **environ: str) -> Iterator[CleanRoo
     for tool in ("dpkg-query", "unshare", "nsenter"):
         require(tool)
     if os.geteuid() != 0:
-        pytest.skip("only root makes a root of its own")
+        missing("only root makes a root of its own")
     build(folder)
     lent = {"DBUS_SESSION_BUS_ADDRESS": f"unix:path={SESSION_BUS}"} if bus else {}
     argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", MOUNTS, "sh"]
@@ -105,7 +104,7 @@ def clean_root(folder: Path, bus: str = "", **environ: str) -> Iterator[CleanRoo
     with subprocess.Popen([*argv, str(folder), bus, SESSION_BUS, FIRST], stdin=pipe, stdout=pipe, text=True) as outer:
         assert outer.stdout is not None
         if outer.stdout.readline() != "ready\n":
-            pytest.skip("this system lets nobody make namespaces")
+            missing("this system lets nobody make namespaces")
         try:
             yield CleanRoot(folder, psutil.Process(outer.pid).children()[0], {**environ, **lent})
         finally:

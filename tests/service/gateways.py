@@ -111,6 +111,7 @@ class FakePlace:
         self.launch_exits: list[int] = []  # ... or ends with the first of these
         self.launch_error: MultiMcpError | None = None
         self.stop_refused = False
+        self.mistakes: list[Exception] = []  # looking at the gateway raises each of these once
         self.beats = True
         self.paused: list[bool] = []
 
@@ -136,6 +137,8 @@ class FakePlace:
         return process
 
     def watch(self, beat_s: float) -> FakeStream:
+        if self.mistakes:
+            raise self.mistakes.pop()
         if not self.answering:
             raise NoGatewayError
         stream = FakeStream()

@@ -368,13 +368,6 @@ def test_a_machine_that_slept_is_not_taken_for_a_gateway_that_hangs(place: FakeP
 
 
 def test_a_mistake_of_ours_does_not_end_the_supervisor(place: FakePlace) -> None:
-    failures = [RuntimeError("a mistake")]
-
-    def watch(beat_s: float) -> object:
-        if failures:
-            raise failures.pop()
-        return FakePlace.watch(place, beat_s)
-
-    place.watch = watch  # type: ignore[method-assign,assignment]
+    place.mistakes = [RuntimeError("a mistake")]
     with Watched(place) as watched:
         watched.state(S.RUNNING)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -21,11 +21,10 @@ from tests.tray.test_drawing import FakeEntry
 from trayapp.config.parse import parse
 from trayapp.service.autostart import Autostart, Start
 from trayapp.service.command import sample_command
-from trayapp.tray.app import OverBus
 from trayapp.tray.desk import Desk
 from trayapp.tray.news import Kind, Notice
 from trayapp.tray.start import SystemFace
-from trayapp.tray.state import Offered
+from trayapp.tray.state import Action, Offered
 
 pytestmark = pytest.mark.requirement("tray-offer")
 ENTRY = "! Take over 2 servers of Cursor"
@@ -84,7 +83,7 @@ class Speaker:
     def __init__(self, seen: bool) -> None:
         self.seen = seen
 
-    def show(self, notice: Notice, click: object) -> bool:
+    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
         return self.seen
 
 
@@ -93,7 +92,7 @@ class Speaker:
 def test_that_it_was_told_is_noted_once_somebody_saw_it(tmp_path: Path, key: Kind, seen: bool, noted: bool) -> None:
     face = SystemFace(lambda line: None)
     face.offer_told = tmp_path / "cache" / "offer-told"
-    face._speaker = cast(OverBus, Speaker(seen))
+    face.speaker = Speaker(seen)
     face.show(Notice(key, "t", "x"), lambda action: None)
     assert face.offer_told.exists() is noted
 

@@ -101,8 +101,7 @@ def main() -> MainThread:
 
 @pytest.fixture
 def mac(main: MainThread) -> Any:
-    kind = darwin.mended(FakeDarwin, main.call_after, main.catch)
-    kind._image_of = lambda self, png, size: (png[:4], size)
+    kind = darwin.mended(FakeDarwin, main.call_after, main.catch, lambda png, size: (png[:4], size))
     return kind("multi-mcp", Image.new("RGBA", (44, 44)), "title", Menu(MenuItem("a", lambda: None)))
 
 

@@ -78,12 +78,14 @@ class ServersFile:
         running: Callable[[], Config],
         take: Callable[[Outcome], None],
         layers: Callable[[], Layers] = NoLayers,
+        look_anyway_s: float = LOOK_ANYWAY_S,
     ) -> None:
         self._path = path
         self._store = Store(path, first_text=lambda: sample_text(sample))
         self._running = running
         self._take = take
         self._layers = cache(layers)
+        self._look_anyway_s = look_anyway_s
         self._imports: tuple[str, ...] = ()  # of the settings that were read last
         self._seen: object = None  # the signature of what was read last
         self._look_again = False  # soon, whatever the signature
@@ -176,7 +178,7 @@ class ServersFile:
         if watch is None or self._look_again:
             await next_beat(WATCH_S)
             return
-        with anyio.CancelScope(deadline=beat_after(anyio.current_time(), LOOK_ANYWAY_S)) as quiet:
+        with anyio.CancelScope(deadline=beat_after(anyio.current_time(), self._look_anyway_s)) as quiet:
             await anyio.wait_readable(watch.descriptor)
         if not quiet.cancelled_caught:
             await anyio.sleep(SAVE_SETTLES_S)

@@ -233,6 +233,14 @@ class App:
         return self.shown().summary
 
 
+class Speaker(Protocol):
+    """A way to notify."""
+
+    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
+        """See Face."""
+        ...
+
+
 class OverBus:
     """Notifications over D-Bus (trayapp.tray.notifications)."""
 

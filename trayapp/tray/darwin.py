@@ -20,6 +20,7 @@ MARSHALLED = ("_show", "_hide", "_update_icon", "_update_title", "_update_menu",
 
 CallAfter = Callable[..., None]
 Signals = Callable[[int, Callable[..., None]], object]
+ImageOf = Callable[[bytes, tuple[float, float]], Any]  # a PNG as AppKit has it, and its size in points
 
 
 class Callbacks:
@@ -53,7 +54,17 @@ def _nothing(*_: object) -> None:
     """An entry of a menu that is long gone."""
 
 
-def mended(base: Any, call_after: CallAfter, catch: Signals) -> type[Any]:
+def _native_image(png: bytes, size: tuple[float, float]) -> Any:
+    """An ImageOf."""
+    import AppKit
+    import Foundation
+
+    image = AppKit.NSImage.alloc().initWithData_(Foundation.NSData(png))
+    image.setSize_(size)
+    return image
+
+
+def mended(base: Any, call_after: CallAfter, catch: Signals, image_of: ImageOf = _native_image) -> type[Any]:
     """pystray's class made fit. `call_after` runs a function on the main thread; `catch` takes a signal there."""
 
     class Icon(base):  # type: ignore[misc]  # pystray has no types
@@ -85,16 +96,8 @@ def mended(base: Any, call_after: CallAfter, catch: Signals) -> type[Any]:
             data = io.BytesIO()
             self._icon.save(data, "png")
             points = self._status_bar.thickness()
-            self._icon_image = self._image_of(data.getvalue(), (points, points))
+            self._icon_image = image_of(data.getvalue(), (points, points))
             self._status_item.button().setImage_(self._icon_image)
-
-        def _image_of(self, png: bytes, size: tuple[float, float]) -> Any:
-            import AppKit
-            import Foundation
-
-            image = AppKit.NSImage.alloc().initWithData_(Foundation.NSData(png))
-            image.setSize_(size)
-            return image
 
         def _create_menu(self, descriptors: Any, callbacks: Any) -> Any:
             """The menus of one update share one run of tags."""

@@ -33,7 +33,7 @@ from trayapp.service.supervisor import Supervisor
 from trayapp.service.verb import run_verb
 from trayapp.tray import darwin, icons, windows
 from trayapp.tray.actions import Actions, Means, offered_of
-from trayapp.tray.app import App, ByIcon, OverBus
+from trayapp.tray.app import App, ByIcon, OverBus, Speaker
 from trayapp.tray.desk import Desk
 from trayapp.tray.hosts import PANEL_WAIT_S, STARTED_WAIT_S, icon_class
 from trayapp.tray.news import Kind, Notice
@@ -207,17 +207,17 @@ class SystemFace:
         self.offer_told: Path | None = None  # a file that is there once servers to be taken over were told of
         self._say = say
         self._told = told
-        self._speaker: OverBus | ByIcon
+        self.speaker: Speaker  # comes with the icon
 
     def make_icon(self) -> Any:
         """See Face; with the icon comes the way to notify."""
         if sys.platform in ("win32", "darwin"):
             icon = _native_class()(NAME)
-            self._speaker = ByIcon(icon)
+            self.speaker = ByIcon(icon)
             return icon
         worker = Worker()
         notifier = Notifier(None, NAME, worker.submit, picture=icons.app_icon)
-        self._speaker = OverBus(notifier)
+        self.speaker = OverBus(notifier)
         wait_s = STARTED_WAIT_S if self._told is None else PANEL_WAIT_S
         return icon_class()(NAME, worker=worker, on_no_host=self._nobody, on_bus=notifier.join, panel_wait_s=wait_s)
 
@@ -233,7 +233,7 @@ class SystemFace:
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
         """See Face."""
-        seen = self._speaker.show(notice, click)
+        seen = self.speaker.show(notice, click)
         if seen and notice.key == Kind.OFFER and self.offer_told is not None:
             _touch(self.offer_told)
         return seen
