@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS: dict[str, set[str]] = {
     "model": set(),
     "config": {"model"},
-    "auth": {"model"},
+    "auth": {"model", "config"},  # how a file is replaced (config.files)
     "wire": {"model"},
     "backends": {"model", "config", "auth", "wire"},
     "catalog": {"model", "config", "auth", "wire"},

@@ -9,14 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import secrets
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from trayapp.auth.chunks import Entries
+from trayapp.config.files import FOLDER_MODE, replace_file
 from trayapp.model.errors import KeyringUnavailableError
 
 FORM = "multi-mcp sealed file 1"
@@ -27,7 +26,6 @@ SALT_BYTES = 16
 NONCE_BYTES = 12  # GCM's own; a new one for each write
 SCRYPT_N, SCRYPT_R, SCRYPT_P = 1 << 15, 8, 1  # 32 MB and 0.1 s: once a start for us, a guess for anybody else
 SCRYPT_MEMORY = 64 * 1024 * 1024
-MODE = 0o600
 
 SET_PASSPHRASE = f"Set {PASSPHRASE} where the gateway is started, or have a keyring to hold the file's key"
 
@@ -98,7 +96,8 @@ class SealedFile:
             "sealed": base64.b64encode(sealed).decode(),
         }
         try:
-            _replace(self._path, json.dumps(outer).encode() + b"\n")
+            self._path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            replace_file(self._path, json.dumps(outer).encode() + b"\n")
         except OSError as error:
             raise self._refused(f"cannot be written: {error.strerror}") from None
 
@@ -134,20 +133,3 @@ class SealedFile:
     def _refused(self, why: str) -> KeyringUnavailableError:
         hint = f"Check {PASSPHRASE}, or move the file away and sign in again"
         return KeyringUnavailableError(f"{self._path} {why}", hint, "locked")
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """The file is the old one or the new one, whole, whatever happens. Raises OSError."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), MODE)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise

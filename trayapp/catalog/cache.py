@@ -9,7 +9,6 @@ import hashlib
 import logging
 import os
 import stat
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -19,6 +18,7 @@ from typing import Any, Literal
 from trayapp import __version__
 from trayapp.catalog.names import escaped_server
 from trayapp.catalog.schema import RULES, is_sound
+from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Offer
 from trayapp.wire.jsonio import JsonError, dumps, loads
@@ -162,22 +162,6 @@ def read_file(path: Path) -> bytes:
         return b"".join(parts)
     finally:
         os.close(descriptor)
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """All of the new content or all of the old one, for this user only. Raises OSError."""
-    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)  # mode 0600
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 def _as_json(entry: CacheEntry) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from typing import Any
 
 import orjson
 
-from trayapp.catalog.cache import file_name, read_file, replace_file
+from trayapp.catalog.cache import file_name, read_file
 from trayapp.catalog.inspect import Finding, Severity
+from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Item
 from trayapp.wire.jsonio import JsonError, dumps, loads

@@ -1,6 +1,6 @@
 """A file read and replaced as a whole: atomically, through links, mode kept, with errors for people.
 
-Never here: what is in it. Also for other rooms that keep a file of their own (the catalog's cache).
+Never here: what is in it. Also for other rooms that keep files of their own (auth, catalog, gateway).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from trayapp.model.errors import StorageError
 
@@ -71,7 +72,8 @@ def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lamb
         target = path.resolve()
         mode = _mode_of(target)
         target.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        _replace(target, data, mode, still_right)
+        replace_file(target, data, mode, still_right)
+        _sync_folder(target.parent)
     except OSError as error:
         raise storage_error(error, path, "written") from error
     except RuntimeError:  # Python before 3.13 says so of a link that leads back to itself
@@ -90,26 +92,30 @@ def _mode_of(target: Path) -> int:
     return stat.S_IMODE(status.st_mode)
 
 
-def _replace(target: Path, data: bytes, mode: int, still_right: Callable[[], None]) -> None:
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+def replace_file(
+    path: Path, data: bytes, mode: int = FILE_MODE, still_right: Callable[[], None] = lambda: None
+) -> None:
+    """Make it all of the new content, or leave it as it was. Its folder is there. Raises OSError, what `still_right`
+    raises."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        _write_new(temporary, data, mode)
+        with new_file(temporary) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(mode)
         still_right()
-        temporary.replace(target)
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
 
 
-def _write_new(path: Path, data: bytes, mode: int) -> None:
+def new_file(path: Path) -> BinaryIO:
+    """One that was not there, for its user alone, open to be written. Raises OSError."""
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), FILE_MODE)
-    with open(descriptor, "wb") as file:  # noqa: PTH123 (an open descriptor, not a path)
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    path.chmod(mode)
+    return open(descriptor, "wb")  # noqa: PTH123 (an open descriptor, not a path)
 
 
 def _sync_folder(folder: Path) -> None:

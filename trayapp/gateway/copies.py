@@ -6,11 +6,11 @@ Never here: what is long, which result a file belongs to (paging).
 from __future__ import annotations
 
 import logging
-import os
 import secrets
-import tempfile
 from contextlib import suppress
 from pathlib import Path
+
+from trayapp.config.files import new_file
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +30,8 @@ class Copies:
         path: Path | None = None
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=self._own, suffix=".txt", dir=self._folder)
-            path = Path(name)
-            with os.fdopen(handle, "wb") as file:
+            path = self._folder / f"{self._own}{secrets.token_hex(4)}.txt"
+            with new_file(path) as file:
                 file.write(text.encode("utf-8", "surrogatepass"))
         except OSError as error:
             log.warning("No copy of a long result: %s", error)
