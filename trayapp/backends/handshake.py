@@ -47,7 +47,7 @@ class Peer:
     def stamped(self, params: Params, capabilities: Mapping[str, Any]) -> Params:
         """`params` as this server's era wants them: with our envelope in `_meta`, or without any."""
         if not self.modern:
-            return without_envelope(params)
+            return without_envelope(params) if params is not None and "_meta" in params else params
         return enveloped(params, self.protocol, CLIENT_INFO, capabilities)
 
 

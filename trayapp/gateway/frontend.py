@@ -22,7 +22,6 @@ from trayapp.gateway.introductions import MODERN, OLDER, SERVER_INFO, at_least, 
 from trayapp.gateway.lists import LIST_KINDS, LISTS, Lists
 from trayapp.gateway.options import session_options
 from trayapp.gateway.peer import ClientPeer
-from trayapp.gateway.results import Results
 from trayapp.gateway.router import ROUTED, is_up
 from trayapp.gateway.subscriptions import MODERN_WORK, OLDER_WORK
 from trayapp.gateway.tool import takes
@@ -57,6 +56,7 @@ class Session:
     ) -> None:
         self._gateway = gateway
         self.peer = peer
+        self.results = gateway.results  # looks over what went out
         self.view: View = gateway.view  # another one once its project is known
         self.options = session_options(options)
         self.cwd = options.get("cwd")
@@ -97,11 +97,6 @@ class Session:
     def bridge(self) -> Bridge:
         """Where servers' questions go."""
         return self._gateway.bridge
-
-    @property
-    def results(self) -> Results:
-        """Looks over what went out."""
-        return self._gateway.results
 
     @property
     def window(self) -> Window:

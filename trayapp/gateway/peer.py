@@ -50,15 +50,11 @@ class FramePeer:
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
         """See ClientPeer."""
 
-        def request(request_id: RequestId, method: str, params: Any) -> bool:
-            on_request(request_id, method, params)
-            return True
-
         def notification(method: str, params: Params) -> bool:
             on_notification(method, params)
             return True
 
-        self.dispatcher.request_intercept = request
+        self.dispatcher.request_intercept = on_request
         await self.dispatcher.run(_never_asked, _never_told, notification)
 
     def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:

@@ -66,4 +66,4 @@ class RequestContext:
 OnRequest = Callable[[RequestContext, str, Params], Awaitable[dict[str, Any]]]
 OnNotify = Callable[[RequestContext, str, Params], Awaitable[None]]
 NotifyIntercept = Callable[[str, Params], bool]
-RequestIntercept = Callable[[RequestId, str, Any], bool]
+RequestIntercept = Callable[[RequestId, str, Any], bool | None]

@@ -40,7 +40,7 @@ def enveloped(
 
 def without_envelope(params: Params) -> Params:
     """The params of a request of 2026-07-28 as an older server may see them; others as they are."""
-    if params is None or "_meta" not in params or not has_envelope(params):
+    if params is None or not has_envelope(params):
         return params
     kept = {key: value for key, value in params.items() if key != "_meta" and key not in _OF_RETRY}
     left = {key: value for key, value in params["_meta"].items() if key not in _OF_ENVELOPE}

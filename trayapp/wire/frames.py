@@ -95,9 +95,10 @@ class FrameDispatcher:
     """One peer on a stream of frames. Not thread-safe: everything happens on one event loop.
 
     `sink` takes whole frames and does not block; `pour`, where there is one, takes large ones in pieces.
-    `request_intercept(id, method, params)`, when set, sees every inbound request first, without a task; returning True
-    means that it answers by itself (`respond`, `respond_frame`). `on_junk` gets (the beginning of) what is no JSON-RPC
-    and has no id to answer; without it the log does. `peer` is how errors over its answers call the other side.
+    `request_intercept(id, method, params)`, when set, sees every inbound request first, without a task; but for False,
+    which it returns of those that it leaves, it answers by itself (`respond`, `respond_frame`). `on_junk` gets (the
+    beginning of) what is no JSON-RPC and has no id to answer; without it the log does. `peer` is how errors over its
+    answers call the other side.
     """
 
     def __init__(
@@ -293,7 +294,8 @@ class FrameDispatcher:
             if "result" in message or "error" in message:
                 if "error" in message and not is_answer(message):
                     frame, message = b"", mended(message)
-                self._answer(request_id, Reply(frame, *id_place(frame, dumps(request_id)), message))
+                start, end = id_place(frame, dumps(request_id))
+                self._answer(request_id, Reply(frame, start, end, message))
             elif own_id(request_id) in self._pending:
                 why = f"{self._answer_words} holds neither a result nor an error"
                 self._answer(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
@@ -314,7 +316,7 @@ class FrameDispatcher:
             self._on_junk(head)
 
     def _answer(self, request_id: RequestId, reply: Reply) -> None:
-        number = own_id(request_id)
+        number = request_id if type(request_id) is int else own_id(request_id)
         pending = self._pending.pop(number, None) if number is not None else None
         if pending is not None:
             _tell(pending[0], reply)
@@ -327,7 +329,9 @@ class FrameDispatcher:
 
     def _intercepted(self, request_id: RequestId, method: str, params: Params) -> bool:
         try:
-            return self.request_intercept is not None and self.request_intercept(request_id, method, params)
+            return (
+                self.request_intercept is not None and self.request_intercept(request_id, method, params) is not False
+            )
         except Exception:  # the same boundary as in Handling
             log.exception("Handling %s failed", method)
             self.respond(request_id, Reply.of_error(INTERNAL))

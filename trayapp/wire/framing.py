@@ -81,8 +81,9 @@ class FrameSplitter:
             self._collect(data)
             return []
         if end == len(data) - 1 and not self._parts and self._oversized is None:
-            frame = self._sized(data[:end])  # the usual read: one frame
-            return [] if frame is None else [frame]
+            frame = data[:end]  # the usual read: one frame
+            if 0 < end <= self._limit and not frame.isspace():
+                return [frame]
         first, *rest = data.split(b"\n")
         tail = rest.pop()
         frames = [self._finish(first), *map(self._sized, rest)]
