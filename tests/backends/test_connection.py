@@ -49,12 +49,7 @@ async def test_twenty_at_once_start_one() -> None:
     """call-17."""
     async with bench() as made:
         made.apply(server("a"))
-        gate = anyio.Event()
-
-        async def wait(number: int) -> None:
-            await gate.wait()
-
-        made.net["a"].before = wait
+        gate = made.net["a"].hold_start()
         answers: list[dict[str, Any]] = []
 
         async def one() -> None:
@@ -92,12 +87,7 @@ async def test_all_who_wait_get_the_one_failure() -> None:
 async def test_a_waiter_that_gives_up_does_not_stop_the_start_for_the_others() -> None:
     async with bench() as made:
         made.apply(server("a"))
-        gate = anyio.Event()
-
-        async def wait(number: int) -> None:
-            await gate.wait()
-
-        made.net["a"].before = wait
+        gate = made.net["a"].hold_start()
         async with anyio.create_task_group() as callers:
             scope = anyio.CancelScope()
 

@@ -53,13 +53,7 @@ async def test_what_starts_by_itself_is_eager_and_keep_alive() -> None:
 async def test_at_most_ten_start_at_once() -> None:
     """life-16."""
     async with bench() as made:
-        gates = [anyio.Event() for _ in range(25)]
-        for number, gate in enumerate(gates):
-
-            async def wait(opening: int, gate: anyio.Event = gate) -> None:
-                await gate.wait()
-
-            made.net[f"s{number}"].before = wait
+        gates = [made.net[f"s{number}"].hold_start() for number in range(25)]
         made.apply(*(server(f"s{n}", lifecycle="eager" if n % 2 else "keep-alive") for n in range(25)))
         await settle()
         assert made.net.opening_now == AT_ONCE
@@ -108,13 +102,7 @@ async def test_after_discovery_lazy_servers_are_closed_and_the_others_stay() -> 
 
 async def test_a_server_that_was_called_during_its_discovery_stays_until_it_is_idle() -> None:
     async with bench() as made:
-        gate = anyio.Event()
-
-        async def slow(params: dict[str, Any]) -> dict[str, Any]:
-            await gate.wait()
-            return {"tools": []}
-
-        made.net["a"].replies["tools/list"] = slow
+        gate = made.net["a"].hold("tools/list", {"tools": []})
         made.apply(server("a"))
         made.pool.discover(["a"])
         await made.net["a"].heard_of("tools/list")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
+from tests.fixtures.fake_transport import refused
 from tests.gateway.world import House, Wire, house, offer, server
 from trayapp.backends.pool import AT_ONCE
 from trayapp.gateway.admin import BEAT_SHORTEST_S
@@ -24,10 +25,6 @@ from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIME
 pytestmark = pytest.mark.anyio
 
 NOTHING_NEW: dict[str, Any] = {"state": "idle", "added": [], "gone": [], "back": [], "waiting": [], "error": None}
-
-
-async def refused(number: int) -> None:
-    raise OSError("no such program")
 
 
 async def asked(made: House, method: str, **params: Any) -> Any:
@@ -382,8 +379,7 @@ async def test_two_watches_on_one_connection_are_both_served_and_end_with_it(tmp
 
 async def test_settle_answers_once_nobody_is_being_asked_and_all_is_written(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
-        gate = anyio.Event()
-        made.net["a"].before = lambda number: gate.wait()
+        gate = made.net["a"].hold_start()
         made.net["a"].tools = [tool("x")]
         made.apply(server("a"))
         made.start()

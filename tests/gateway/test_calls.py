@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.fixtures.clock import settle
+from tests.fixtures.fake_transport import refused
 from tests.gateway.world import Client, House, echo_of, house, offer, serve, server
 from trayapp.backends.transports import NOT_EXECUTED
 from trayapp.gateway.expose import INDEX_URI
@@ -18,10 +18,6 @@ from trayapp.model.settings import Settings
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, RpcError
 
 pytestmark = pytest.mark.anyio
-
-
-async def refused(number: int) -> None:
-    raise OSError("no such program")
 
 
 async def hanging(made: House, number: int | str = 1, key: str = "k") -> Client:
@@ -285,12 +281,7 @@ async def test_a_cancelled_call_is_cancelled_at_the_server_and_not_answered(tmp_
 @pytest.mark.requirement("call-cancel")
 async def test_a_call_that_is_cancelled_while_its_server_starts_is_never_sent(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
-        gate = anyio.Event()
-        made.cache(server("a"), offer("echo"))
-        made.net["a"].before = lambda number: gate.wait()
-        made.apply(server("a"))
-        made.start()
-        client = await made.ready()
+        client, gate = await made.starting()
         client.call_only("a_echo", 1)
         client.call_only("a_echo", 2)
         await settle()
@@ -350,12 +341,7 @@ async def test_the_calls_of_a_client_that_goes_away_are_cancelled_at_the_server(
 
 async def test_a_client_that_goes_away_while_its_server_starts_leaves_nothing(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
-        gate = anyio.Event()
-        made.cache(server("a"), offer("echo"))
-        made.net["a"].before = lambda number: gate.wait()
-        made.apply(server("a"))
-        made.start()
-        client = await made.ready()
+        client, gate = await made.starting()
         client.call_only("a_echo", 1)
         await settle()
         client.end()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.clock import settle
+from tests.fixtures.fake_transport import refused
 from tests.gateway.world import BrokenClock, House, echo_of, house, offer, serve, server
 from trayapp import __version__
 from trayapp.gateway.telling import TELL_DELAY_S
@@ -26,10 +27,6 @@ async def test_a_pool_task_that_fails_in_a_way_that_we_do_not_know_is_logged_and
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with house(tmp_path, BrokenClock) as made:
-
-        async def refused(number: int) -> None:
-            raise OSError("no such program")
-
         made.net["a"].before = refused
         await made.known(server("a"), server("b"))
         clock = made.parts.clock

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from tests.fixtures.clock import settle
+from tests.fixtures.fake_transport import refused
 from tests.gateway.world import BrokenClock, Client, House, house, offer, serve, server
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.expose import INDEX
@@ -127,12 +128,7 @@ async def test_an_id_that_is_under_way_cannot_be_used_again(tmp_path: Path) -> N
 
 async def test_an_id_whose_server_is_being_started_cannot_be_used_again(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
-        gate = anyio.Event()
-        made.cache(server("a"), offer("echo"))
-        made.net["a"].before = lambda number: gate.wait()
-        made.apply(server("a"))
-        made.start()
-        client = await made.ready()
+        client, gate = await made.starting()
         for _ in range(3):
             client.call_only("a_echo", "x")
         await settle()
@@ -164,8 +160,7 @@ async def test_the_number_1_and_the_text_1_are_two_ids(tmp_path: Path) -> None:
 @pytest.mark.requirement("cat-first-run", "call-list-changed")
 async def test_on_the_first_run_a_list_waits_a_moment_for_what_is_being_asked(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
-        gate = anyio.Event()
-        made.net["a"].before = lambda number: gate.wait()
+        gate = made.net["a"].hold_start()
         made.apply(server("a"))
         made.start()
         client = await made.ready()
@@ -179,8 +174,7 @@ async def test_on_the_first_run_a_list_waits_a_moment_for_what_is_being_asked(tm
 @pytest.mark.requirement("cat-first-run", "life-hang-in-box", "call-list-changed")
 async def test_no_list_waits_longer_than_the_grace_and_the_rest_follows_as_list_changed(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
-        gate = anyio.Event()
-        made.net["slow"].before = lambda number: gate.wait()
+        gate = made.net["slow"].hold_start()
         made.apply(server("slow"), server("a"))
         made.start()
         client = await made.ready()
@@ -228,11 +222,7 @@ async def test_a_list_does_not_wait_for_servers_that_are_known(tmp_path: Path) -
 
 async def test_a_list_does_not_wait_for_servers_that_have_failed(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
-
-        async def refuse(number: int) -> None:
-            raise OSError("no such program")
-
-        made.net["bad"].before = refuse
+        made.net["bad"].before = refused
         made.apply(server("bad"))
         made.start()
         client = await made.ready()

@@ -13,6 +13,7 @@ import pytest
 
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
+from tests.fixtures.fake_transport import refused
 from tests.gateway.world import Switches, house, offer, server
 from trayapp.catalog.cache import CacheEntry, load, save
 from trayapp.gateway.offers import RECHECK_S, Offers
@@ -273,10 +274,6 @@ async def test_a_failed_refresh_changes_nothing_and_the_tools_stay_listed(tmp_pa
         made.cache(entry, offer("echo", "rm"))
         made.apply(entry)
         made.start()
-
-        async def refused(number: int) -> None:
-            raise OSError("no such program")
-
         made.net["a"].before = refused
         control = made.control()
         answer = await control.result("refresh", {"server": "a"})
@@ -294,13 +291,7 @@ async def test_a_failed_refresh_changes_nothing_and_the_tools_stay_listed(tmp_pa
 
 async def test_an_offer_of_a_server_that_was_removed_meanwhile_is_dropped(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
-        gate = anyio.Event()
-
-        async def slow(params: dict[str, Any]) -> dict[str, Any]:
-            await gate.wait()
-            return {"tools": []}
-
-        made.net["a"].replies["tools/list"] = slow
+        gate = made.net["a"].hold("tools/list", {"tools": []})
         made.apply(server("a"))
         made.start()
         await made.net["a"].heard_of("tools/list")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.behaviour import tool
+from tests.fixtures.fake_transport import refused
 from tests.gateway.world import House, house, offer, serve, server
 from trayapp.gateway.view import FIRST_LIST_GRACE_S
 from trayapp.model.lifecycle import State
@@ -14,10 +15,6 @@ from trayapp.model.servers import ServerConfig, ToolSwitch
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS
 
 pytestmark = pytest.mark.anyio
-
-
-async def refused(number: int) -> None:
-    raise OSError("no such program")
 
 
 async def nothing_known(made: House, *servers: ServerConfig) -> None:

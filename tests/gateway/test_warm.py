@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import anyio
 import pytest
 
 from tests.fixtures.clock import settle
@@ -17,16 +16,11 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.requirement("one-tool-warm-up")
 async def test_only_so_many_are_warmed_up_at_once_and_each_once(tmp_path: Path) -> None:
-    gate = anyio.Event()
-
-    async def slow(number: int) -> None:
-        await gate.wait()
-
     async with house(tmp_path) as made:
         names = [f"s{n}" for n in range(AT_ONCE + 3)]
+        gates = [made.net[name].hold_start() for name in names]
         for name in names:
             made.cache(server(name), offer("t"))
-            made.net[name].before = slow
         made.apply(*map(server, names))
         made.start()
         for _ in range(2):
@@ -34,7 +28,8 @@ async def test_only_so_many_are_warmed_up_at_once_and_each_once(tmp_path: Path) 
                 made.gateway.warm_up.warm(connection)
         await settle()
         assert made.net.opening_now == AT_ONCE
-        gate.set()
+        for gate in gates:
+            gate.set()
         await settle()
         assert [made.state(name) for name in names].count(State.CONNECTED) == AT_ONCE
         assert sum(made.net[name].opened for name in names) == AT_ONCE

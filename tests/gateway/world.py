@@ -248,6 +248,14 @@ class House:
         await self.gateway.offers.written()
         await self.told()
 
+    async def starting(self) -> tuple[Client, anyio.Event]:
+        """A client, and what the start of a server `a` waits for, of which it is known that it has `echo`."""
+        self.cache(server("a"), offer("echo"))
+        gate = self.net["a"].hold_start()
+        self.apply(server("a"))
+        self.start()
+        return await self.ready(), gate
+
     async def told(self) -> None:
         """Let changes be told."""
         await self.clock.pass_(TELL_DELAY_S * 2)
