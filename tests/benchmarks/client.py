@@ -17,6 +17,8 @@ from typing import Any, Self
 
 import orjson
 
+from tests.fixtures.ending import see_end
+
 PROTOCOL = "2025-06-18"
 READ_BYTES = 1 << 16  # what a pipe holds
 STOP_GRACE_S = 5.0  # after its stdin closed; then it is killed
@@ -183,11 +185,7 @@ class Client(Conversation):
         assert self.process.stdout is not None
         with suppress(BrokenPipeError):
             self.process.stdin.close()
-        try:
-            self.process.wait(self._grace_s)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        see_end(self.process, self._grace_s)
         self.process.stdout.close()
 
     # -- one at a time -------------------------------------------------------------------------------------------

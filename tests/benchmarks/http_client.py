@@ -10,6 +10,7 @@ import select
 import selectors
 import socket
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -95,24 +96,60 @@ class Link:
         return answer
 
 
-class HttpClient(Conversation):
-    """A session at a URL; `headers` go along with every request."""
+class Posting(Conversation):
+    """One whose messages go out by POST, over connections that stay open."""
 
-    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__()
-        self._url, self._headers = url, {**ACCEPT, **(headers or {})}
-        self._links = [Link(url, self._headers)]
+    _links: list[Link]
 
     @property
     def pids(self) -> tuple[int, ...]:
         """None: nothing was started."""
         return ()
 
+    def tell(self, frame: bytes) -> None:
+        """Send a notification. Raises BrokenError unless it is accepted."""
+        link = self._links[0].refresh()
+        link.post(frame)
+        accepted(link.answered())
+
+    def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
+        """`calls` calls with `in_flight` of them open at any time, a connection each; calls per second."""
+        numbers = range(self._last + 1, self._last + calls + 1)
+        self._last += calls
+        self._links += [self._link() for _ in range(len(self._links), in_flight)]
+        links = [link.refresh() for link in self._links[:in_flight]]
+        frames = [echo(number, tool, size) for number in numbers]
+        start = time.perf_counter()
+        answers = self._pour(links, frames)
+        seconds = time.perf_counter() - start
+        verify_echoes([one if isinstance(one, bytes) else one.message() for one in answers], numbers, size)
+        return calls / seconds
+
+    @abstractmethod
+    def _link(self) -> Link:
+        """One more connection."""
+
+    @abstractmethod
+    def _pour(self, links: Sequence[Link], frames: Sequence[bytes]) -> Sequence[Answer] | Sequence[bytes]:
+        """Send every frame, at most one a connection being unanswered; the answers. Raises BrokenError."""
+
+
+class HttpClient(Posting):
+    """A session at a URL; `headers` go along with every request."""
+
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self._url, self._headers = url, {**ACCEPT, **(headers or {})}
+        self._links = [self._link()]
+
+    def _link(self) -> Link:
+        return Link(self._url, self._headers)
+
     def close(self) -> None:
         """End the session at the server, then the connections."""
         try:
             if "Mcp-Session-Id" in self._headers:
-                link = Link(self._url, self._headers)
+                link = self._link()
                 self._links.append(link)
                 with broken():
                     link.socket.sendall(link.request("DELETE"))
@@ -132,12 +169,6 @@ class HttpClient(Conversation):
             link.headers = dict(self._headers)
         return answer.message()
 
-    def tell(self, frame: bytes) -> None:
-        """Send a notification. Raises BrokenError unless it is accepted."""
-        link = self._links[0].refresh()
-        link.post(frame)
-        accepted(link.answered())
-
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
         """`calls` calls, one after the other: seconds each. Raises BrokenError."""
         seconds: list[float] = []
@@ -152,19 +183,8 @@ class HttpClient(Conversation):
             verify_echo(answer.message(), self._last, size)
         return seconds
 
-    def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
-        """`calls` calls with `in_flight` of them open at any time, a connection each; calls per second."""
-        numbers = range(self._last + 1, self._last + calls + 1)
-        self._last += calls
-        while len(self._links) < in_flight:
-            self._links.append(Link(self._url, self._headers))
-        links = [link.refresh() for link in self._links[:in_flight]]
-        frames = [echo(number, tool, size) for number in numbers]
-        start = time.perf_counter()
-        answers = pour(links, frames)
-        seconds = time.perf_counter() - start
-        verify_echoes([answer.message() for answer in answers], numbers, size)
-        return calls / seconds
+    def _pour(self, links: Sequence[Link], frames: Sequence[bytes]) -> Sequence[Answer]:
+        return pour(links, frames)
 
 
 def accepted(answer: Answer) -> None:

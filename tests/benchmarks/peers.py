@@ -37,6 +37,7 @@ from tests.benchmarks.installs import (
 )
 from tests.benchmarks.sse_client import SseClient
 from tests.benchmarks.ways import environment
+from tests.fixtures.ending import end
 
 Entries = Mapping[str, Mapping[str, Any]]  # server -> {"command", "args", "env"} or {"url"}
 Shape = Literal["stdio", "shim", "http", "sse"]
@@ -228,12 +229,7 @@ def await_door(url: str) -> None:
 def end_tree(process: subprocess.Popen[bytes]) -> None:
     """End a process and all below it: some put their servers into sessions of their own, and leave them behind."""
     below = descendants(process.pid)
-    process.terminate()
-    try:
-        process.wait(END_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    end(process, END_S)
     kill(psutil.wait_procs(below, LEFT_S)[1])
 
 

@@ -5,10 +5,10 @@ Never here: what was measured, texts around the pictures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure as Canvas
@@ -20,6 +20,7 @@ from tests.benchmarks.report import BASES
 from tests.benchmarks.run import Run
 from tests.benchmarks.table import number
 
+T = TypeVar("T")
 STYLE: dict[str, Any] = {
     "font.size": 9, "axes.titlesize": 9.5, "axes.titleweight": "bold", "axes.titlelocation": "left",
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
@@ -106,12 +107,17 @@ def bars(figures: Sequence[Figure]) -> Canvas:
     across = min(ACROSS, len(figures))
     canvas = Canvas(figsize=(PANEL_WIDE * across, sum(heights)), layout="constrained")
     grid = canvas.subplots(len(lines), across, squeeze=False, height_ratios=heights)
+    fill(grid, figures, panel)
+    return canvas
+
+
+def fill(grid: Any, shown: Sequence[T], show: Callable[[Any, T], None]) -> None:
+    """A panel for each; those left over stay empty."""
     for place, axes in enumerate(grid.flat):
-        if place < len(figures):
-            panel(axes, figures[place])
+        if place < len(shown):
+            show(axes, shown[place])
         else:
             axes.set_visible(False)
-    return canvas
 
 
 def panel(axes: Any, figure: Figure) -> None:
@@ -168,11 +174,7 @@ def growth(curves: Sequence[Curve]) -> Canvas:
     down = ceil(len(curves) / 3)
     canvas = Canvas(figsize=(11.5, 3.1 * down), layout="constrained")
     grid = canvas.subplots(down, 3, squeeze=False)
-    for place, axes in enumerate(grid.flat):
-        if place < len(curves):
-            line(axes, curves[place])
-        else:
-            axes.set_visible(False)
+    fill(grid, curves, line)
     return canvas
 
 

@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator, Sequence
 from urllib.parse import urljoin
 
-from tests.benchmarks.client import READ_BYTES, BrokenError, Conversation, echo, verify_echo, verify_echoes
+from tests.benchmarks.client import READ_BYTES, BrokenError, echo, verify_echo
 from tests.benchmarks.http_answer import Answer, events, is_answer
-from tests.benchmarks.http_client import ACCEPT, Link, accepted, broken, ready
+from tests.benchmarks.http_client import ACCEPT, Link, Posting, accepted, broken, ready
 
 EVENT_END = b"\n\n"
 
@@ -44,7 +44,7 @@ class Stream:
         return [frame for frame in self.events() if is_answer(frame)]
 
 
-class SseClient(Conversation):
+class SseClient(Posting):
     """A session at the URL of an event stream."""
 
     def __init__(self, url: str) -> None:
@@ -54,11 +54,6 @@ class SseClient(Conversation):
 
     def _link(self) -> Link:
         return Link(self._stream.endpoint, ACCEPT)
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        """None: nothing was started."""
-        return ()
 
     def close(self) -> None:
         """End the stream, which ends the session."""
@@ -74,12 +69,6 @@ class SseClient(Conversation):
         accepted(link.answered())
         return found[0]
 
-    def tell(self, frame: bytes) -> None:
-        """Send a notification. Raises BrokenError unless it is accepted."""
-        link = self._links[0].refresh()
-        link.post(frame)
-        accepted(link.answered())
-
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
         """`calls` calls, one after the other: seconds each. Raises BrokenError."""
         seconds: list[float] = []
@@ -92,21 +81,7 @@ class SseClient(Conversation):
             verify_echo(answer, self._last, size)
         return seconds
 
-    def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
-        """`calls` calls with `in_flight` of them open at any time, a connection each; calls per second."""
-        numbers = range(self._last + 1, self._last + calls + 1)
-        self._last += calls
-        self._links += [self._link() for _ in range(len(self._links), in_flight)]
-        links = [link.refresh() for link in self._links[:in_flight]]
-        frames = [echo(number, tool, size) for number in numbers]
-        start = time.perf_counter()
-        answers = self._pour(frames, links)
-        seconds = time.perf_counter() - start
-        verify_echoes(answers, numbers, size)
-        return calls / seconds
-
-    def _pour(self, frames: Sequence[bytes], links: Sequence[Link]) -> list[bytes]:
-        """Send every frame while at most one a link is unanswered; the answers. Raises BrokenError."""
+    def _pour(self, links: Sequence[Link], frames: Sequence[bytes]) -> Sequence[bytes]:
         idle, left, sent, found = list(links), iter(frames), 0, list[bytes]()
         with selectors.DefaultSelector() as selector:
             for link in (self._stream.link, *links):

@@ -14,11 +14,12 @@ from contextlib import contextmanager
 
 import psutil
 
-from tests.benchmarks.client import STOP_GRACE_S, BrokenError
+from tests.benchmarks.client import BrokenError
 from tests.benchmarks.figures import OURS, Figure, Target
 from tests.benchmarks.idle import MIB, Meter
 from tests.benchmarks.starts import MS
 from tests.benchmarks.ways import Home, fresh_home
+from tests.fixtures.ending import end
 from trayapp.service.command import own_command
 
 LIMIT_S = 20.0  # for anything that is waited for
@@ -82,9 +83,9 @@ class Running:
 
     def until(self, words: str) -> None:
         """Wait for that tooltip. Raises BrokenError."""
-        end = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + LIMIT_S
         while words not in self._tooltip():
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 raise BrokenError(f"the tooltip says {self._tooltip()}, not {words}, after {LIMIT_S:g} s")
             time.sleep(LOOK_S)
 
@@ -109,10 +110,5 @@ def tray(home: Home, program: tuple[str, ...] = ()) -> Iterator[Running]:
             yield Running(process.pid, seconds, lambda: str(item.property("Title")))
             item.close()
         finally:
-            process.terminate()
-            try:
-                process.wait(LIMIT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(STOP_GRACE_S)
+            end(process, LIMIT_S)
             watcher.close()

@@ -19,6 +19,7 @@ from typing import Any
 import trayapp
 from tests.benchmarks.client import STOP_GRACE_S, BrokenError, Client
 from tests.benchmarks.figures import OURS
+from tests.fixtures.ending import end
 from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.child import await_gone, pauses
 from trayapp.service.command import own_command, shim_command
@@ -198,11 +199,6 @@ def _stop_successor(home: Home) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_GRACE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    end(process, STOP_GRACE_S)
     assert process.stderr is not None
     process.stderr.close()

@@ -23,6 +23,7 @@ from jeepney import message_bus
 from jeepney.io.blocking import open_dbus_connection
 from PIL import Image
 
+from tests.fixtures.ending import end
 from tests.tools import require
 from tests.tray.bus import NOTIFICATIONS, WAIT_S, WATCHER, session_bus, until
 
@@ -242,12 +243,7 @@ def _start_screen() -> tuple[subprocess.Popen[str], str]:
 
 def _end(process: subprocess.Popen[Any]) -> None:
     """End it, by force if it has to be; and its pipe."""
-    process.terminate()
-    try:
-        process.wait(END_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    end(process, END_S)
     if process.stdout is not None:
         process.stdout.close()
 
