@@ -40,14 +40,17 @@ PER_S = 50
 def tiny_disk(folder: Path) -> Iterator[None]:
     """A file system of 256 KiB at `folder`."""
     folder.mkdir(exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SMALL},mode=700", "tmpfs", str(folder)]
-    made = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if made.returncode:
-        missing(f"may not mount a file system: {made.stderr.strip()}")
+    mount("-t", "tmpfs", "-o", f"size={SMALL},mode=700", "tmpfs", str(folder))
     try:
         yield
     finally:
         unmount(folder)
+
+
+def mount(*words: str) -> None:
+    made = subprocess.run(["mount", *words], capture_output=True, text=True, check=False)
+    if made.returncode:
+        missing(f"may not mount a file system: {made.stderr.strip()}")
 
 
 def unmount(folder: Path) -> None:
@@ -190,10 +193,8 @@ def ending(gateway: Gateway) -> Iterator[None]:
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
     """`folder` as a file system that cannot be written; rights alone would not stop root."""
-    for words in (["mount", "--bind", folder, folder], ["mount", "-o", "remount,ro,bind", folder]):
-        made = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
-        if made.returncode:
-            missing(f"may not mount a file system: {made.stderr.strip()}")
+    mount("--bind", str(folder), str(folder))
+    mount("-o", "remount,ro,bind", str(folder))
     try:
         yield
     finally:

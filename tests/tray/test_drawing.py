@@ -52,6 +52,14 @@ class Steps:
     def go_on(self) -> None:
         self._end.release()
 
+    def one_more(self, redraws: Redraws) -> None:
+        """What is wanted is drawn, and then no more."""
+        self.go_on()
+        self.drawn()
+        redraws.close(0.0)
+        self.go_on()
+        redraws.close()
+
 
 @pytest.mark.requirement("tray-redraws")
 def test_a_thousand_changes_within_a_pause_are_one_redraw_of_the_last_state() -> None:
@@ -62,11 +70,7 @@ def test_a_thousand_changes_within_a_pause_are_one_redraw_of_the_last_state() ->
     for number in range(1, 1001):
         state[0] = number
         redraws.wanted()
-    steps.go_on()
-    steps.drawn()
-    redraws.close(0.0)
-    steps.go_on()
-    redraws.close()
+    steps.one_more(redraws)
     assert drawn == [0, 1000]
     assert steps.pauses == [PAUSE_S, PAUSE_S]
     assert PAUSE_S >= 0.25
@@ -97,11 +101,7 @@ def test_a_redraw_that_fails_is_followed_by_the_next(caplog: pytest.LogCaptureFi
         redraws.start()
         steps.drawn()
         redraws.wanted()
-        steps.go_on()
-        steps.drawn()
-    redraws.close(0.0)
-    steps.go_on()
-    redraws.close()
+        steps.one_more(redraws)
     assert len(calls) == 2
 
 

@@ -21,7 +21,7 @@ from trayapp.wire.endpoint import Link, listen, write_endpoint
 from trayapp.wire.frames import FrameDispatcher, RequestContext
 from trayapp.wire.greeting import Endpoint, Hello
 from trayapp.wire.messages import Params, RpcError
-from trayapp.wire.rundir import SOCKET_PATH_LIMIT, socket_folder
+from trayapp.wire.rundir import socket_folder
 
 WAYS = [
     pytest.param(False, id="unix", marks=pytest.mark.skipif(sys.platform == "win32", reason="no Unix sockets here")),
@@ -282,17 +282,6 @@ async def test_what_does_not_speak_as_a_gateway_is_none(home: Path, said: bytes)
 
 
 # -- a folder too deep for a socket ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def long_run(home: Path) -> Any:
-    run = str(home / ("d" * SOCKET_PATH_LIMIT) / "run")
-    yield run
-    place = Path(socket_folder(run))
-    if place.is_symlink():
-        place.unlink()
-    elif place.exists():
-        place.rmdir()
 
 
 @unix_only

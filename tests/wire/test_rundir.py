@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -68,18 +67,6 @@ def test_a_runtime_folder_of_another_user_is_passed_over(tmp_path: Path, without
 
 
 # -- a path that is too long for a socket ------------------------------------------------------------------------
-
-
-@pytest.fixture
-def long_run(tmp_path: Path) -> Iterator[str]:
-    """A runtime folder whose socket lies elsewhere; that place is free before, and removed after."""
-    run = str(tmp_path / ("d" * SOCKET_PATH_LIMIT) / "run")
-    yield run
-    place = Path(socket_folder(run))
-    if place.is_symlink():
-        place.unlink()
-    elif place.exists():
-        place.rmdir()
 
 
 @posix_only

@@ -1,0 +1,22 @@
+"""Fixtures of this room. Never here: gateways, clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trayapp.wire.rundir import SOCKET_PATH_LIMIT, socket_folder
+
+
+@pytest.fixture
+def long_run(tmp_path: Path) -> Iterator[str]:
+    """A runtime folder whose socket lies elsewhere; that place is free before, and removed after."""
+    run = str(tmp_path / ("d" * SOCKET_PATH_LIMIT) / "run")
+    yield run
+    place = Path(socket_folder(run))
+    if place.is_symlink():
+        place.unlink()
+    elif place.exists():
+        place.rmdir()
