@@ -12,7 +12,7 @@ import pytest
 from tests.fixtures.behaviour import text
 from tests.fixtures.clock import settle
 from tests.gateway.catalogue import CATALOGUE, ONLY_SEARCH, mcp, names_in, refused, said, stocked
-from tests.gateway.world import house, offer, serve, server
+from tests.gateway.world import Client, house, offer, serve, server
 from trayapp.catalog.tokens import tokens
 from trayapp.gateway.tool import DEFINITION
 from trayapp.model.errors import ConnectFailedError
@@ -22,6 +22,14 @@ from trayapp.model.settings import Settings
 from trayapp.wire.messages import RpcError
 
 pytestmark = pytest.mark.anyio
+
+
+async def is_refused(client: Client, arguments: dict[str, Any], code: str, words: list[str]) -> None:
+    """With that code, and all of these words in its text."""
+    found, message = await refused(client, **arguments)
+    assert found == code
+    assert [word for word in words if word not in message] == []
+
 
 TOKENS_MOST = 300  # o200k
 MARGIN = 1.1  # of the estimate
@@ -141,9 +149,7 @@ async def test_a_server_that_cannot_be_listed_is_an_error_that_helps(
     """status-08, status-10."""
     async with house(tmp_path) as made:
         stocked(made, server("off", disabled=True))
-        found, message = await refused(await made.ready(), server=asked)
-        assert found == code
-        assert [word for word in words if word not in message] == []
+        await is_refused(await made.ready(), {"server": asked}, code, words)
 
 
 async def test_a_server_that_nobody_has_met_is_asked_when_its_list_is_wanted(tmp_path: Path) -> None:
@@ -189,9 +195,7 @@ async def test_a_search_that_cannot_be_made_is_an_error(
     """search-38, search-39, search-45, search-49."""
     async with house(tmp_path) as made:
         stocked(made)
-        found, message = await refused(await made.ready(), **arguments)
-        assert found == code
-        assert [word for word in words if word not in message] == []
+        await is_refused(await made.ready(), arguments, code, words)
 
 
 @pytest.mark.requirement("one-tool-search")
@@ -338,9 +342,7 @@ async def test_a_call_that_cannot_be_made_starts_nothing(
     """call-01, call-02, args-05 to args-09."""
     async with house(tmp_path) as made:
         stocked(made)
-        found, message = await refused(await made.ready(), **arguments)
-        assert found == code
-        assert [word for word in words if word not in message] == []
+        await is_refused(await made.ready(), arguments, code, words)
         assert made.net.open_now == 0
 
 
