@@ -6,6 +6,7 @@ Never here: stdin and stdout (client.py), what a test expects.
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -20,6 +21,8 @@ from tests.e2e.client import PATIENCE_S, Conversation, Message
 from tests.patience import stretched
 
 STREAMS = "application/json, text/event-stream"
+# Addresses here are http://, and to load the certificates for others takes a client 0.2 s before it connects.
+NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # what the header Mcp-Name repeats
 
 
@@ -154,7 +157,7 @@ async def http_client(
 ) -> AsyncIterator[HttpClient | SseClient]:
     """A client that has said nothing yet. At the end its connections are closed at once, as if it was killed."""
     async with (
-        httpx2.AsyncClient(headers=dict(headers or {}), timeout=None, trust_env=False) as http,
+        httpx2.AsyncClient(headers=dict(headers or {}), timeout=None, trust_env=False, verify=NO_CERTIFICATES) as http,
         anyio.create_task_group() as tasks,
     ):
         if sse:

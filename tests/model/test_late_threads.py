@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from trayapp.model.late import load_in_turn
 
+ALL = ["trayapp.backends.http", "trayapp.auth.login", "trayapp.gateway.http.full"]
 TOGETHER_S = 0.2  # within this two threads that may would both be there
 
 LOADING = f"""
@@ -34,3 +36,40 @@ def test_threads_load_one_after_the_other(tmp_path: Path, monkeypatch: pytest.Mo
         assert [module.MET for module in threads.map(load_in_turn, names)] == [False, False]
     for name in [*names, "meeting_of_threads"]:
         del sys.modules[name]
+
+
+@pytest.mark.parametrize("first", ALL)
+def test_of_the_sdk_only_what_is_needed_is_loaded_and_the_rest_when_it_is_wanted(first: str) -> None:
+    """Whatever is loaded first, by itself; nothing of it may hang on the package's own code having run."""
+    program = f"""
+import sys
+from trayapp.model.late import load_in_turn
+load_in_turn({first!r})
+assert "mcp.server.mcpserver" not in sys.modules
+for name in {ALL}:
+    load_in_turn(name)
+assert "mcp.server.mcpserver" not in sys.modules, "a package of the SDK's was completed"
+import mcp
+from mcp.server import MCPServer
+from mcp.client import Client
+assert mcp.Client is Client and "MCPServer" in mcp.server.__all__
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, cwd=Path(__file__).parents[2])
+
+
+def test_what_needs_more_of_a_package_than_its_modules_is_loaded_even_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an SDK whose modules hang on what their package did before them."""
+    folder = tmp_path / "built_otherwise"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("import sys\nsys.built_otherwise = 1\nMORE = 2\n")
+    (folder / "part.py").write_text(
+        "import sys\nif not hasattr(sys, 'built_otherwise'):\n    raise ImportError('not yet')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert load_in_turn("built_otherwise.part", ["built_otherwise"]) is sys.modules["built_otherwise.part"]
+    assert sys.modules["built_otherwise"].MORE == 2
+    for name in ("built_otherwise.part", "built_otherwise"):
+        del sys.modules[name]
+    del sys.built_otherwise  # type: ignore[attr-defined]

@@ -32,7 +32,7 @@ from mcp.shared.transport_context import TransportContext
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.handshake import MODERN_VERSIONS
 from trayapp.backends.http_signed import signed_for
-from trayapp.backends.http_wire import SESSION, SESSION_LOST, Wire, retry_after_s
+from trayapp.backends.http_wire import SESSION, SESSION_LOST, Wire, retry_after_s, trust_for
 from trayapp.backends.launch import HttpLaunch
 from trayapp.backends.sse import sse_streams
 from trayapp.backends.transports import UNAUTHORIZED, HttpRefusal, Inbound, Transport, first_cause, refused
@@ -187,7 +187,8 @@ class SdkChannel:
 async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | None = None) -> AsyncIterator[Transport]:
     """Open a connection to an address. Raises ConnectFailedError, SignInWantedError."""
     refusal, gone = HttpRefusal(auth=launch.auth), anyio.Event()
-    wire = Wire(launch, refusal, gone, signed=signed_for(launch, accounts, refusal))
+    trust = await trust_for(launch.url)
+    wire = Wire(launch, refusal, gone, signed=signed_for(launch, accounts, refusal), trust=trust)
     unbounded = httpx2.Timeout(None, connect=CONNECT_S)
     try:
         async with (

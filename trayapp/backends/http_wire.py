@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from email.utils import parsedate_to_datetime
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import httpx2
 
 from trayapp.backends.answers import Kind, is_json_rpc, kind_of, words
@@ -45,6 +47,16 @@ LARGE = 1 << 20  # bytes: what is longer is not looked into
 QUESTIONS = 3  # unanswered ones that end the connection: all in all it takes a minute
 
 
+NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # is trusted: what is asked by http:// is never sent on to https://
+
+
+async def trust_for(url: str) -> ssl.SSLContext:
+    """Who is trusted to be that address. Reading the certificates takes 20 ms and more, in a thread."""
+    if url.lower().startswith("http://"):
+        return NOBODY
+    return await anyio.to_thread.run_sync(httpx2.create_ssl_context)
+
+
 class Wire(httpx2.AsyncHTTPTransport):
     """Notes what went wrong and the session's id, and turns a failed connection into an answer.
 
@@ -59,8 +71,9 @@ class Wire(httpx2.AsyncHTTPTransport):
         gone: anyio.Event,
         now: Callable[[], float] = time.monotonic,
         signed: Signed | None = None,
+        trust: ssl.SSLContext | None = None,
     ) -> None:
-        super().__init__(socket_options=signs_of_life())
+        super().__init__(verify=trust or NOBODY, socket_options=signs_of_life())
         self._server = launch.server
         self._answers_in_place = launch.kind != "sse"  # there they come as events of another connection
         self._now = now

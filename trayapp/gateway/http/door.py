@@ -11,13 +11,13 @@ import logging
 import secrets
 import socket
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 
 from trayapp.gateway.private import close_to_others
-from trayapp.model.late import load_in_turn
 from trayapp.model.settings import HttpSettings
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ class Door:
         self._changed(f"http://{HOST}:{port}/mcp")
         try:
             await anyio.wait_readable(sock)
-            app = await anyio.to_thread.run_sync(load_in_turn, "trayapp.gateway.http.app")
+            # Not in turn: a client would wait for the SDK, where a server on HTTP has it loaded. Uvicorn, which the SDK
+            # loads too, is a package that all enter by the same door, so that no two threads get half of it.
+            app = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.app")
             await app.serve(self._gateway, self._file, sock, self._token if settings.token else "")
         finally:
             self._changed(None)

@@ -1,6 +1,6 @@
 """Clients over HTTP as ClientPeers: each request has a way of its own, and between requests there may be another.
 
-The SDK's server hands over each message with the channels that belong to it. Never here: routes, sessions' behaviour.
+Never here: the SDK, whose channels look here like any other; routes, sessions' behaviour.
 """
 
 from __future__ import annotations
@@ -9,15 +9,10 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import anyio.abc
-from mcp.server.context import ServerRequestContext
-from mcp.server.streamable_http import REQUEST_CANCELLED
-from mcp.shared.dispatcher import Outbound
-from mcp.shared.exceptions import MCPError, NoBackChannelError
-from starlette.requests import Request
 
 from trayapp.gateway.peer import OnNotification, OnRequest
 from trayapp.wire.messages import (
@@ -34,10 +29,20 @@ from trayapp.wire.messages import (
 
 log = logging.getLogger(__name__)
 
-Message = ServerRequestContext[Any, Any]
+REQUEST_CANCELLED = -32800  # as the SDK answers a request of an older client's that is no longer wanted
 AGAIN = "introduced again"  # the id of a handshake that no client waits for
 BEGUN = "multi_mcp.begun"  # in the ASGI scope of a request: the Exchange
 MANY = 10_000  # messages that wait for one client that does not read; more are dropped
+
+
+class Outbound(Protocol):
+    """A way to a client."""
+
+    async def notify(self, method: str, params: Params) -> None:
+        """Tell it something."""
+
+    async def send_raw_request(self, method: str, params: Params) -> dict[str, Any]:
+        """Ask it something. Raises RpcError."""
 
 
 class Exchange:
@@ -61,12 +66,23 @@ class Exchange:
         self.channel, self.early = channel, False
         self._attached.set()
 
+    async def attached(self) -> None:
+        """Wait for the channel."""
+        if self.early:
+            await self._attached.wait()
+
     async def way(self) -> Outbound | None:
         """The channel, once it is there."""
         if self.early:
             self.put(None)
-            await self._attached.wait()
+        await self.attached()
         return self.channel
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """What waits in it is dropped at the end of the block."""
+        with self._send, self._receive:
+            yield
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -76,8 +92,8 @@ class Exchange:
         finally:
             if self.early and self._end is not None:
                 self._end(self._answered)
-                self._send.close()
-                self._receive.close()
+                with self.kept():
+                    pass
 
     async def soon(self, seconds: float) -> Reply | None:
         """The answer, if it comes within so many seconds, and nothing else before it.
@@ -93,6 +109,13 @@ class Exchange:
         self._first = item
         return None
 
+    async def reply(self) -> Reply:
+        """The answer, however long it takes. What is told before it has no way to the client."""
+        while not isinstance(item := await self._receive.receive(), Reply):
+            continue
+        self._answered = True
+        return item
+
     def put(self, item: Reply | tuple[str, Params] | None) -> None:
         """An answer, or a notification before it; None: there is something to ask."""
         try:
@@ -102,7 +125,7 @@ class Exchange:
 
     async def until_answered(self) -> Reply:
         """Pass on what is told meanwhile, and return the answer."""
-        with self._send, self._receive:
+        with self.kept():
             await self._tell(self._first)
             async for item in self._receive:
                 if isinstance(item, Reply):
@@ -116,13 +139,16 @@ class Exchange:
 
 
 class HttpPeer:
-    """See gateway.peer.ClientPeer. `standing`: the way for what belongs to no request, where there is one."""
+    """See gateway.peer.ClientPeer. `standing`: the way for what belongs to no request, where there is one.
 
-    def __init__(self, standing: Outbound | None) -> None:
+    `later`: there is none yet, `stand` will give it; what is told until then waits for that.
+    """
+
+    def __init__(self, standing: Outbound | None, *, later: bool = False) -> None:
         self._open: dict[RequestId, Exchange] = {}
         self._numbers = itertools.count(1)
         self._asked: dict[int, anyio.CancelScope] = {}
-        self._own = Exchange(standing)
+        self._own = Exchange(standing, (lambda answered: None) if later else None)
         self._gone = anyio.Event()
         self._ready = anyio.Event()
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -132,11 +158,25 @@ class HttpPeer:
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
         """See ClientPeer."""
         self._on_request, self._on_notification = on_request, on_notification
-        async with anyio.create_task_group() as self._tasks:
-            self._tasks.start_soon(self._own.until_answered)
-            self._ready.set()
-            await self._gone.wait()
-            self._tasks.cancel_scope.cancel()
+        with self._own.kept():
+            async with anyio.create_task_group() as self._tasks:
+                self._tasks.start_soon(self._tell_own)
+                self._ready.set()
+                await self._gone.wait()
+                self._tasks.cancel_scope.cancel()
+
+    async def _tell_own(self) -> None:
+        await self._own.attached()
+        await self._own.until_answered()
+
+    def stand(self, standing: Outbound) -> None:
+        """The way for what belongs to no request is there."""
+        if self._own.early:
+            self._own.attach(standing)
+
+    async def ready(self) -> None:
+        """Wait until the session is there."""
+        await self._ready.wait()
 
     def close(self) -> None:
         """The client is gone."""
@@ -161,27 +201,34 @@ class HttpPeer:
 
     # -- from the client -----------------------------------------------------------------------------------------
 
-    async def request(self, message: Message) -> dict[str, Any]:
-        """One request and its answer. Raises MCPError. Being cancelled cancels it for the session, too."""
+    async def request(
+        self,
+        request_id: RequestId,
+        method: str,
+        params: Mapping[str, Any] | None,
+        channel: Outbound,
+        begun: Exchange | None = None,
+    ) -> dict[str, Any]:
+        """One request and its result, or the rest of one that `begin` began. Raises RpcError.
+
+        `channel`: the way that belongs to it. Being cancelled cancels it for the session, too.
+        """
         await self._ready.wait()
         assert self._on_request is not None
-        assert message.request_id is not None
-        request_id = message.request_id
-        exchange = begun_in(message)
-        if exchange is not None and self._open.get(request_id) is not exchange:
-            raise MCPError(REQUEST_CANCELLED, "Request cancelled")  # its client is gone
-        if exchange is None and request_id in self._open:
-            error = _twice(request_id)
-            raise MCPError(error.code, error.message)
+        exchange = self._open.get(request_id)
+        if begun is not None and exchange is not begun:
+            raise RpcError(REQUEST_CANCELLED, "Request cancelled")  # its client is gone
+        if begun is None and exchange is not None:
+            raise _twice(request_id)
         try:
-            if exchange is not None:
-                exchange.attach(channel_of(message))
+            if begun is not None:
+                begun.attach(channel)
             else:
-                self._open[request_id] = exchange = Exchange(channel_of(message))
-                self._on_request(request_id, message.method, _plain(message.params))
-            return (await exchange.until_answered()).result()
-        except RpcError as error:
-            raise MCPError(error.code, error.message, error.data) from None
+                self._open[request_id] = begun = Exchange(channel)
+                self._on_request(request_id, method, _plain(params))
+            return (await begun.until_answered()).result()
+        except RpcError:
+            raise
         except BaseException:
             self.notification(CANCELLED, {"requestId": request_id, "reason": "the client went away"})
             raise
@@ -272,17 +319,15 @@ class HttpPeer:
     async def _ask(
         self, number: int, scope: anyio.CancelScope, exchange: Exchange, method: str, params: Params, call: Call
     ) -> None:
-        """One question: the boundary from the SDK's errors to ours."""
+        """One question: the boundary at which its failure stops."""
         reply = Reply.of_error(RpcError(CONNECTION_CLOSED, "The client went away"))
         with scope:
             try:
                 channel = await exchange.way()
                 assert channel is not None
                 reply = Reply.of_result(await channel.send_raw_request(method, params))
-            except NoBackChannelError:
-                reply = Reply.of_error(RpcError(CONNECTION_CLOSED, "The client cannot be asked now"))
-            except MCPError as error:
-                reply = Reply.of_error(RpcError(error.code, error.message, error.data))
+            except RpcError as error:
+                reply = Reply.of_error(error)
             except Exception:
                 log.exception("A question to a client failed in a way that we do not know")
                 reply = Reply.of_error(RpcError(INTERNAL_ERROR, "The question could not be asked"))
@@ -292,21 +337,6 @@ class HttpPeer:
 
 def _twice(request_id: RequestId) -> RpcError:
     return RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
-
-
-def begun_in(message: Message) -> Exchange | None:
-    """What was begun before the SDK had the request."""
-    scope = message.request.scope if isinstance(message.request, Request) else {}
-    exchange = scope.get(BEGUN)
-    return exchange if isinstance(exchange, Exchange) else None
-
-
-def channel_of(message: Message) -> Outbound:
-    """The way that belongs to one request: the stream of its answer.
-
-    The SDK's public methods want typed messages, which would lose fields that it does not know.
-    """
-    return message.session._request_outbound
 
 
 def _plain(params: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -9,21 +9,19 @@ whose requests end with their streams.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakValueDictionary
 
 import anyio.abc
-from starlette.datastructures import Headers
 
 from trayapp.backends.clock import Clock
+from trayapp.gateway.http.asgi import Asgi, Headers
 from trayapp.gateway.http.peers import HttpPeer
 
 GONE_S = 3.0  # without an open request; the SDKs' clients come again after 1 s, and 1.5 s after that
 SESSION_HEADER = "mcp-session-id"
-
-Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class Presence:
@@ -49,7 +47,7 @@ class Presence:
         """The application, watched."""
 
         async def watched(scope: Any, receive: Any, send: Any) -> None:
-            session_id = Headers(scope=scope).get(SESSION_HEADER)
+            session_id = Headers(scope).get(SESSION_HEADER)
 
             async def seen(message: Any) -> None:
                 if scope["method"] == "GET" and message.get("status") == 200 and session_id is not None:

@@ -12,22 +12,25 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from pydantic_core import from_json
-from starlette.datastructures import Headers
+import anyio.to_thread
+import orjson
 
 from trayapp.backends.clock import Clock
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
+from trayapp.gateway.http.asgi import JSON, STREAM, Asgi, Headers, replayed, respond, whole
 from trayapp.gateway.http.peers import BEGUN, HttpPeer
-from trayapp.gateway.http.presence import SESSION_HEADER, Asgi
+from trayapp.gateway.http.presence import SESSION_HEADER
+from trayapp.gateway.lists import LISTS
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import RequestId
 
 AT_ONCE_S = 0.1
+LISTED_S = 1.0  # a list has nothing to tell before; the first ones wait for servers that are being asked
 LARGEST = 1 << 20  # bytes of a request's body; a larger one is the SDK's to judge
 SEEN_S = 60.0  # the SDK ends a session of which it sees nothing for 30 minutes
 VERSION_HEADER = "mcp-protocol-version"
 VERSIONS = (None, *HANDSHAKE_VERSIONS)  # any other one, known or not, the SDK takes for a client of 2026-07-28
-BOTH = {"application/json", "text/event-stream"}
+SHORT = 1_000  # bytes of a list's request; one holds a cursor at most
 
 
 class Quick:
@@ -39,6 +42,7 @@ class Quick:
         self._peer_of = peer_of
         self._clock = clock
         self._at_once_s = at_once_s
+        self._parser: Callable[[bytes], Any] | None = None  # the SDK's; the first call loads it, no list waits for it
         self._ended: WeakSet[HttpPeer] = WeakSet()  # by their clients
         self._seen: WeakKeyDictionary[HttpPeer, float] = WeakKeyDictionary()  # when the SDK had a request of it
 
@@ -53,21 +57,26 @@ class Quick:
             body = await whole(receive)
             if body is None:
                 return
-            request = request_in(body)
+            request = list_in(body) or request_in(body, await self._sdks_parser())
             begun = peer.begin(*request) if request is not None else None
             if request is None or begun is None:
                 await app(scope, replayed(body, receive), send)
                 return
             with begun.held():
-                if (reply := await begun.soon(self._at_once_s)) is not None:
+                if (reply := await begun.soon(LISTED_S if request[1] in LISTS else self._at_once_s)) is not None:
                     await respond(send, reply.with_id(dumps(request[0])))
                 else:
                     await app({**scope, BEGUN: begun}, replayed(body, receive), send)
 
         return answered
 
+    async def _sdks_parser(self) -> Callable[[bytes], Any]:
+        if self._parser is None:
+            self._parser = await anyio.to_thread.run_sync(sdks_parser)
+        return self._parser
+
     def _peer(self, scope: Any) -> HttpPeer | None:
-        headers = Headers(scope=scope)
+        headers = Headers(scope)
         peer = self._peer_of(headers.get(SESSION_HEADER))
         if peer is not None and scope["method"] == "DELETE":
             self._ended.add(peer)
@@ -82,45 +91,38 @@ class Quick:
 
 def takes_both(headers: Headers) -> bool:
     """Whether the SDK would take it, too: what it would refuse, it shall refuse."""
-    accept, length = headers.get("accept", ""), headers.get("content-length", "")
+    length = headers.get("content-length") or ""
     return (
-        {kind.partition(";")[0].strip() for kind in accept.split(",")} >= BOTH
-        and headers.get("content-type", "").partition(";")[0].strip() == "application/json"
+        headers.accepts(JSON, STREAM)
+        and headers.content == JSON
         and headers.get(VERSION_HEADER) in VERSIONS
         and length.isdigit()
         and int(length) <= LARGEST
     )
 
 
-async def whole(receive: Any) -> bytes | None:
-    """The body; None when the client has gone."""
-    parts = []
-    while True:
-        event = await receive()
-        if event["type"] != "http.request":
-            return None
-        parts.append(event.get("body", b""))
-        if not event.get("more_body"):
-            return b"".join(parts)
+def sdks_parser() -> Callable[[bytes], Any]:
+    """Blocks while it is loaded, some 20 ms."""
+    from pydantic_core import from_json
+
+    return from_json
 
 
-def replayed(body: bytes, receive: Any) -> Any:
-    """`receive`, with the body once more before it."""
-    left = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def again() -> Any:
-        return left.pop() if left else await receive()
-
-    return again
+def list_in(body: bytes) -> tuple[RequestId, str, dict[str, Any] | None] | None:
+    """The request of a list, which parsers cannot read in two ways: it has no values but a cursor."""
+    if len(body) > SHORT:
+        return None
+    request = request_in(body, orjson.loads)
+    return request if request is not None and request[1] in LISTS else None
 
 
-def request_in(body: bytes) -> tuple[RequestId, str, dict[str, Any] | None] | None:
+def request_in(body: bytes, parse: Callable[[bytes], Any]) -> tuple[RequestId, str, dict[str, Any] | None] | None:
     """The request, if that is what it is, and no handshake.
 
-    Read as the SDK reads it: what it refuses (lone surrogates, 200 levels) must not be begun, and then be refused.
+    With the SDK's parser: what it refuses (lone surrogates, 200 levels) must not be begun, and then be refused.
     """
     try:
-        message = from_json(body)
+        message = parse(body)
     except ValueError:
         return None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
@@ -133,10 +135,3 @@ def request_in(body: bytes) -> tuple[RequestId, str, dict[str, Any] | None] | No
     if params is not None and not isinstance(params, dict):
         return None
     return request_id, method, params
-
-
-async def respond(send: Any, frame: bytes) -> None:
-    """One JSON body."""
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(frame)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": frame})
