@@ -57,9 +57,10 @@ async def test_what_is_to_live_as_long_as_the_gateway_begins_anew_after_a_pause(
     assert caplog.text.count("begins anew") == 3
 
 
-async def test_a_failure_that_is_a_bundle_is_one_too() -> None:
+async def test_a_failure_that_is_a_bundle_is_one_too(caplog: pytest.LogCaptureFixture) -> None:
     async def work() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(fail)
 
     await fenced(work)
+    assert "failed in a way that we do not know" in caplog.text

@@ -371,3 +371,4 @@ def test_a_mistake_of_ours_does_not_end_the_supervisor(place: FakePlace) -> None
     place.mistakes = [RuntimeError("a mistake")]
     with Watched(place) as watched:
         watched.state(S.RUNNING)
+    assert place.mistakes == []

@@ -112,11 +112,8 @@ def _entry(environ: Mapping[str, str]) -> Entry:
     return XdgEntry(folder / "autostart" / f"{APP}.desktop")
 
 
-# -- Linux -----------------------------------------------------------------------------------------------------------
-
-
-class XdgEntry:
-    """A desktop entry in the user's autostart folder."""
+class FileEntry:
+    """What entries have in common that are files of their own."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -125,6 +122,13 @@ class XdgEntry:
     def where(self) -> str:
         """See Entry."""
         return str(self._path)
+
+
+# -- Linux -----------------------------------------------------------------------------------------------------------
+
+
+class XdgEntry(FileEntry):
+    """A desktop entry in the user's autostart folder."""
 
     def is_on(self) -> bool:
         """See Entry. Desktops switch one off by Hidden, GNOME by a key of its own."""

@@ -6,24 +6,15 @@ Never here: another platform's way.
 from __future__ import annotations
 
 import plistlib
-from pathlib import Path
 from xml.parsers.expat import ExpatError
 
-from trayapp.service.autostart import HOME, Start, remove_file, unreadable, write_file
+from trayapp.service.autostart import HOME, FileEntry, Start, remove_file, unreadable, write_file
 
 LABEL = "dev.multimcp.tray"  # of the LaunchAgent, and of the app bundle
 
 
-class LaunchAgent:
+class LaunchAgent(FileEntry):
     """A property list in the user's LaunchAgents; launchd reads it at the next login."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    @property
-    def where(self) -> str:
-        """See Entry."""
-        return str(self._path)
 
     def is_on(self) -> bool:
         """See Entry."""
