@@ -81,9 +81,9 @@ def test_on_and_off_are_read_back(entry: Entry) -> None:
 @pytest.mark.requirement("autostart")
 @pytest.mark.parametrize("path", ODD_PATHS)
 def test_odd_paths_come_back_as_they_are(entry: Entry, path: str) -> None:
+    if isinstance(entry, RunKey):
+        path = path.replace('"', "'")  # no file of Windows has a quote in its name
     start = Start((path, "tray", "--autostart"))
-    if isinstance(entry, RunKey) and '"' in path:
-        pytest.skip("no file of Windows has a quote in its name")
     entry.write(start)
     assert entry.written() == start
 
