@@ -31,7 +31,8 @@ TEXT = "text/plain; charset=utf-8"
 class Outflow:
     """What is to be written to one stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, ping_s: float = STREAM_PING_S) -> None:
+        self._ping_s = ping_s
         self._waiting: list[bytes] = []
         self._size = 0
         self._news = anyio.Event()
@@ -48,7 +49,7 @@ class Outflow:
 
     async def take(self) -> bytes:
         """All that there is, once there is something; a ping when there is nothing for long."""
-        with anyio.move_on_after(STREAM_PING_S):
+        with anyio.move_on_after(self._ping_s):
             await self._news.wait()
         waiting, self._waiting, self._size, self._news = self._waiting, [], 0, anyio.Event()
         return b"".join(waiting) or PING

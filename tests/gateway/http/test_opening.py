@@ -1,0 +1,232 @@
+"""What clients over HTTP get before the SDK is loaded: it is what they would get from it, and it goes on from there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from tests.e2e.http_client import STREAMS, HttpClient, http_client
+from tests.gateway.http.place import TOKEN, Place, place, until
+from tests.gateway.world import serve, server
+from trayapp.backends.handshake import HANDSHAKE_VERSIONS
+from trayapp.gateway.http.asgi import Headers
+from trayapp.gateway.http.opening import HANDED_ON_S, handshake_in
+from trayapp.gateway.http.single import METHODS, request_in
+from trayapp.wire.envelope import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-both-eras")]
+
+MODERN, OLDER = "2026-07-28", "2025-11-25"
+ABOUT = {"name": "plain", "version": "1"}
+ABLE = {"roots": {"listChanged": True}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}}
+OPENING = {"protocolVersion": OLDER, "capabilities": ABLE, "clientInfo": ABOUT}
+META = {PROTOCOL_VERSION: MODERN, CLIENT_CAPABILITIES: ABLE, CLIENT_INFO: ABOUT}
+ANYTHING = "*/*"  # accepted so, an answer is the SDK's
+
+
+def message(method: str, params: Any = None, request_id: Any = 1) -> dict[str, Any]:
+    """A request; a notification without an id."""
+    whole = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+    return {name: value for name, value in whole.items() if value is not None}
+
+
+def answer_in(response: httpx2.Response) -> Any:
+    """The message of an answer, however it is written."""
+    assert response.status_code < 500, response.text
+    if response.headers["content-type"].startswith("application/json"):
+        return response.json()
+    data = [line.removeprefix("data: ") for line in response.text.splitlines() if line.startswith("data: {")]
+    return json.loads(data[-1])
+
+
+async def opened(at: Place, http: httpx2.AsyncClient, accept: str = STREAMS) -> dict[str, str]:
+    """The headers of a session that was opened."""
+    answer = await http.post("/mcp", json=message("initialize", OPENING), headers={"Accept": accept})
+    headers = {"Mcp-Session-Id": answer.headers["mcp-session-id"], "Mcp-Protocol-Version": OLDER, "Accept": accept}
+    said = await http.post("/mcp", json=message("notifications/initialized", request_id=None), headers=headers)
+    assert (said.status_code, said.headers["mcp-session-id"]) == (202, headers["Mcp-Session-Id"])
+    return headers
+
+
+def test_what_listens_loads_nothing_of_the_sdk() -> None:
+    program = "import sys, trayapp.gateway.run, trayapp.gateway.http.app; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "trayapp.gateway.http.opening" in loaded
+    large = ("mcp", "mcp_types", "pydantic", "pydantic_core", "starlette", "sse_starlette", "httpx2")
+    assert [name for name in large if name in loaded] == []
+
+
+# -- older clients ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_session_is_opened_used_and_ended_without_a_stream(tmp_path: Path) -> None:
+    async with place(tmp_path) as at, at.http() as http:
+        serve(at.made.net["a"])
+        await at.made.known(server("a"))
+        headers = await opened(at, http)
+        answer = await http.post("/mcp", json=message("tools/list", request_id="l"), headers=headers)
+        assert answer.headers["content-type"] == "application/json"
+        assert "a_echo" in [tool["name"] for tool in answer.json()["result"]["tools"]]
+        (status,) = at.made.gateway.snapshot().gateway.sessions
+        assert (status.client, status.protocol, status.transport) == ("plain", OLDER, "http")
+        assert (await http.delete("/mcp", headers=headers)).status_code == 200
+        await until(lambda: not at.made.gateway.sessions)
+        again = await http.post("/mcp", json=message("tools/list"), headers=headers)
+        assert again.status_code == 404
+
+
+async def test_the_handshake_is_answered_as_through_the_sdk(tmp_path: Path) -> None:
+    async with place(tmp_path) as at, at.http() as http:
+        await at.made.known(server("a"))
+        answers = []
+        for accept in (STREAMS, ANYTHING):
+            headers = {"Accept": accept}
+            for query in ("", "?profile=nobody"):
+                given = await http.post(f"/mcp{query}", json=message("initialize", OPENING), headers=headers)
+                answers.append(answer_in(given))
+        assert answers[:2] == answers[2:]
+        assert "error" in answers[1]
+
+
+@pytest.mark.parametrize("after", ["call", "stream", "time"])
+async def test_the_sdk_goes_on_with_a_session_that_was_opened_before_it(tmp_path: Path, after: str) -> None:
+    async with place(tmp_path) as at:
+        await at.made.known(server("a"))
+        serve(at.made.net["a"])
+        async with http_client(f"{at.url}/mcp", OLDER, {"Authorization": f"Bearer {TOKEN}"}) as client:
+            assert isinstance(client, HttpClient)
+            if after == "stream":
+                await client.initialize(OLDER, **ABLE)
+            else:
+                result = await super(HttpClient, client).initialize(OLDER, **ABLE)
+                client._headers["Mcp-Protocol-Version"] = result["protocolVersion"]
+            if after == "time":
+                await at.made.clock.pass_(HANDED_ON_S)
+            session = client.session
+            asked = {"name": "a_hold", "arguments": {"key": "k"}}
+            waiting = client.ask("tools/call", asked, "mine")
+            await at.made.net["a"].heard_of("held")
+            await client.call("a_release", key="k")
+            assert "result" in await waiting
+            assert client.session == session
+            assert [one.client for one in at.made.gateway.snapshot().gateway.sessions] == ["test client"]
+
+
+async def test_what_is_told_before_the_sdk_is_there_comes_by_the_stream(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        await at.made.known(server("a"))
+        async with http_client(f"{at.url}/mcp", OLDER, {"Authorization": f"Bearer {TOKEN}"}) as client:
+            await client.initialize(OLDER)
+            await client.request("tools/list")
+            await until(lambda: any(session.ready for session in at.made.gateway.sessions))
+            at.made.apply(server("a"), server("b"))
+            await at.made.gateway.pool.settled()
+            with anyio.fail_after(20):
+                while not client.told:
+                    await at.made.told()
+            assert "notifications/tools/list_changed" in {one["method"] for one in client.told}
+
+
+async def test_a_session_has_one_stream_of_its_own(tmp_path: Path) -> None:
+    async with place(tmp_path) as at, at.http() as http:
+        await at.made.known(server("a"))
+        headers = {**await opened(at, http), "Accept": "text/event-stream"}
+        async with http.stream("GET", "/mcp", headers=headers) as first:
+            assert (first.status_code, first.headers["mcp-session-id"]) == (200, headers["Mcp-Session-Id"])
+            at.made.gateway.list_served()  # what the stream waits for
+            await until(lambda: bool(at.made.gateway.sessions))
+            async with at.http() as other:
+                await other.post("/mcp", json=message("ping"), headers={**headers, "Accept": ANYTHING})
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
+def test_handshakes_that_are_taken(version: str) -> None:
+    params = {**OPENING, "protocolVersion": version}
+    assert handshake_in(json.dumps(message("initialize", params, "i")).encode()) == ("i", params)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        b"not JSON",
+        [message("initialize", OPENING)],
+        {**message("initialize", OPENING), "jsonrpc": "1.0"},
+        message("initialize", OPENING, request_id=None),
+        message("initialize", OPENING, request_id=True),
+        message("initialize", OPENING, request_id=1.5),
+        message("ping", OPENING),
+        message("initialize"),
+        message("initialize", {**OPENING, "_meta": {}}),
+        message("initialize", {**OPENING, "protocolVersion": MODERN}),
+        message("initialize", {**OPENING, "protocolVersion": "1999-01-01"}),
+        message("initialize", {**OPENING, "protocolVersion": ["2025-11-25"]}),
+        message("initialize", {**OPENING, "clientInfo": {"name": "plain"}}),
+        message("initialize", {**OPENING, "clientInfo": {**ABOUT, "version": 1}}),
+        message("initialize", {**OPENING, "clientInfo": {**ABOUT, "icons": []}}),
+        message("initialize", {**OPENING, "clientInfo": None}),
+        message("initialize", {**OPENING, "capabilities": []}),
+        message("initialize", {**OPENING, "capabilities": {"roots": {"listChanged": "yes"}}}),
+        message("initialize", {**OPENING, "capabilities": {"roots": True}}),
+        message("initialize", {**OPENING, "capabilities": {"sampling": {"tools": 1}}}),
+        message("initialize", {**OPENING, "capabilities": {"tasks": {}}}),
+    ],
+)
+def test_what_is_no_certain_handshake_is_left_to_the_sdk(given: Any) -> None:
+    assert handshake_in(given if isinstance(given, bytes) else json.dumps(given).encode()) is None
+
+
+# -- clients of 2026-07-28 -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("query", ["", "?profile=nobody", "?expose=search"])
+async def test_lists_are_answered_as_through_the_sdk(tmp_path: Path, method: str, query: str) -> None:
+    async with place(tmp_path) as at:
+        serve(at.made.net["a"], prompts=({"name": "p"},), resources=({"uri": "x://r", "name": "r"},))
+        await at.made.known(server("a"))
+        answers = []
+        for accept in (STREAMS, ANYTHING):
+            headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method, "Accept": accept}
+            async with at.http(**headers) as http:
+                answer = await http.post(f"/mcp{query}", json=message(method, {"_meta": META}, "l"))
+            answers.append((answer.status_code, answer.json()))
+        assert answers[0] == answers[1]
+        assert at.made.gateway.sessions == {}
+
+
+HEAD = {"mcp-protocol-version": MODERN, "mcp-method": "tools/list"}
+
+
+def taken(given: Any, **headers: str) -> bool:
+    lines = [(name.encode(), value.encode()) for name, value in {**HEAD, **headers}.items()]
+    return request_in(json.dumps(given).encode(), Headers({"headers": lines})) is not None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [message("tools/list", {"_meta": META})],
+        message("tools/list", {"_meta": META}, None),
+        message("tools/list", {"_meta": META}, 1.5),
+        message("tools/list", {"_meta": META, "cursor": "c"}),
+        message("tools/list"),
+        message("prompts/list", {"_meta": META}),
+        {**message("tools/list", {"_meta": META}), "more": 1},
+        message("tools/list", {"_meta": {**META, PROTOCOL_VERSION: OLDER}}),
+        message("tools/list", {"_meta": {**META, CLIENT_CAPABILITIES: None}}),
+        message("tools/list", {"_meta": {**META, CLIENT_INFO: {}}}),
+        message("tools/list", {"_meta": {**META, "progressToken": 1}}),
+        message("tools/list", {"_meta": {PROTOCOL_VERSION: MODERN}}),
+        message("tools/list", {"_meta": []}),
+    ],
+)
+def test_what_is_no_certain_list_is_left_to_the_sdk(given: Any) -> None:
+    assert taken(message("tools/list", {"_meta": META}))
+    assert not taken(given)
