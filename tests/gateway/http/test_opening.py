@@ -17,9 +17,11 @@ from tests.gateway.http.place import TOKEN, Place, place, until
 from tests.gateway.world import serve, server
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.http.asgi import Headers
-from trayapp.gateway.http.opening import HANDED_ON_S, handshake_in
+from trayapp.gateway.http.opening import HANDED_ON_S, Standing, handshake_in
+from trayapp.gateway.http.presence import GONE_S
 from trayapp.gateway.http.single import METHODS, request_in
 from trayapp.wire.envelope import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+from trayapp.wire.messages import RpcError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-both-eras")]
 
@@ -134,16 +136,47 @@ async def test_what_is_told_before_the_sdk_is_there_comes_by_the_stream(tmp_path
             assert "notifications/tools/list_changed" in {one["method"] for one in client.told}
 
 
-async def test_a_session_has_one_stream_of_its_own(tmp_path: Path) -> None:
+async def test_a_stream_can_be_opened_again_and_ends_with_its_session(tmp_path: Path) -> None:
     async with place(tmp_path) as at, at.http() as http:
         await at.made.known(server("a"))
-        headers = {**await opened(at, http), "Accept": "text/event-stream"}
-        async with http.stream("GET", "/mcp", headers=headers) as first:
+        headers = await opened(at, http)
+        streaming = {**headers, "Accept": "text/event-stream"}
+        async with http.stream("GET", "/mcp", headers=streaming) as first:
             assert (first.status_code, first.headers["mcp-session-id"]) == (200, headers["Mcp-Session-Id"])
-            at.made.gateway.list_served()  # what the stream waits for
-            await until(lambda: bool(at.made.gateway.sessions))
-            async with at.http() as other:
-                await other.post("/mcp", json=message("ping"), headers={**headers, "Accept": ANYTHING})
+        await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has seen its end
+        async with http.stream("GET", "/mcp", headers=streaming) as second, at.http() as other:
+            assert second.status_code == 200
+            await other.delete("/mcp", headers=headers)
+            assert [line async for line in second.aiter_lines()] == []
+
+
+async def test_a_question_that_belongs_to_no_request_is_asked_by_the_sdk() -> None:
+    sent: list[Any] = []
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    class Sdk:
+        async def notify(self, method: str, params: Any) -> None:
+            raise AssertionError(method)
+
+        async def send_raw_request(self, method: str, params: Any) -> dict[str, Any]:
+            return {"asked": method}
+
+    async def hand_on() -> Sdk:
+        return Sdk()
+
+    async def refused() -> None:
+        """The SDK does not take the session."""
+
+    way = Standing(send, hand_on)
+    assert await way.send_raw_request("roots/list", None) == {"asked": "roots/list"}
+    await way.notify("told", {"a": "\r"})
+    await way.notify("told", None)
+    data = [json.loads(one["body"].split(b"data: ")[1]) for one in sent]
+    assert data == [{"jsonrpc": "2.0", "method": "told", "params": {"a": "\r"}}, {"jsonrpc": "2.0", "method": "told"}]
+    with pytest.raises(RpcError, match="cannot be asked"):
+        await Standing(send, refused).send_raw_request("roots/list", None)
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)

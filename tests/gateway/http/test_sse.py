@@ -15,7 +15,8 @@ import pytest
 from tests.e2e.http_client import events
 from tests.gateway.http.place import Place, place, until
 from tests.gateway.world import server
-from trayapp.gateway.http.sse import BEHIND_MOST, PING, Outflow, event
+from trayapp.gateway.http.asgi import event
+from trayapp.gateway.http.sse import BEHIND_MOST, PING, Outflow
 
 pytestmark = pytest.mark.anyio
 

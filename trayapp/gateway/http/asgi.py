@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
+import anyio
+
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 JSON = "application/json"
@@ -93,7 +95,13 @@ async def open_stream(send: Any, more: Sequence[tuple[bytes, bytes]] = ()) -> No
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
-async def gone(receive: Any) -> None:
-    """Wait until the client has gone."""
+def event(frame: bytes) -> bytes:
+    """One message on a stream. A bare return, which JSON allows between its signs, would be the end of a line there."""
+    return b"event: message\r\ndata: %b\r\n\r\n" % frame.replace(b"\r", b" ")
+
+
+async def until_gone(receive: Any, scope: anyio.CancelScope) -> None:
+    """Cancel the scope when the client goes."""
     while (await receive())["type"] != "http.disconnect":
         pass
+    scope.cancel()

@@ -1,4 +1,4 @@
-"""Sessions of older clients over HTTP before the SDK has them: handshake, first lists, and a stream that waits.
+"""Sessions of older clients over HTTP before the SDK has them: handshake, first lists, what is told of their changes.
 
 The SDK takes half a second to load, which a client's first list does not wait for. With the first request that needs
 it, or after a while, it hears the handshake once more and goes on with the session, under an id of its own.
@@ -15,17 +15,27 @@ from uuid import uuid4
 
 import anyio
 import anyio.abc
-import anyio.lowlevel
 import orjson
 
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.http.arrivals import Arrivals
-from trayapp.gateway.http.asgi import STREAM, Asgi, Headers, open_stream, options_of, replayed, respond, whole
+from trayapp.gateway.http.asgi import (
+    STREAM,
+    Asgi,
+    Headers,
+    event,
+    open_stream,
+    options_of,
+    replayed,
+    respond,
+    until_gone,
+    whole,
+)
 from trayapp.gateway.http.peers import HttpPeer, Outbound
 from trayapp.gateway.http.presence import SESSION_HEADER, Presence
 from trayapp.gateway.http.quick import VERSION_HEADER, VERSIONS, takes_both
 from trayapp.wire.jsonio import dumps
-from trayapp.wire.messages import RequestId, is_request_id
+from trayapp.wire.messages import CONNECTION_CLOSED, Params, RequestId, RpcError, is_request_id
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +58,7 @@ class Opened:
         self.sdk_id: str | None = None
         self.streams = False  # the stream for what belongs to no request was opened here
         self.lock = anyio.Lock()
+        self.moved = anyio.Event()  # the SDK has it, or it is over
         self.forget: Callable[[], object] = lambda: None
         self._scope, self._body = scope, body
 
@@ -61,6 +72,7 @@ class Opened:
             await self._post(app, dumps({"jsonrpc": "2.0", "method": INITIALIZED}), session_id)
         self._scope, self._body = None, b""
         self.sdk_id = session_id
+        self.moved.set()
         return session_id
 
     async def _post(self, app: Asgi, body: bytes, session_id: str | None) -> tuple[int, str | None]:
@@ -80,8 +92,27 @@ class Opened:
         return heard.get("status", 0), Headers(heard).get(SESSION_HEADER) if heard else None
 
 
+class Standing:
+    """The stream for what belongs to no request; see peers.Outbound. A question is the SDK's, which hears answers."""
+
+    def __init__(self, send: Any, hand_on: Callable[[], Awaitable[Outbound | None]]) -> None:
+        self._send = send
+        self._hand_on = hand_on
+
+    async def notify(self, method: str, params: Params) -> None:
+        """See Outbound."""
+        said = {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
+        await self._send({"type": "http.response.body", "body": event(dumps(said)), "more_body": True})
+
+    async def send_raw_request(self, method: str, params: Params) -> dict[str, Any]:
+        """See Outbound."""
+        if (outbound := await self._hand_on()) is None:
+            raise RpcError(CONNECTION_CLOSED, "The client cannot be asked now")
+        return await outbound.send_raw_request(method, params)
+
+
 class Opening:
-    """All sessions that were opened here. `sdk`: its application, once it is loaded; `calm`: waits for first lists."""
+    """All sessions that were opened here. `sdk`: its application, once it is loaded."""
 
     def __init__(
         self,
@@ -139,6 +170,7 @@ class Opening:
             if scope["method"] == "DELETE":
                 one.forget()
                 one.peer.close()
+                one.moved.set()
                 await respond(send, b"", more=[session_line(one.id)])
                 return
             if scope["method"] == "GET" and not one.streams and may_stream(headers):
@@ -157,21 +189,30 @@ class Opening:
         await self._by_sdk(one, scope, receive, send)
 
     async def _stream(self, one: Opened, scope: Any, receive: Any, send: Any) -> None:
-        """The stream for what belongs to no request stands at once; the SDK writes to it as soon as it is there."""
+        """The stream for what belongs to no request, here as long as nothing else needs the SDK, which goes on."""
         one.streams = True
         await open_stream(send, [session_line(one.id)])
-        await self._arrivals.gateway.once_calm(anyio.lowlevel.checkpoint)
-        began = anyio.Event()
+        one.peer.stand(Standing(send, partial(self._hand_on, one)))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(until_gone, receive, tasks.cancel_scope)
+            await one.moved.wait()
+            tasks.cancel_scope.cancel()
+        if one.sdk_id is None:
+            one.streams = False
+            await send({"type": "http.response.body", "body": b""})
+            return
+        began = False
 
         async def go_on(event: Any) -> None:
-            if event["type"] == "http.response.start" and event["status"] == 200:
-                began.set()
+            nonlocal began
+            if event["type"] == "http.response.start":
+                began = event["status"] == 200
                 self._stand(one)
-            elif began.is_set():
+            elif began:
                 await send(event)
 
         await self._by_sdk(one, scope, receive, go_on)
-        if not began.is_set():
+        if not began:
             await send({"type": "http.response.body", "body": b""})
 
     async def _by_sdk(self, one: Opened, scope: Any, receive: Any, send: Any) -> None:
@@ -202,8 +243,12 @@ class Opening:
 
     async def _hand_on_late(self, one: Opened) -> None:
         await self._arrivals.gateway.clock.sleep(HANDED_ON_S)
-        if one.sdk_id is None and not one.peer.closed:
-            await self._introduced(one, await self._sdk())
+        if not one.peer.closed:
+            await self._hand_on(one)
+
+    async def _hand_on(self, one: Opened) -> Outbound | None:
+        await self._introduced(one, await self._sdk())
+        return one.outbound
 
 
 def session_line(session_id: str) -> tuple[bytes, bytes]:

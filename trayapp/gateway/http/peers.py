@@ -170,9 +170,8 @@ class HttpPeer:
         await self._own.until_answered()
 
     def stand(self, standing: Outbound) -> None:
-        """The way for what belongs to no request is there."""
-        if self._own.early:
-            self._own.attach(standing)
+        """The way for what belongs to no request is there, or is another one."""
+        self._own.attach(standing)
 
     async def ready(self) -> None:
         """Wait until the session is there."""

@@ -13,7 +13,7 @@ import orjson
 
 from trayapp.backends.handshake import MODERN_VERSIONS
 from trayapp.gateway.http.arrivals import Arrivals
-from trayapp.gateway.http.asgi import JSON, STREAM, Asgi, Headers, gone, options_of, replayed, respond, whole
+from trayapp.gateway.http.asgi import JSON, STREAM, Asgi, Headers, options_of, replayed, respond, until_gone, whole
 from trayapp.gateway.http.opening import is_able, is_info
 from trayapp.gateway.http.peers import HttpPeer
 from trayapp.gateway.http.presence import SESSION_HEADER
@@ -66,7 +66,7 @@ class Single:
         self._arrivals.begin(peer, options_of(scope), lasting=False)
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
+                tasks.start_soon(until_gone, receive, tasks.cancel_scope)
                 await peer.ready()
                 exchange = peer.begin(request_id, method, params)
                 assert exchange is not None
@@ -76,11 +76,6 @@ class Single:
                 tasks.cancel_scope.cancel()
         finally:
             peer.close()
-
-
-async def _until_gone(receive: Any, scope: anyio.CancelScope) -> None:
-    await gone(receive)
-    scope.cancel()
 
 
 def status_of(reply: Reply) -> int:

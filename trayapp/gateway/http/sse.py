@@ -13,7 +13,7 @@ from uuid import uuid4
 import anyio
 
 from trayapp.gateway.http.arrivals import Arrivals
-from trayapp.gateway.http.asgi import JSON, Headers, gone, open_stream, options_of, respond, whole
+from trayapp.gateway.http.asgi import JSON, Headers, event, open_stream, options_of, respond, until_gone, whole
 from trayapp.gateway.peer import FramePeer
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, loads
@@ -55,11 +55,6 @@ class Outflow:
         return b"".join(waiting) or PING
 
 
-def event(frame: bytes) -> bytes:
-    """One message. A bare return, which JSON allows between its signs, would be the end of a line here."""
-    return b"event: message\r\ndata: %b\r\n\r\n" % frame.replace(b"\r", b" ")
-
-
 class Streams:
     """All sessions of one port that came this way."""
 
@@ -78,7 +73,7 @@ class Streams:
             await send({"type": "http.response.body", "body": where.encode(), "more_body": True})
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_keep_writing, out, send)
-                tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
+                tasks.start_soon(until_gone, receive, tasks.cancel_scope)
                 await out.lost.wait()
                 tasks.cancel_scope.cancel()
         finally:
@@ -104,11 +99,6 @@ class Streams:
 async def _keep_writing(out: Outflow, send: Any) -> None:
     while True:
         await send({"type": "http.response.body", "body": await out.take(), "more_body": True})
-
-
-async def _until_gone(receive: Any, scope: anyio.CancelScope) -> None:
-    await gone(receive)
-    scope.cancel()
 
 
 def is_message(body: bytes) -> bool:
