@@ -6,7 +6,6 @@ The exception boundary of a session is its peer. Never here: sockets, other sess
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +71,7 @@ class Session:
         self.open_calls: dict[RequestId, RoutedCall] = {}
         self._underway = Underway(self._send_error)
         self.start = self._underway.start  # a request with a task of its own
-        self.lists = Lists()
+        self.lists = Lists(self, gateway)
 
     async def run(self) -> None:
         """Serve until the client is gone; then its calls are given up."""
@@ -115,16 +114,6 @@ class Session:
         if self.ready:
             self.peer.send_notification(method, params, about)
 
-    def tell_changes(self, listings: Mapping[str, bytes]) -> None:
-        """Say `list_changed` of the lists (by LIST_KINDS) that are others now; to a client that is not ready, later."""
-        if not self.ready:
-            return
-        for kind in self.lists.changed(self.window, listings):
-            if self.modern:
-                self._gateway.subscriptions.tell_list_changed(self, kind)
-            else:
-                self.notify(f"notifications/{kind}/list_changed")
-
     def wants_log(self, level: Any) -> bool:
         """Whether a log message of that level is to be passed on, to a client that chose its level once."""
         return at_least(level, self.log_level)
@@ -152,30 +141,17 @@ class Session:
             if method in ROUTED:
                 self._route(request_id, method, params)
             elif method in LISTS:
-                self._list(request_id, LISTS[method])
+                self.lists.ask(request_id, LISTS[method])
             elif (answer := (MODERN if self.modern else OLDER).get(method)) is not None:
                 # Answers that need no waiting come in the order of their requests: clients pipeline their handshake.
-                result = dumps(answer(self._gateway, self, params if isinstance(params, dict) else {}))
-                self.send_result(request_id, hinted(result, SERVER_INFO) if self.modern else result)
+                result = answer(self._gateway, self, params if isinstance(params, dict) else {})
+                self.send_cacheable(request_id, dumps(result))
             elif (work := (MODERN_WORK if self.modern else OLDER_WORK).get(method)) is not None:
                 work(self._gateway, self, request_id, params if isinstance(params, dict) else {})
             else:
                 self._route_unknown(request_id, method, params)
         except (MultiMcpError, RpcError) as error:
             self._send_error(request_id, error)
-
-    def _list(self, request_id: RequestId, kind: str) -> None:
-        # With `search` it is the one tool, whatever comes.
-        settled = kind == "tools" and self.window.exposure.choice.expose == "search"
-        if self.view.lists_may_grow and not settled:
-            self.start(request_id, partial(self._list_later, request_id, kind))
-        else:
-            self._send_list(request_id, kind)
-
-    def _send_list(self, request_id: RequestId, kind: str) -> None:
-        listing = self.lists.give(self.window, kind)
-        self.send_result(request_id, hinted(listing, SERVER_INFO) if self.modern else listing)
-        self._gateway.list_served()
 
     def refuse_twice(self, request_id: RequestId) -> None:
         """Raises RpcError: a request with that id has no answer yet."""
@@ -267,7 +243,7 @@ class Session:
 
     def _join(self, connection: Connection, tool: Any) -> None:
         server = self.view.name_of(self._gateway.own.base(connection.name))
-        if server is not None and self.lists.note_call(self.window.exposure, (server, tool)):
+        if server is not None and self.lists.note_call((server, tool)):
             self._gateway.changed()  # the session is told that its list is another one
 
     def send_again(self, call: RoutedCall, method: str, params: Params, timeout_s: float) -> None:
@@ -304,6 +280,10 @@ class Session:
         """A result of our own, as JSON in the client's era's way."""
         self.peer.respond(request_id, Reply.of_result_json(result))
 
+    def send_cacheable(self, request_id: RequestId, result: bytes) -> None:
+        """The same, of what a client of 2026-07-28 may keep for a while; not empty."""
+        self.send_result(request_id, hinted(result, SERVER_INFO) if self.modern else result)
+
     def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
         """A result of our own for a request that servers answer, too."""
         reply = Reply.of_result(result)
@@ -315,10 +295,6 @@ class Session:
         self.peer.respond(request_id, error_as_modern(reply) if self.modern else reply)
 
     # -- requests with a task of their own -----------------------------------------------------------------------
-
-    async def _list_later(self, request_id: RequestId, kind: str) -> None:
-        await self.view.first_lists()
-        self._send_list(request_id, kind)
 
     async def _route_later(self, request_id: RequestId, method: str, params: Any) -> None:
         """A call whose server must be started, or even be found, first."""
@@ -345,7 +321,7 @@ class Session:
                 self._cancel(params.get("requestId"), str(params.get("reason") or "cancelled by the client"))
         elif method == "notifications/initialized":
             self.ready = True
-            self.tell_changes({kind: self.window.listing(kind) for kind in LIST_KINDS})
+            self.lists.tell({kind: self.window.listing(kind) for kind in LIST_KINDS})
         elif method != "notifications/progress":  # which the dispatcher brings to whom it concerns
             self._gateway.tell_servers(self, method, params)
 

@@ -1,20 +1,22 @@
-"""One session's lists: as its client has them, what the client is told of them, what they hold for it alone.
+"""One session's lists: given when its client asks, told of when they change, and what they hold for it alone.
 
-Which is the tools that it has called though its list held them back: from then on they are listed, too. With
-`expose: auto` alone: whoever says `search` gets one tool and a list that never changes.
+That is the tools that it has called though its list held them back, which are listed from then on; with `expose: auto`
+alone: whoever says `search` gets one tool and a list that never changes.
 Never here: what all sessions of a window list (expose), the calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trayapp.catalog.names import Key
-from trayapp.gateway.expose import Exposure
+from trayapp.wire.messages import RequestId
 
 if TYPE_CHECKING:
-    from trayapp.gateway.window import Window
+    from trayapp.gateway.core import Gateway
+    from trayapp.gateway.frontend import Session
 
 LISTS = {
     "tools/list": "tools",
@@ -29,12 +31,57 @@ TOLD_AS = {**{kind: kind for kind in LIST_KINDS}, "templates": "resources"}  # t
 class Lists:
     """Of one session; at most as many tools of its own as `defer_above`, since so many were not too many to list."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: Session, gateway: Gateway) -> None:
+        self._session = session
+        self._gateway = gateway
         self._had: dict[str, bytes] = {}  # as the client had them, or was told that they changed
         self._called: dict[Key, None] = {}
 
-    def note_call(self, exposure: Exposure, key: Key) -> bool:
+    def ask(self, request_id: RequestId, kind: str) -> None:
+        """Answer the request for a list, one of LIST_KINDS; on the very first run once there is something to list."""
+        session = self._session
+        # With `search` it is the one tool, whatever comes.
+        settled = kind == "tools" and session.window.exposure.choice.expose == "search"
+        if session.view.lists_may_grow and not settled:
+            session.start(request_id, partial(self._give_later, request_id, kind))
+        else:
+            self._give(request_id, kind)
+
+    async def _give_later(self, request_id: RequestId, kind: str) -> None:
+        await self._session.view.first_lists()
+        self._give(request_id, kind)
+
+    def _give(self, request_id: RequestId, kind: str) -> None:
+        session = self._session
+        own = self._own_tools() if kind == "tools" else None
+        self._had[kind] = listing = own or session.window.listing(kind)
+        session.send_cacheable(request_id, listing)
+        self._gateway.list_served()
+
+    def had_by_now(self) -> None:
+        """Changes are to be told from now on: of what the client never asked for, too."""
+        window = self._session.window
+        self._had = {**{kind: window.listing(kind) for kind in LIST_KINDS}, **self._had}
+
+    def tell(self, listings: Mapping[str, bytes]) -> None:
+        """Say `list_changed` of those (by LIST_KINDS, as all sessions of the window get them) that are others now; to a
+        client that is not ready, later."""
+        session = self._session
+        if not session.ready:
+            return
+        own = self._own_tools()
+        listings = listings if own is None else {**listings, "tools": own}
+        changed = [TOLD_AS[kind] for kind, listing in listings.items() if self._had.get(kind, listing) != listing]
+        self._had.update(listings)
+        for kind in dict.fromkeys(changed):
+            if session.modern:
+                self._gateway.subscriptions.tell_list_changed(session, kind)
+            else:
+                session.notify(f"notifications/{kind}/list_changed")
+
+    def note_call(self, key: Key) -> bool:
         """A tool is called; whether the session's list is another one by that."""
+        exposure = self._session.window.exposure
         if not exposure.defers or key in self._called or key in exposure.direct_keys or key not in exposure.tools:
             return False
         if len(self._called) >= exposure.choice.defer_above:
@@ -42,25 +89,7 @@ class Lists:
         self._called[key] = None
         return True
 
-    def give(self, window: Window, kind: str) -> bytes:
-        """JSON of the result of a list request, which the client has from now on; `kind` is one of LIST_KINDS."""
-        own = self._own_tools(window.exposure) if kind == "tools" else None
-        self._had[kind] = listing = own or window.listing(kind)
-        return listing
-
-    def had_by_now(self, window: Window) -> None:
-        """Changes are to be told from now on: of what the client never asked for, too."""
-        self._had = {**{kind: window.listing(kind) for kind in LIST_KINDS}, **self._had}
-
-    def changed(self, window: Window, listings: Mapping[str, bytes]) -> list[str]:
-        """What the client has to be told of, by the names that notifications have, when `listings` (by LIST_KINDS) are
-        what all sessions of the window get; told once."""
-        own = self._own_tools(window.exposure)
-        listings = listings if own is None else {**listings, "tools": own}
-        told = [TOLD_AS[kind] for kind, listing in listings.items() if self._had.get(kind, listing) != listing]
-        self._had.update(listings)
-        return list(dict.fromkeys(told))
-
-    def _own_tools(self, exposure: Exposure) -> bytes | None:
+    def _own_tools(self) -> bytes | None:
         """JSON of the result of tools/list; None when it is the same as for all others."""
+        exposure = self._session.window.exposure
         return exposure.tools_listing(self._called) if self._called and exposure.defers else None

@@ -226,7 +226,7 @@ def _unsubscribe(gateway: Gateway, session: Session, request_id: RequestId, para
 def _listen(gateway: Gateway, session: Session, request_id: RequestId, params: dict[str, Any]) -> None:
     """Raises RpcError: the id is under way already."""
     session.refuse_twice(request_id)
-    session.lists.had_by_now(session.window)
+    session.lists.had_by_now()
     session.start(request_id, partial(gateway.subscriptions.listen, session, request_id, params))
 
 

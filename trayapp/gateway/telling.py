@@ -66,4 +66,4 @@ class Telling:
         seen = {session.window for session in self._sessions}
         listings = {window: {kind: window.listing(kind) for kind in LIST_KINDS} for window in seen}
         for session in list(self._sessions):
-            session.tell_changes(listings[session.window])
+            session.lists.tell(listings[session.window])
