@@ -197,7 +197,7 @@ ORDER = (next(iter(BEHAVIOURS)), HUNG, *list(BEHAVIOURS)[1:])
 
 async def hung(place: Place, kind: Kind, good: Sequence[Backend], limits: Limits) -> tuple[float, float]:
     """Nothing is known yet, some servers answer no handshake: seconds until the tools of others on stdio are listed,
-    and of all others. Those over HTTP wait for what a gateway may load for them first, whether a server hangs or not.
+    and of all others.
     """
     at_once = [one for one in good if one.kind.carrier == "stdio"] or good
     async with pair_at(place, kind, at_once[0], limits) as pair:
@@ -296,14 +296,14 @@ async def hung_rows(stage: Stage, kind: Kind, folder: Path, limits: Limits = LIM
             stage.set([*good, *hangs], True) as place,
             anyio.fail_after(stretched(limits.row)),
         ):
-            took, all_took = await hung(place, kind, good, limits)
+            some_took, took = await hung(place, kind, good, limits)
             states = [await anyio.to_thread.run_sync(place.state, one) for one in hangs]
     except NotOfferedError as error:
         return [row(each.kind, "not offered", str(error)) for each in hangs]
     except Exception as error:
         return [row(each.kind, "red", in_short(error, limits.row)) for each in hangs]
     verdict: Verdict = "green" if took < stretched(limits.hung) else "red"
-    words = [f"the others' tools are there (all after {all_took:.1f} s), it is {state}" for state in states]
+    words = [f"the others' tools are there (of stdio after {some_took:.2f} s), it is {state}" for state in states]
     return [row(each.kind, verdict, said, took) for each, said in zip(hangs, words, strict=True)]
 
 
