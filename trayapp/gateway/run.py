@@ -33,6 +33,7 @@ from trayapp.catalog.pins import FOLDER_NAME as APPROVED
 from trayapp.config.own_log import level_of
 from trayapp.config.paths import Paths, find_paths
 from trayapp.config.trust import TRUST_NAME, TrustStore
+from trayapp.gateway import turns
 from trayapp.gateway.boundary import fenced, kept_up
 from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
@@ -87,7 +88,7 @@ def run_gateway(
         # loop, the gateway's CPU a call of 100 B is 88 us there against 94, of 50 KB 254/300, 100 KB 253/301, 1 MB
         # 995/1,026, with 64 in flight 20.4/20.6; each start takes 3.5 ms and 2 MiB more, and one test of tests/backends
         # waits for ever: a second loop would have to be proven like the first.
-        asyncio.run(process.main(linger, on_ready or (lambda: None)))
+        turns.run(partial(process.main, linger, on_ready or (lambda: None)))
     except BaseExceptionGroup as group:
         raise first_cause(group) from None
     finally:
