@@ -7,9 +7,9 @@ for people beyond one line of evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from trayapp.catalog import hidden
 from trayapp.model.late import late_module
@@ -27,6 +27,8 @@ Severity = Literal["high", "medium"]
 EVIDENCE_LONGEST = 160  # columns
 TEXTS_MOST = 2_000  # of one definition: no honest one has more
 PLACE_LONGEST = 80
+SURE_LEAST = -0.1  # score of the words around a sign that is enough by itself
+RESULT_SURE = 1.5  # score from which what a tool returned counts as an order: it may be anything, a handbook too
 PLACE_SURE = 30  # characters of a sentence by which its place is found
 NO_WORDS = frozenset(
     {"string", "object", "number", "integer", "boolean", "array", "null", "http://json-schema.org/draft-07/schema#"}
@@ -62,9 +64,17 @@ def hides(item: Item) -> bool:
     return any(found.severity == "high" and not found.code.startswith("orders.") for found in inspect_tool(item))
 
 
+def signs_of(item: Item) -> tuple[str, ...]:
+    """The signs of an order that a definition has, by name, however harmless its words are."""
+    places = _told(_places(item))
+    said, asked = _said(places), _asked(places)
+    return _signs(orders.orders_in(f"{said}\n{asked}"), orders.asked_for(asked))
+
+
 def sentences_of(item: Item) -> Iterator[wording.Sentence]:
     """How the texts of a definition are weighed."""
-    return _sentences(_told(_places(item)))
+    places = _told(_places(item))
+    return _sentences(_said(places), _asked(places))
 
 
 def _places(item: Item) -> list[tuple[str, str]]:
@@ -84,7 +94,7 @@ def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
 
 def inspect_result(text: str) -> tuple[Finding, ...]:
     """The same for what a tool returned. That may be anything, a handbook too: of orders only plain ones count."""
-    return _sorted([*_in_one("result", text), *_ordered([("result", text)], lambda order: order.sure)])
+    return _sorted([*_in_one("result", text), *_ordered([("result", text)], RESULT_SURE)])
 
 
 def is_serious(findings: tuple[Finding, ...]) -> bool:
@@ -114,14 +124,9 @@ def _in_one(place: str, text: str, *, plain: bool = False) -> Iterator[Finding]:
         yield finding("encoded.payload", order is not None, place, f"says when decoded: {words}")
 
 
-def _is_order(order: orders.Order) -> bool:
-    return order.weight >= orders.SERIOUS
-
-
-def _sentences(places: list[tuple[str, str]]) -> Iterator[wording.Sentence]:
-    """What is said, and what is asked for."""
-    yield from wording.sentences(_said(places))
-    yield from wording.sentences(_asked(places), asked=True)
+def _sentences(said: str, asked: str) -> Iterator[wording.Sentence]:
+    yield from wording.sentences(said)
+    yield from wording.sentences(asked, asked=True)
 
 
 def _said(places: list[tuple[str, str]]) -> str:
@@ -143,34 +148,61 @@ def _named(place: str, text: str) -> str:
     return text.replace("_", " ") if _is_key(place) else text
 
 
-def _ordered(
-    places: list[tuple[str, str]], is_serious_one: Callable[[orders.Order], bool] = _is_order
-) -> Iterator[Finding]:
-    """Orders. Only sentences whose wording makes them doubtful are looked through for signs, which costs more."""
+class _Read(NamedTuple):
+    """What the words of a definition come to, and the signs in those that are doubtful."""
+
+    texts: tuple[str, str]  # what is said, and what parameters ask for
+    likely: wording.Likely
+    order: orders.Order | None  # of what is said and asked for
+    asked: orders.Order | None  # of what parameters ask for alone
+
+    @property
+    def score(self) -> float:
+        """From 0 it is an order, more likely than not."""
+        return self.likely.score + sum(map(wording.sign_weight, _signs(self.order, self.asked)))
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether one sign is enough, where the words around it do not say that it is harmless, such as an example."""
+        if self.order is None or not self.order.sure:
+            return False
+        around = wording.likeliest(wording.sentences(self.order.context))
+        return around.score + sum(map(wording.sign_weight, _signs(self.order, None))) >= SURE_LEAST
+
+
+def _signs(order: orders.Order | None, asked: orders.Order | None) -> tuple[str, ...]:
+    """The names of signs, as they are weighed."""
+    names = ["asked"] if asked is not None else []
+    if order is not None and order.weight < orders.SERIOUS:
+        names.append("noted")
+    elif order is not None:
+        names += [order.code, "sure"] if order.sure else [order.code]
+    return tuple(names)
+
+
+def _read(places: list[tuple[str, str]]) -> _Read:
+    """Only sentences whose wording makes them doubtful are looked through for signs, which costs more."""
     texts = _said(places), _asked(places)
-    said = wording.likeliest(wording.sentences(texts[0]))
-    asked = wording.likeliest(wording.sentences(texts[1], asked=True))
-    doubtful = "\n".join(filter(None, (said.doubtful, asked.doubtful)))
-    if doubtful:
-        yield from _by_signs(places, doubtful, is_serious_one, max(said, asked))
-    if asked.doubtful and (order := orders.asked_for(asked.doubtful)) is not None:
-        yield finding(order.code, True, _place_of(places, order.evidence), order.evidence)
-    if any(map(encoded.may_be_turned, texts)):
-        yield from _turned(places)
+    likely = wording.likeliest(_sentences(*texts))
+    doubtful = "\n".join(filter(None, (likely.said, likely.asked)))
+    return _Read(
+        texts,
+        likely,
+        orders.orders_in(doubtful) if doubtful else None,
+        orders.asked_for(likely.asked) if likely.asked else None,
+    )
 
 
-def _by_signs(
-    places: list[tuple[str, str]],
-    doubtful: str,
-    is_serious_one: Callable[[orders.Order], bool],
-    likely: wording.Likely,
-) -> Iterator[Finding]:
-    order = orders.orders_in(doubtful)
-    serious = order is not None and (is_serious_one(order) or likely.score >= wording.LIKELY_WITH_SIGNS)
-    if order is not None and (serious or likely.score < wording.LIKELY):
+def _ordered(places: list[tuple[str, str]], enough: float = 0.0) -> Iterator[Finding]:
+    """Orders. `enough`: the score from which they are serious."""
+    read = _read(places)
+    serious = read.score >= enough or read.is_sure
+    for order in filter(None, (read.order, read.asked)):
         yield finding(order.code, serious, _place_of(places, order.evidence), order.evidence)
-    elif likely.score >= wording.LIKELY:
-        yield finding("orders.wording", True, _place_of(places, likely.text), likely.text)
+    if serious and read.order is None and read.asked is None:
+        yield finding("orders.wording", True, _place_of(places, read.likely.text), read.likely.text)
+    if any(map(encoded.may_be_turned, read.texts)):
+        yield from _turned(places)
 
 
 def _place_of(places: list[tuple[str, str]], said: str) -> str:

@@ -19,6 +19,7 @@ NOTED = 2  # from which it is worth a word to whoever looks
 READ_MOST = 100_000  # characters of one text; the longest honest definition that we know of has 7,000
 TOGETHER = 2_000  # characters of a long text that are read together
 OVERLAP = 400  # of which the next part begins with so many
+CONTEXT = 120  # characters on each side of a sign that tell what is meant by it
 NEAR = 160  # characters before a sign in which it may be negated
 
 _NEGATION = (
@@ -45,6 +46,7 @@ class Order:
     code: str
     weight: int
     evidence: str
+    context: str  # the words around it
     sure: bool  # one sign is enough by itself, and of a kind that texts about programs hardly hold
 
 
@@ -84,13 +86,16 @@ def _order_of(low: str) -> Order | None:
         return None
     sign, match = max(heavy, key=lambda pair: pair[0].weight)
     sure = (sign.weight >= SERIOUS and sign.code in _SURE) or weight >= SURE
-    return Order(sign.code, weight, _around(low, match), sure)
+    return Order(sign.code, weight, _around(low, match), _around(low, match, CONTEXT), sure)
 
 
 def asked_for(low: str) -> Order | None:
     """What parameters with such names and descriptions, `lined`, ask for that no honest one does."""
     found = _all_found(_SINKS, low)
-    return Order(found[0][0].code, found[0][0].weight, _around(low, found[0][1]), sure=True) if found else None
+    if not found:
+        return None
+    sign, match = found[0]
+    return Order(sign.code, sign.weight, _around(low, match), _around(low, match, CONTEXT), sure=True)
 
 
 def lined(text: str) -> str:
@@ -133,6 +138,6 @@ def _is_negated(sign: Sign, low: str, match: re.Match[str]) -> bool:
     return match[0].startswith("without") and _NEGATED_BEFORE.search(before) is not None
 
 
-def _around(text: str, match: re.Match[str]) -> str:
-    start = max(0, match.start() - 20)
-    return text[start : match.end() + 20].strip()
+def _around(text: str, match: re.Match[str], most: int = 20) -> str:
+    start = max(0, match.start() - most)
+    return text[start : match.end() + most].strip()

@@ -1,32 +1,38 @@
-"""How much a text is worded like orders to a model: classes of words, and which stand near each other, weighed by a
-table that was learned (signs/weights). One pass over the words: what it finds harmless, no pattern has to read.
+"""How much a text is worded like orders to a model: its words, what they stand for, and which stand side by side or
+near each other, weighed by a table that was learned (signs/weights).
 
-Pure; no model, no network. Never here: the classes (signs/lexicon), the weights, patterns (signs), learning.
+Each of these is a place in a table of two bytes each, found by a checksum: a table of words would take ten times the
+memory. Pure but for that table's file; no model, no network. Never here: the classes of words (signs/lexicon), the
+weights, patterns (signs), learning.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from array import array
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
-from trayapp.catalog.signs import weights, weights_against
+from trayapp.catalog.signs import weights
 from trayapp.catalog.signs.lexicon import UNSPACED, WORDS
-from trayapp.catalog.signs.weights import BIAS
 from trayapp.catalog.signs.words import SECRET_PLACE
 from trayapp.model.late import late
 
+TOGETHER = 100  # words that are weighed together: more, and a short order drowns in them
+OVERLAP = 10  # words of a longer sentence that its next part begins with
 NEAR = 5  # words with a class, within which two of them have to do with each other
-WORDS_MOST = 24  # with a class, of one sentence; the rest is read as a sentence of its own
-TOKENS_MOST = 4 * WORDS_MOST
-USUAL = 30  # features of a sentence; longer ones hold more of everything
+HEAD = 5  # letters of a longer word that it shares with those of its family
 TOKEN_LONGEST = 64  # characters that are looked at
 ASKED = "asked"  # the class that begins a sentence on a parameter
 
 KINDS_LEAST = 4  # classes of words in an order
+KINDS_MOST = 24  # of two sentences that are looked at as one
 # Together in a sentence they make it doubtful, however short it is and whatever it weighs.
 SUSPECTS = {
     first: tuple(frozenset(others.split()) for others in sets)
@@ -65,13 +71,16 @@ SUSPECTS = {
         "give": ("excuse full",),
     }.items()
 }
-DOUBTFUL = -1.2  # score from which a text is looked through for signs
-LIKELY_WITH_SIGNS = 1.2  # score from which a weak sign is enough
-LIKELY = 1.8  # score from which the wording is enough
+DOUBTFUL = -0.8  # score from which a text is looked through for signs: more than all of them together weigh
 
-_TOKEN = re.compile(r"https?://\S+|[`'\"][\w.-]+[`'\"]|[~.$/]*\w[\w'@/\\:.-]*|<[/!|]?[a-z]|[\[(|#*=>-]{2,}|[<>{}|&]")
-_UNSPACED = late("|".join(sorted(map(re.escape, UNSPACED), key=len, reverse=True)))
-_HAS_UNSPACED = late("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+_TOKEN = re.compile(
+    r"https?://\S+|[`'\"][\w.-]+[`'\"]|[~.$/]{0,3}\w[\w'@/\\:.-]*|<[/!|]?[a-z]|[\[(|#*=>-]{2,}|[<>{}|&]"
+)
+_LETTERS = "[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"  # of scripts without blanks between words
+_HAS_UNSPACED = late(_LETTERS)
+_UNSPACED = late(
+    "|".join([*sorted(map(re.escape, UNSPACED), key=len, reverse=True), _LETTERS, rf"(?:(?!{_LETTERS}).)+"])
+)
 _PLACE = late(SECRET_PLACE)
 _ENDINGS = (
     ("'s", ""),
@@ -86,80 +95,212 @@ _ENDINGS = (
 )
 _STEMS = (("'s", ""), ("ies", "y"), ("s", ""), ("ing", ""), ("ed", ""), ("e", ""))
 _LONG_NUMBER = 6  # digits
+ZERO = 128  # a weight of nothing
+TAG_FROM = 20  # bit of a feature's checksum, behind those of its place
+_BREAK = 1  # between sentences
+_TABLE = Path(__file__).parent / "signs" / "weights.bin"
+
+
+class Word(NamedTuple):
+    """The checksums of one word: of its stem; of its class or else stem; of its class (0: it has none); of its first
+    letters (0: of a short one)."""
+
+    said: int
+    meant: int
+    kind: int
+    head: int
 
 
 class Sentence(NamedTuple):
-    """A sentence as it is weighed: the classes of its words in their order, its words, the lines that it is made of."""
+    """A sentence as it is weighed: its words, the line, whether a parameter's."""
 
-    kinds: list[str]
-    tokens: list[str]
-    lines: tuple[str, ...]
+    words: list[Word]
+    text: str
+    asked: bool
+
+    @property
+    def kinds(self) -> list[str]:
+        """The classes of its words in their order; of the same in a row one."""
+        kinds = [KINDS[word.kind] for word in self.words if word.kind]
+        first = [ASKED] if self.asked else []
+        return first + [kind for at, kind in enumerate(kinds) if not at or kinds[at - 1] != kind]
 
 
 def sentences(low: str, *, asked: bool = False) -> Iterator[Sentence]:
-    """Of a lower-case text, a line each; then each with the one before. `asked`: of parameters, which stand alone."""
-    before: Sentence | None = None
+    """Of a lower-case text, a line each. `asked`: of parameters."""
     for line in low.split("\n"):
-        if " " not in line and line.isascii():
-            continue  # a name, and no order by itself
-        for one in _read(line):
-            if len(one.kinds) >= KINDS_LEAST or is_suspect(one):
-                yield one._replace(kinds=[ASKED, *one.kinds]) if asked else one
-            if before is not None and KINDS_LEAST <= len(before.kinds) + len(one.kinds) <= WORDS_MOST:
-                both = [*before.kinds, "|", *one.kinds]
-                yield Sentence(both, before.tokens + one.tokens, before.lines + one.lines)
-            before = None if asked else one
+        tokens = _tokens(line)
+        if not tokens:
+            continue
+        if len(tokens) <= TOGETHER:
+            yield Sentence(list(map(known, tokens)), line, asked)
+            continue
+        for start in range(0, len(tokens) - OVERLAP, TOGETHER - OVERLAP):
+            part = tokens[start : start + TOGETHER]
+            yield Sentence(list(map(known, part)), " ".join(part), asked)
 
 
-def is_suspect(sentence: Sentence) -> bool:
-    """Whether its words are ones that many an order is made of."""
-    kinds = frozenset(sentence.kinds)
-    return any(others <= kinds for first in kinds & SUSPECTS.keys() for others in SUSPECTS[first])
+def _tokens(line: str) -> list[str]:
+    tokens: list[str] = _TOKEN.findall(line)
+    if line.isascii() or _HAS_UNSPACED.search(line) is None:
+        return tokens
+    return [part for token in tokens for part in _UNSPACED.findall(token)]
 
 
-def _read(line: str) -> Iterator[Sentence]:
-    tokens = _TOKEN.findall(line)
-    for start in range(0, len(tokens), TOKENS_MOST):
-        part = tokens[start : start + TOKENS_MOST]
-        text = line if len(part) == len(tokens) else " ".join(part)
-        kinds = _kinds(part, text)
-        for at in range(0, len(kinds), WORDS_MOST):
-            yield Sentence(kinds[at : at + WORDS_MOST], part, (text,))
+def windows(found: Iterable[Sentence], most: int = TOGETHER) -> Iterator[list[Sentence]]:
+    """Neighbours that are weighed together, `most` words; each window but the first begins with the last sentence of
+    the one before, where there is room for it."""
+    window: list[Sentence] = []
+    count = 0
+    for sentence in found:
+        length = len(sentence.words)
+        if window and count + length > most:
+            yield window
+            last = window[-1]
+            window = [last] if len(last.words) + length <= most else []
+            count = len(last.words) if window else 0
+        window = [*window, sentence]
+        count += length
+    if window:
+        yield window
 
 
-def features(sentence: Sentence) -> frozenset[str]:
-    """What is weighed: classes, two near each other, two side by side, words, two words in a row."""
-    kinds, stems = sentence.kinds, [known(token)[1] for token in sentence.tokens]
-    found = {*kinds, *map("w:".__add__, stems)}
-    found.update([f"{first}_{second}" for first, second in pairwise(stems)])
-    found.update([f"{first}>{second}" for first, second in pairwise(kinds)])
-    for at in range(1, NEAR):
-        found.update([f"{first}~{second}" for first, second in zip(kinds, kinds[at:], strict=False)])
-    if kinds and kinds[0] == ASKED:
-        found.update(map(ASKED.__add__, kinds))
-    return frozenset(found)
+def features(window: Iterable[Sentence]) -> frozenset[int]:
+    """What is weighed, by checksums: words, two and three in a row, two with one between; classes, two near each
+    other, three in a row; what parameters are about."""
+    said: list[int] = []
+    meant, kinds, asked, heads = [_BREAK], said[:], said[:], said[:]
+    for sentence in window:
+        stems, meanings, classes, beginnings = zip(*sentence.words, strict=True)
+        said += stems
+        meant += meanings
+        meant.append(_BREAK)
+        kinds += filter(None, classes)
+        heads += filter(None, beginnings)
+        if sentence.asked:
+            asked += meanings
+    return frozenset(
+        [
+            *said,
+            *heads,
+            *[a * 31 + b * 7 + 3 for a, b in pairwise(meant)],
+            *[a * 37 + b * 11 + 5 for a, b in zip(meant, meant[2:], strict=False)],
+            *[a * 41 + b * 13 + c * 3 + 7 for a, b, c in zip(meant, meant[1:], meant[2:], strict=False)],
+            *[a * 3 + 1 for a in kinds],
+            *[a * 43 + b * 17 + 11 for a, b in pairwise(kinds)],
+            *[a * 43 + b * 17 + 12 for at in range(2, NEAR) for a, b in zip(kinds, kinds[at:], strict=False)],
+            *[a * 47 + b * 19 + c * 5 + 13 for a, b, c in zip(kinds, kinds[1:], kinds[2:], strict=False)],
+            *[a * 5 + 2 for a in asked],
+        ]
+    )
 
 
-def _kinds(tokens: list[str], line: str) -> list[str]:
-    """The classes of a sentence's words in their order; of the same in a row one."""
-    kinds: list[str] = []
-    for token in tokens:
-        kind = known(token)[0]
-        if kind and (not kinds or kinds[-1] != kind):
-            kinds.append(kind)
-    if not line.isascii() and _HAS_UNSPACED.search(line):
-        kinds += [UNSPACED[word] for word in _UNSPACED.findall(line)]
-    return kinds
+class Likely(NamedTuple):
+    """How much the likeliest window looks like an order (from 0 it is one, more likely than not), the sentence in it
+    that does most, and all lines that might, of descriptions and of parameters."""
+
+    score: float
+    text: str
+    said: str
+    asked: str
+
+
+def likeliest(found: Iterable[Sentence]) -> Likely:
+    """What of sentences looks like an order."""
+    doubtful: dict[int, Sentence] = {}
+    best, worst = weights.BIAS, list[Sentence]()
+    for window in windows(found):
+        score = scored(features(window))
+        suspects = window if score >= DOUBTFUL else _suspects(window)
+        doubtful.update((id(sentence), sentence) for sentence in suspects)
+        if score > best or not worst:
+            best, worst = score, window
+    text = max(worst, key=lambda one: _sum(features([one]))).text if worst and best >= 0 else ""
+    lines = [list(dict.fromkeys(one.text for one in doubtful.values() if one.asked is side)) for side in (False, True)]
+    return Likely(best, text, "\n".join(lines[0]), "\n".join(lines[1]))
+
+
+def scored(places: frozenset[int]) -> float:
+    """The score of features together."""
+    return weights.BIAS + _sum(places) * weights.SCALE / math.sqrt(max(1, len(places)))
+
+
+def sign_weight(name: str) -> float:
+    """What a sign adds to the score of the words."""
+    return weights.BY_SIGN.get(name, 0.0)
+
+
+def _sum(places: Iterable[int]) -> int:
+    table, mask = _table(), weights.MASK
+    there = [(entry, place) for place in places if (entry := table[place & mask])]
+    return sum([(entry & 255) - ZERO for entry, place in there if entry >> 8 == place >> TAG_FROM & 127 | 128])
+
+
+def tag(place: int) -> int:
+    """What tells a feature from others of the same place in the table; 0 is nobody's."""
+    return place >> TAG_FROM & 127 | 128
+
+
+@lru_cache(maxsize=1)
+def _table() -> array[int]:
+    """A feature's tag and its weight, more by ZERO. Raises OSError when the program's own file is gone."""
+    found = array("H", _TABLE.read_bytes())
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found
+
+
+def _suspects(window: list[Sentence]) -> Iterator[Sentence]:
+    """The sentences of a window that are to be looked through for signs, whatever it weighs."""
+    kinds = [sentence.kinds for sentence in window]
+    for at, sentence in enumerate(window):
+        if is_suspect(kinds[at]):
+            yield sentence
+        elif at and not sentence.asked and is_suspect(_together(kinds[at - 1], kinds[at])):
+            yield from (window[at - 1], sentence)
+
+
+def _together(before: list[str], kinds: list[str]) -> list[str]:
+    both = [*before, *kinds]
+    return both if KINDS_LEAST <= len(both) <= KINDS_MOST else []
+
+
+def is_suspect(kinds: Iterable[str]) -> bool:
+    """Whether words of these classes are ones that many an order is made of."""
+    there = frozenset(kinds)
+    return any(others <= there for first in there & SUSPECTS.keys() for others in SUSPECTS[first])
 
 
 @lru_cache(maxsize=16_384)  # of as many words as the tools of a hundred servers have
-def known(token: str) -> tuple[str, str]:
-    """The class of one word, "" of most, and its stem."""
+def known(token: str) -> Word:
+    """One word."""
     token = token[:TOKEN_LONGEST]
-    for ending, instead in _STEMS:
-        if token.endswith(ending) and len(token) > len(ending) + 2:
-            return _kind_of(token), token[: -len(ending)] + instead
-    return _kind_of(token), token
+    stem = next(
+        (token[: -len(end)] + instead for end, instead in _STEMS if token.endswith(end) and len(token) > len(end) + 2),
+        token,
+    )
+    said, kind = _checksum(stem), _checksum_of_class(kind_of(token))
+    return Word(said, kind or said, kind, _checksum("p:" + stem[:HEAD]) if len(stem) > HEAD else 0)
+
+
+KINDS: dict[int, str] = {}  # by checksum, those that were met
+
+
+def _checksum_of_class(kind: str) -> int:
+    if not kind:
+        return 0
+    checksum = _checksum(kind.upper())
+    KINDS[checksum] = kind
+    return checksum
+
+
+def _checksum(text: str) -> int:
+    return crc32(text.encode("utf-8", "replace"))
+
+
+def kind_of(token: str) -> str:
+    """The class of a word, "" of most."""
+    return UNSPACED.get(token) or _kind_of(token)
 
 
 def _kind_of(token: str) -> str:
@@ -201,38 +342,3 @@ def _kind_of_word(token: str) -> str:
     if sum(map(str.isdigit, token)) >= _LONG_NUMBER:
         return "number"
     return ""
-
-
-class Likely(NamedTuple):
-    """The sentence that looks most like an order, and all lines that might: above a score of 0 it is one, more likely
-    than not."""
-
-    score: float
-    text: str
-    doubtful: str
-
-
-def likeliest(found: Iterable[Sentence]) -> Likely:
-    """What of sentences looks like an order."""
-    best, text, doubtful = BIAS, "", dict[str, None]()
-    by_feature = _weights()
-    for sentence in found:
-        parts = features(sentence)
-        score = BIAS + sum([by_feature[part] for part in parts & by_feature.keys()]) / spread(len(parts))
-        if score >= DOUBTFUL or is_suspect(sentence):
-            doubtful.update(dict.fromkeys(sentence.lines))
-            if score > best:
-                best, text = score, " ".join(sentence.lines)
-    return Likely(best, text, "\n".join(doubtful))
-
-
-@lru_cache(maxsize=1)
-def _weights() -> Mapping[str, float]:
-    both = {**weights.BY_WEIGHT, **weights_against.BY_WEIGHT}
-    return {feature: tenths / 10 for tenths, found in both.items() for feature in found.split()}
-
-
-@lru_cache(maxsize=1024)
-def spread(count: int) -> float:
-    """By what the weights of so many features are divided."""
-    return math.sqrt(max(1.0, count / USUAL))

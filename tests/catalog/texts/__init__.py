@@ -1,13 +1,14 @@
 """Texts of tools, a line each, poisoned and honest: wording is learned from them.
 
-`@name|text` is a parameter's; `{base64:...}` and the like is encoded when read. Each set was written before the
-detector was tried on it. The fresh one was learned from only after it had judged, once: 36 of 61
-found (14 by patterns alone), 5 of 60 honest ones flagged. Never here: a real server's text.
+`@name|text` is a parameter's; `{base64:...}` and the like is encoded when read. Each set is by one author, who knew
+neither the detector nor the other sets: what was learned from the others is measured by it (devtools/learn_wording).
+Never here: judging them.
 """
 
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -22,13 +23,21 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "rot13": lambda text: codecs.encode(text, "rot13"),
     "reversed": lambda text: text[::-1],
 }
+AUTHORS = sorted({path.stem.partition("_")[0] for path in Path(__file__).parent.glob("*.txt")})
 ENCODED = re.compile(rf"{{({'|'.join(ENCODINGS)}):(.*?)}}")
 
 
 def tools(name: str) -> list[Item]:
-    """The tools of one set."""
-    lines = (Path(__file__).parent / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    """The tools of one set; none where an author wrote only honest ones."""
+    file = Path(__file__).parent / f"{name}.txt"
+    lines = file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []
     return [_tool(ENCODED.sub(lambda found: ENCODINGS[found[1]](found[2]), line)) for line in lines]
+
+
+def catalogs() -> list[Item]:
+    """Whole definitions of honest tools, with their schemas."""
+    files = sorted(Path(__file__).parent.glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def _tool(line: str) -> Item:

@@ -88,7 +88,7 @@ SIGNS = (
     sign(
         "orders.exfiltrate",
         1,
-        rf"\b(?:{PUT}|use|using)\b[^\n]{{0,60}}\b(?:as|in|into|to|under|inside)\b (?:a |an |the |this |its |"
+        rf"\b(?:{PUT}|use|using)\b[^\n]{{0,60}}\b(?:(?<!such )as|in|into|to|under|inside)\b (?:a |an |the |this |its |"
         rf"your )?(?:(?:parameter|field|argument|property|"
         r"input) )?[`'\"*]{1,2}\w+[`'\"*]{1,2}",
         "`|'|\"|*",
