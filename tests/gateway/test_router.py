@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tests.fixtures.behaviour import tool
 from tests.fixtures.fake_transport import refused
-from tests.gateway.world import House, house, offer, serve, server
+from tests.gateway.world import House, house, offer, serve, server, settle
 from trayapp.gateway.view import FIRST_LIST_GRACE_S
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig, ToolSwitch
@@ -143,6 +144,73 @@ async def test_a_tool_that_is_switched_on_again_is_called_without_a_restart(tmp_
         assert await client.names() == ["a_rm"]
         assert made.net["a"].opened == 0
         assert "result" in await client.call("a_rm")
+
+
+ENDED: dict[str, tuple[tuple[ServerConfig, ...], str]] = {
+    "the tool is switched off": ((server("a", tools={"echo": ToolSwitch(enabled=False)}),), "multi-mcp enable a/echo"),
+    "its server is disabled": ((server("a", disabled=True),), "multi-mcp enable a"),
+    "its server is gone": ((server("b"),), "a_echo"),
+}
+
+
+@pytest.mark.requirement("call-disabled-refused")
+@pytest.mark.parametrize("change", ENDED)
+async def test_a_tool_that_was_called_often_is_refused_once_that_is_so(tmp_path: Path, change: str) -> None:
+    """The way of its calls is kept from one to the next."""
+    servers, words = ENDED[change]
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        for _ in range(3):
+            assert "result" in await client.call("a_echo")
+        made.apply(*servers)
+        assert words in (await client.call("a_echo"))["error"]["message"]
+
+
+async def test_a_tool_that_was_called_often_is_called_where_its_server_is_now(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client, other = await made.ready(), await made.ready()
+        for session in (client, client, client, other):
+            assert "result" in await session.call("a_echo")
+        opened = made.net["a"].opened
+        made.net["a"].die()
+        assert "result" in await client.call("a_echo")
+        made.apply(server("a", args=("--new",)))
+        assert "result" in await client.call("a_echo")
+        assert "result" in await other.call("a_echo")
+        assert made.net["a"].opened == opened + 2
+
+
+async def test_a_second_call_under_an_id_that_is_open_is_refused_however_often_the_tool_was_called(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        for _ in range(3):
+            await client.call("a_echo")
+        client.call_only("a_hold", 7, key="k")
+        await made.net["a"].heard_of("held")
+        client.call_only("a_echo", 7)
+        assert "under way already" in (await client.answer(7))["error"]["message"]
+        await client.call("a_release", 8, key="k")
+        with anyio.fail_after(10):
+            while len(client.answers(7)) < 2:
+                await settle()
+        assert "result" in client.answers(7)[1]
+
+
+async def test_a_timeout_that_is_changed_is_that_of_the_next_call_of_a_tool_called_often(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        for key in "123":
+            await client.call("a_release", key=key)
+            assert "result" in await client.call("a_hold", key=key)
+        made.apply(server("a", request_timeout=0.001))
+        client.call_only("a_hold", 9, key="another")
+        assert "did not answer within 0.001 s" in (await client.answer(9))["error"]["message"]
 
 
 @pytest.mark.requirement("name-resolved")
