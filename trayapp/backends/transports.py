@@ -101,7 +101,7 @@ async def open_transport(
     if isinstance(launch, StdioLaunch):
         way = _stdio(launch, inbound, stderr, keeper or NoKeeper())
     else:
-        # 0.6 s of imports: in a thread, so that everybody else is served meanwhile (DESIGN, decision 2).
+        # 0.2 s of imports: in a thread, so that everybody else is served meanwhile (DESIGN, decision 2).
         http = await anyio.to_thread.run_sync(load_in_turn, "trayapp.backends.http")
         way = http.open_http(launch, inbound, accounts)
     try:

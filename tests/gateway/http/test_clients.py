@@ -174,10 +174,11 @@ async def test_many_calls_of_many_clients_at_once_get_their_own_answers(tmp_path
                 tasks.start_soon(one, MODES[number % 3], number)
 
 
-async def test_a_large_answer_arrives_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_large_answer_arrives_whole(tmp_path: Path, mode: str) -> None:
     async with place(tmp_path) as at:
         await known(at)
-        async with at.client("legacy") as client:
+        async with at.client(mode) as client:
             result = await client.call_tool("a_echo", {"x": "ü" * 100_000})
             assert json.loads(first_text(result))["arguments"]["x"] == "ü" * 100_000
 

@@ -33,7 +33,7 @@ LAST_ANSWERS_S = 1.0  # at the end, for what is on its way
 
 
 class Sdk:
-    """The applications for which the SDK is loaded, half a second and tens of MB: when somebody needs one."""
+    """The applications for which the SDK is loaded, 0.3 s and tens of MB: when somebody needs one."""
 
     def __init__(self, file: FileEdits, arrivals: Arrivals, presence: Presence, tasks: anyio.abc.TaskGroup) -> None:
         self._parts = (arrivals.gateway, file, arrivals, presence)

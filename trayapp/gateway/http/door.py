@@ -1,7 +1,7 @@
 """The HTTP port: bound when the gateway starts, so that its number is known; all behind it comes with the first client.
 
-The stack behind it costs half a second and tens of MB to import (DESIGN, decision 2): a user without HTTP clients never
-pays for it. Never here: requests.
+A user without HTTP clients pays nothing for what is behind it (DESIGN, decision 2): a web server, 30 ms and some MB,
+and later the SDK (app). Never here: requests.
 """
 
 from __future__ import annotations

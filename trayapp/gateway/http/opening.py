@@ -1,6 +1,6 @@
 """Sessions of older clients over HTTP before the SDK has them: handshake, first lists, what is told of their changes.
 
-The SDK takes half a second to load, which a client's first list does not wait for. With the first request that needs
+The SDK takes 0.3 s to load, which a client's first list does not wait for. With the first request that needs
 it, or after a while, it hears the handshake once more and goes on with the session, under an id of its own.
 Only what it would certainly take is taken here. Never here: sessions' behaviour, clients of 2026-07-28.
 """

@@ -1,6 +1,6 @@
 """Lists for clients of 2026-07-28, each request a session of its own: one JSON body, without the SDK.
 
-Which takes half a second to load, and a client's first list does not wait for it. Only what it would certainly take is
+Which takes 0.3 s to load, and a client's first list does not wait for it. Only what it would certainly take is
 taken here; what lasts, tells or asks is its own. Never here: what is listed, clients of older revisions.
 """
 
