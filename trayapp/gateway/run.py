@@ -84,10 +84,10 @@ def run_gateway(
     try:
         _prefer_pidfd()
         process = Process(dict(environ), paths, run, sample, layers=layers)
-        # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11), now that an answer takes one turn of either
-        # loop, the gateway's CPU a call of 100 B is 88 us there against 94, of 50 KB 254/300, 100 KB 253/301, 1 MB
-        # 995/1,026, with 64 in flight 20.4/20.6; each start takes 3.5 ms and 2 MiB more, and one test of tests/backends
-        # waits for ever: a second loop would have to be proven like the first.
+        # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11), before asyncio's loop was spared most of its
+        # turns (turns), the gateway's CPU a call of 100 B was 88 us there against 94, of 50 KB 254/300, 100 KB 253/301,
+        # 1 MB 995/1,026, with 64 in flight 20.4/20.6; each start takes 3.5 ms and 2 MiB more, and one test of
+        # tests/backends waits for ever: a second loop would have to be proven like the first.
         turns.run(partial(process.main, linger, on_ready or (lambda: None)))
     except BaseExceptionGroup as group:
         raise first_cause(group) from None
