@@ -8,8 +8,9 @@ import anyio
 import pytest
 
 from tests.fixtures.behaviour import tool
+from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
-from tests.gateway.world import House, house, offer, serve, server, settle
+from tests.gateway.world import House, house, offer, serve, server
 from trayapp.gateway.view import FIRST_LIST_GRACE_S
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig, ToolSwitch
