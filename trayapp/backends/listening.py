@@ -33,6 +33,7 @@ class Listening:
         self._used = used
         self._changed = anyio.Event()
         self._first = True  # it has not told yet
+        self._heard = False  # it took the request that is open now, or was last
         self._deaf = False  # it told, and no longer does
 
     def changed(self) -> None:
@@ -41,6 +42,7 @@ class Listening:
 
     def acknowledged(self) -> None:
         """The server tells from now on."""
+        self._heard = True
         if self._deaf or (self._first and self._used()):
             self._missed()
         self._deaf = self._first = False
@@ -64,11 +66,11 @@ class Listening:
     async def _keep_listening(self, wanted: dict[str, object]) -> None:
         clock, pause_s = self._world.clock, AGAIN_S
         while True:
-            began = clock.now()
+            began, self._heard = clock.now(), False
             if not await self._listen_once(wanted):
                 return
             self._deaf = True
-            if clock.now() - began > AGAIN_MOST_S:
+            if self._heard or clock.now() - began > AGAIN_MOST_S:  # it was back: what ended it now is something new
                 pause_s = AGAIN_S
             await clock.sleep(pause_s)
             pause_s = min(2 * pause_s, AGAIN_MOST_S)
