@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 from tests.catalog import poisonings, poisonings_more, shelf, texts  # noqa: E402
 from trayapp.catalog import inspect  # noqa: E402
 from trayapp.catalog.signs import weights as known  # noqa: E402
-from trayapp.catalog.wording import ZERO, features, tag, windows  # noqa: E402
+from trayapp.catalog.wording import BY_CHANCE, ZERO, features, tag, windows  # noqa: E402
 from trayapp.model.offer import Item  # noqa: E402
 
 SIGNS = ROOT / "trayapp/catalog/signs"
@@ -31,12 +31,13 @@ LARGEST = 127  # of a byte with a sign
 COST = 0.15  # of what is on the wrong side: chosen by --held-out among 0.03 to 1
 PICKS = 3  # times the window of a poisoned tool is chosen anew
 PASSES = 12  # over all texts, a pick
+MARGIN = 0.03  # above that threshold: real catalogs have longer descriptions than the authors' texts
 KEPT = 40_000  # features, the heaviest: with more, and without the table's limits, no more is found
 SMALL = 25  # words of a small window: what honest texts say in few words is learned, too
 SEEN_LEAST = 2  # windows that hold a feature
 SIGN_VALUE = 0.9  # of a sign, beside 1 / sqrt(features) x rareness of a feature
 FOLDS = 6
-FLAGGED = 0.04  # of honest look-alikes by an unseen author, that a threshold is chosen for
+FLAGGED = 0.05  # of honest look-alikes by an unseen author, that a threshold is chosen for
 NAME = '''"""What the signs of an order weigh beside its wording, and how the table of weights is read: learned by
 packaging/devtools/learn_wording.py.
 
@@ -155,7 +156,8 @@ def worded(window: Places, weights: Table) -> float:
 def scored(tool: Told, weights: Table) -> float:
     """The score of a tool, as catalog/inspect has it."""
     signs = sum(weights.get(sign, 0.0) for sign in tool.signs) * SIGN_VALUE
-    return max(worded(window, weights) for window in tool.windows) + signs + weights["bias"]
+    chance = BY_CHANCE * math.log2(len(tool.windows))
+    return max(worded(window, weights) for window in tool.windows) + signs + weights["bias"] - chance
 
 
 def rounded(weights: Table) -> tuple[Table, float]:
@@ -177,7 +179,7 @@ def write(weights: Table, threshold: float) -> None:
     (SIGNS / "weights.bin").write_bytes(table.tobytes())
     names = sorted(part for part in weights if isinstance(part, str) and part != "bias")
     signs = "".join(f'    "{name}": {weights[name] * SIGN_VALUE:.2f},\n' for name in names)
-    bias = round(weights["bias"] - threshold, 3)
+    bias = round(weights["bias"] - threshold - MARGIN, 3)
     text = NAME.format(mask=known.MASK, scale=f"{scale:.5f}", bias=bias, signs=signs)
     (SIGNS / "weights.py").write_text(text, encoding="utf-8")
 

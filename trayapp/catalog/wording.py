@@ -71,6 +71,7 @@ SUSPECTS = {
         "give": ("excuse full",),
     }.items()
 }
+BY_CHANCE = 0.06  # how much likelier the likeliest of twice as many windows is, though all are honest
 DOUBTFUL = -0.8  # score from which a text is looked through for signs: more than all of them together weigh
 
 _TOKEN = re.compile(
@@ -209,12 +210,15 @@ def likeliest(found: Iterable[Sentence]) -> Likely:
     """What of sentences looks like an order."""
     doubtful: dict[int, Sentence] = {}
     best, worst = weights.BIAS, list[Sentence]()
+    count = 0
     for window in windows(found):
+        count += 1
         score = scored(features(window))
         suspects = window if score >= DOUBTFUL else _suspects(window)
         doubtful.update((id(sentence), sentence) for sentence in suspects)
         if score > best or not worst:
             best, worst = score, window
+    best -= BY_CHANCE * math.log2(max(1, count))
     text = max(worst, key=lambda one: _sum(features([one]))).text if worst and best >= 0 else ""
     lines = [list(dict.fromkeys(one.text for one in doubtful.values() if one.asked is side)) for side in (False, True)]
     return Likely(best, text, "\n".join(lines[0]), "\n".join(lines[1]))

@@ -2,7 +2,8 @@
 
 `@name|text` is a parameter's; `{base64:...}` and the like is encoded when read. Each set is by one author, who knew
 neither the detector nor the other sets: what was learned from the others is measured by it (devtools/learn_wording).
-Never here: judging them.
+The sets `second` and `third` were learned from only after they had judged, once: 252 of 270 poisoned tools were found,
+12 of 270 honest ones flagged. Never here: judging them.
 """
 
 from __future__ import annotations
