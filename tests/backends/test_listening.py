@@ -18,13 +18,18 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("subscribe-both-eras")]
 LISTEN = "subscriptions/listen"
 
 
-async def listened(made: Bench, *ends: int | None, calls: int = 1) -> None:
-    """One newer server whose listen requests end with these errors, one after the other; the last one stays open."""
+async def listened(made: Bench, *ends: int | None, calls: int = 1, takes: bool = False) -> None:
+    """One newer server whose listen requests end with these errors, one after the other; the last one stays open.
+
+    `takes`: it acknowledges each of them before.
+    """
     left = list(ends)
 
     async def reply(params: dict[str, Any]) -> dict[str, Any]:
         if not left:
             await anyio.sleep_forever()
+        if takes:
+            made.pool.find("a").on_notification(ACKNOWLEDGED, {})
         code = left.pop(0)
         if code is not None:
             raise RpcError(code, "as it is")
@@ -68,6 +73,14 @@ async def test_what_ends_again_and_again_is_asked_ever_more_seldom() -> None:
         await listened(made, *[CONNECTION_CLOSED] * 100)
         await made.clock.pass_(10 * AGAIN_MOST_S)
         assert 10 <= times(made, LISTEN) < 20
+
+
+async def test_a_server_that_is_started_anew_often_is_asked_as_soon_each_time_since_it_took_the_request() -> None:
+    async with bench() as made:
+        await listened(made, *[CONNECTION_CLOSED] * 100, takes=True)
+        for count in range(1, 10):
+            assert times(made, LISTEN) == count
+            await made.clock.pass_(AGAIN_S)
 
 
 async def test_a_server_that_refuses_is_not_asked_again() -> None:
