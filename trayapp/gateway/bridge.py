@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from trayapp.backends.connection import Connection
 from trayapp.gateway.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
 from trayapp.gateway.eras import INPUT_REQUIRED
+from trayapp.wire.frames import Awaited
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Params, Reply, RequestId, RpcError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Bridge:
         self, session: Session, method: str, params: Params, about: RequestId | None = None
     ) -> dict[str, Any]:
         """Ask a client by a request. Raises RpcError: its refusal, or that it went away."""
-        waiting = _Waiting()
+        waiting = Awaited()
         number = session.peer.relay(method, params, waiting, about)
         try:
             reply = await waiting.future
@@ -232,20 +233,6 @@ def _input_request(method: str, params: Params) -> dict[str, Any]:
 
 class _AskElsewhere(Exception):
     """The call that a question was to be asked with is over."""
-
-
-class _Waiting:
-    """A Call whose answer is awaited."""
-
-    def __init__(self) -> None:
-        self.future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-
-    def answered(self, reply: Reply) -> None:
-        if not self.future.done():
-            self.future.set_result(reply)
-
-    def progress(self, params: dict[str, Any]) -> None:
-        """How far a client's own work is means nothing to the server: it gave no token."""
 
 
 async def _refused(error: RpcError) -> dict[str, Any]:

@@ -75,8 +75,8 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 
-class _Awaited:
-    """The Call behind `send_raw_request`."""
+class Awaited:
+    """A Call whose answer is awaited."""
 
     __slots__ = ("future",)
 
@@ -88,7 +88,7 @@ class _Awaited:
             self.future.set_result(reply)
 
     def progress(self, params: dict[str, Any]) -> None:
-        pass
+        """Means nothing to who gave no token."""
 
 
 class FrameDispatcher:
@@ -161,7 +161,7 @@ class FrameDispatcher:
         Raises RpcError: the peer's error, REQUEST_TIMEOUT after `opts["timeout"]` seconds, CONNECTION_CLOSED.
         """
         opts = opts or {}
-        waiting = _Awaited()
+        waiting = Awaited()
         request_id = self.relay(method, params, waiting)
         try:
             async with asyncio.timeout(opts.get("timeout")):
