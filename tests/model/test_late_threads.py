@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -73,3 +74,22 @@ def test_what_needs_more_of_a_package_than_its_modules_is_loaded_even_so(
     for name in ("built_otherwise.part", "built_otherwise"):
         del sys.modules[name]
     del sys.built_otherwise  # type: ignore[attr-defined]
+
+
+def test_what_cannot_be_loaded_says_why_and_can_be_when_that_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by an SDK that lacks a package which ours has."""
+    folder = tmp_path / "broken_now"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("import the_lacking_one\nMORE = the_lacking_one.THERE\n")
+    (folder / "part.py").write_text("from broken_now import MORE\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for _ in range(2):
+        with pytest.raises(ImportError, match="the_lacking_one"):
+            load_in_turn("broken_now.part", ["broken_now", "broken_now.nowhere"])
+    (tmp_path / "the_lacking_one.py").write_text("THERE = 3\n")
+    importlib.invalidate_caches()
+    assert load_in_turn("broken_now.part", ["broken_now", "broken_now.nowhere"]).MORE == 3
+    for name in ("broken_now.part", "broken_now", "the_lacking_one"):
+        del sys.modules[name]

@@ -77,7 +77,7 @@ def load_in_turn(name: str, narrow: Sequence[str] = NARROW) -> Any:
             return import_module(name)
         except ImportError:  # an SDK that is built otherwise than ours
             for package in narrow:
-                _complete(sys.modules[package])
+                _complete(sys.modules.get(package))
             return import_module(name)
 
 
@@ -91,11 +91,15 @@ class _LatePackage(ModuleType):
         return getattr(self, name)
 
 
-def _complete(module: ModuleType) -> None:
-    """Run a late package's own code; it is one like any other from then on."""
+def _complete(module: ModuleType | None) -> None:
+    """Run a late package's own code; it is one like any other from then on, or late again where that fails."""
     if isinstance(module, _LatePackage):
         module.__class__ = ModuleType  # type: ignore[assignment]  # mypy takes it for one of its own
-        module.__spec__.loader.exec_module(module)  # type: ignore[union-attr]  # which late_package has set
+        try:
+            module.__spec__.loader.exec_module(module)  # type: ignore[union-attr]  # which late_package has set
+        except BaseException:
+            module.__class__ = _LatePackage
+            raise
 
 
 def late_package(name: str) -> None:
