@@ -15,11 +15,12 @@ import pytest
 from tests.e2e.http_client import STREAMS, HttpClient, http_client
 from tests.gateway.http.place import TOKEN, Place, place, until
 from tests.gateway.world import serve, server
+from tests.wire.pair import Waiting
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.http.asgi import Headers
-from trayapp.gateway.http.opening import HANDED_ON_S, Standing, handshake_in
+from trayapp.gateway.http.opening import FORGOTTEN_S, HANDED_ON_S, Standing, handshake_in
 from trayapp.gateway.http.presence import GONE_S
-from trayapp.gateway.http.single import METHODS, request_in
+from trayapp.gateway.http.single import METHODS, is_list, request_in
 from trayapp.wire.envelope import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from trayapp.wire.messages import RpcError
 
@@ -136,6 +137,38 @@ async def test_what_is_told_before_the_sdk_is_there_comes_by_the_stream(tmp_path
             assert "notifications/tools/list_changed" in {one["method"] for one in client.told}
 
 
+async def test_what_is_asked_beside_all_requests_is_asked_by_the_stream_that_was_there_before_the_sdk(
+    tmp_path: Path,
+) -> None:
+    async with place(tmp_path) as at:
+        await at.made.known(server("a"))
+        async with http_client(f"{at.url}/mcp", OLDER, {"Authorization": f"Bearer {TOKEN}"}) as client:
+            await client.initialize(OLDER, **ABLE)
+            await until(lambda: any(session.ready for session in at.made.gateway.sessions))
+            (session,) = at.made.gateway.sessions
+            waiting = Waiting()
+            session.peer.relay("roots/list", None, waiting)
+            await until(lambda: bool(client.requests))
+            client.send({"id": client.requests[0]["id"], "result": {"roots": []}})
+            await until(lambda: bool(waiting.replies))
+            assert waiting.replies[0].result() == {"roots": []}
+            session.notify("notifications/tools/list_changed")
+            await until(lambda: bool(client.told))
+        await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has seen the stream's end
+
+
+async def test_a_session_that_was_never_handed_on_is_forgotten_long_after_its_client_went(tmp_path: Path) -> None:
+    async with place(tmp_path) as at, at.http() as http:
+        headers = await opened(at, http)
+        async with http.stream("GET", "/mcp", headers={**headers, "Accept": "text/event-stream"}):
+            pass
+        await until(lambda: GONE_S in at.made.clock.slept)
+        await at.made.clock.pass_(HANDED_ON_S)
+        await until(lambda: FORGOTTEN_S in at.made.clock.slept)
+        await at.made.clock.pass_(FORGOTTEN_S)
+        assert (await http.post("/mcp", json=message("tools/list"), headers=headers)).status_code == 404
+
+
 async def test_a_stream_can_be_opened_again_and_ends_with_its_session(tmp_path: Path) -> None:
     async with place(tmp_path) as at, at.http() as http:
         await at.made.known(server("a"))
@@ -240,6 +273,13 @@ HEAD = {"mcp-protocol-version": MODERN, "mcp-method": "tools/list"}
 def taken(given: Any, **headers: str) -> bool:
     lines = [(name.encode(), value.encode()) for name, value in {**HEAD, **headers}.items()]
     return request_in(json.dumps(given).encode(), Headers({"headers": lines})) is not None
+
+
+def test_a_body_in_chunks_is_left_to_the_sdk_which_counts_them() -> None:
+    headers = {**HEAD, "accept": STREAMS, "content-type": "application/json", "content-length": "9"}
+    for chunked in ({}, {"transfer-encoding": "chunked"}):
+        lines = [(name.encode(), value.encode()) for name, value in {**headers, **chunked}.items()]
+        assert is_list(Headers({"headers": lines})) == (not chunked)
 
 
 @pytest.mark.parametrize(

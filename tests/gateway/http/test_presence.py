@@ -100,8 +100,14 @@ async def test_a_client_that_comes_again_late_need_not_know(tmp_path: Path) -> N
             call = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "a_echo", "arguments": {}}}
             answer = await http.post("/mcp", json=call)
             assert '"result"' in answer.text
-        (status,) = at.made.gateway.snapshot().gateway.sessions
-        assert (status.client, status.protocol) == ("test client", VERSION)
+            (status,) = at.made.gateway.snapshot().gateway.sessions
+            assert (status.client, status.protocol) == ("test client", VERSION)
+            before = at.made.clock.slept.count(GONE_S)
+            async with http.stream("GET", "/mcp") as stream:
+                assert stream.status_code == 200
+        await until(lambda: at.made.clock.slept.count(GONE_S) > before)  # its going is noticed, again
+        await at.made.clock.pass_(GONE_S)
+        await until(lambda: not at.made.gateway.sessions)
 
 
 async def test_a_client_without_a_stream_of_its_own_keeps_its_session(tmp_path: Path) -> None:

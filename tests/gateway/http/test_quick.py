@@ -147,6 +147,7 @@ async def test_a_cancelled_request_is_answered_by_the_sdk() -> None:
         (b'{"jsonrpc":"2.0","id":1,"method":"waits","params":{"a":%b}}' % (b"[" * 300 + b"]" * 300), {}),
         (CALL, {"mcp-session-id": "another"}),
         (CALL, {"content-length": str(LARGEST + 1)}),
+        (CALL, {"transfer-encoding": "chunked"}),
     ],
 )
 async def test_what_else_comes_is_the_sdks(message: Any, headers: dict[str, str]) -> None:

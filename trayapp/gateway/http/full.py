@@ -26,7 +26,7 @@ from trayapp.gateway.http.arrivals import Arrivals
 from trayapp.gateway.http.asgi import Asgi, options_of
 from trayapp.gateway.http.events import RecentEvents
 from trayapp.gateway.http.manage import FileEdits, routes
-from trayapp.gateway.http.opening import OPENED, Opened
+from trayapp.gateway.http.opening import GIVEN_ID, OPENED, Opened
 from trayapp.gateway.http.peers import BEGUN, Exchange, HttpPeer
 from trayapp.gateway.http.presence import SESSION_HEADER, Presence
 from trayapp.gateway.http.sse import STREAM_PING_S
@@ -77,9 +77,11 @@ class Front:
             return await self._modern(ctx)
         opened = opened_in(ctx)
         if opened is not None and ctx.method == "initialize":
-            self._take(opened, ctx)
-            return opened.result
-        if opened is not None:
+            ctx.session._connection.exit_stack.callback(opened.forget)
+            if not opened.peer.closed:
+                self._take(opened, ctx)
+                return opened.result
+        elif opened is not None and not opened.peer.closed:
             return await call_next(ctx)  # its session has heard it
         peer = await self._peer(ctx)
         if ctx.request_id is not None:
@@ -93,7 +95,6 @@ class Front:
         self._peers[connection] = opened.peer
         self._introductions[connection] = dict(message.params or {})
         connection.exit_stack.callback(opened.peer.close)
-        connection.exit_stack.callback(opened.forget)
         opened.outbound = Way(connection.outbound)
 
     async def _peer(self, message: Message) -> HttpPeer:
@@ -118,7 +119,8 @@ class Front:
 
     def _note(self, message: Message, peer: HttpPeer) -> None:
         if isinstance(message.request, Request):
-            self._presence.note(message.request.headers.get(SESSION_HEADER), peer)
+            given = message.request.scope.get(GIVEN_ID)
+            self._presence.note(given or message.request.headers.get(SESSION_HEADER), peer)
 
     async def _modern(self, message: Message) -> Any:
         """A request of 2026-07-28 is a session of its own."""
@@ -148,9 +150,9 @@ def scope_of(message: Message) -> Any:
 
 
 def opened_in(message: Message) -> Opened | None:
-    """The session that is handed on with a message, unless it has ended meanwhile."""
+    """The session that is handed on with a message."""
     opened = scope_of(message).get(OPENED)
-    return opened if isinstance(opened, Opened) and not opened.peer.closed else None
+    return opened if isinstance(opened, Opened) else None
 
 
 async def answer_of(peer: HttpPeer, message: Message) -> dict[str, Any]:

@@ -40,8 +40,11 @@ from trayapp.wire.messages import CONNECTION_CLOSED, Params, RequestId, RpcError
 log = logging.getLogger(__name__)
 
 OPENED = "multi_mcp.opened"  # in the ASGI scope of a handshake that only the SDK has not heard yet: the Opened
+GIVEN_ID = "multi_mcp.given_id"  # in the scope of a request of a session that was opened here: the client's id of it
 HANDED_ON_S = 60.0  # after which the SDK has a session that did not need it: it ends those that nobody uses
+HEARD_S = 10.0  # the SDK has heard a handshake in milliseconds; the gateway's end does not wait for longer
 HANDSHAKE = {"protocolVersion", "capabilities", "clientInfo"}
+FORGOTTEN_S = 1800.0  # after which one whose client seems gone cannot be taken up again, as by the SDK
 INITIALIZED = "notifications/initialized"
 OF_OBJECTS = {"elicitation", "sampling", "experimental", "extensions"}  # capabilities whose members are objects
 
@@ -59,21 +62,21 @@ class Opened:
         self.streams = False  # the stream for what belongs to no request was opened here
         self.lock = anyio.Lock()
         self.moved = anyio.Event()  # the SDK has it, or it is over
+        self.stood = anyio.Event()  # what belongs to no request goes by the SDK
         self.forget: Callable[[], object] = lambda: None
         self._scope, self._body = scope, body
 
-    async def introduce(self, app: Asgi) -> str | None:
-        """Tell the SDK; the id that it gave, None where it does not take the session."""
+    async def introduce(self, app: Asgi) -> None:
+        """Tell the SDK, which gives it an id, unless it does not take the session."""
         status, session_id = await self._post(app, self._body, None)
         if status != 200 or session_id is None:
             log.warning("A session over HTTP could not be handed on: status %d", status)
-            return None
+            return
         if self.initialized:
             await self._post(app, dumps({"jsonrpc": "2.0", "method": INITIALIZED}), session_id)
         self._scope, self._body = None, b""
         self.sdk_id = session_id
         self.moved.set()
-        return session_id
 
     async def _post(self, app: Asgi, body: bytes, session_id: str | None) -> tuple[int, str | None]:
         heard: dict[str, Any] = {}
@@ -211,7 +214,7 @@ class Opening:
             elif began:
                 await send(event)
 
-        await self._by_sdk(one, scope, receive, go_on)
+        await self._by_sdk(one, scope, replayed(b"", receive), go_on)  # its body, though empty, has been read here
         if not began:
             await send({"type": "http.response.body", "body": b""})
 
@@ -227,27 +230,37 @@ class Opening:
                 event = {**event, "headers": [*lines, session_line(one.id)]}
             await send(event)
 
-        await app(under_id(scope, sdk_id), receive, answer)
+        await app({**under_id(scope, sdk_id), GIVEN_ID: one.id}, receive, answer)
 
     async def _introduced(self, one: Opened, app: Asgi) -> str:
         """The SDK's id of a session, which it hears of now at the latest."""
         async with one.lock:
-            sdk_id = one.sdk_id or await one.introduce(app)
+            if not one.moved.is_set():
+                with anyio.move_on_after(HEARD_S, shield=True):  # what it was told once it must not be told again
+                    await one.introduce(app)
         if not one.streams:
             self._stand(one)
-        return sdk_id or one.id  # which it does not know
+        return one.sdk_id or one.id  # which it does not know
 
     def _stand(self, one: Opened) -> None:
         if one.outbound is not None:
             one.peer.stand(one.outbound)
+            one.stood.set()
 
     async def _hand_on_late(self, one: Opened) -> None:
-        await self._arrivals.gateway.clock.sleep(HANDED_ON_S)
-        if not one.peer.closed:
+        clock = self._arrivals.gateway.clock
+        await clock.sleep(HANDED_ON_S)
+        if one.peer.closed:
+            await clock.sleep(FORGOTTEN_S)
+            if not one.moved.is_set():
+                one.forget()
+        else:
             await self._hand_on(one)
 
     async def _hand_on(self, one: Opened) -> Outbound | None:
         await self._introduced(one, await self._sdk())
+        if one.outbound is not None:
+            await one.stood.wait()  # before its stream is there, the SDK's words for it are lost
         return one.outbound
 
 

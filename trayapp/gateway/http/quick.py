@@ -96,6 +96,7 @@ def takes_both(headers: Headers) -> bool:
         headers.accepts(JSON, STREAM)
         and headers.content == JSON
         and headers.get(VERSION_HEADER) in VERSIONS
+        and headers.get("transfer-encoding") is None  # by which a body may be longer
         and length.isdigit()
         and int(length) <= LARGEST
     )

@@ -95,6 +95,7 @@ def is_list(headers: Headers) -> bool:
         and headers.get(SESSION_HEADER) is None
         and headers.accepts(JSON, STREAM)
         and headers.content == JSON
+        and headers.get("transfer-encoding") is None  # by which a body may be longer
         and length is not None
         and length.isdigit()
         and int(length) <= LONGEST
