@@ -169,6 +169,18 @@ async def test_a_session_that_was_never_handed_on_is_forgotten_long_after_its_cl
         assert (await http.post("/mcp", json=message("tools/list"), headers=headers)).status_code == 404
 
 
+async def test_what_is_no_part_of_a_session_is_judged_by_the_sdk_and_does_not_end_it(tmp_path: Path) -> None:
+    async with place(tmp_path) as at, at.http() as http:
+        headers = await opened(at, http)
+        newer = {**headers, "Mcp-Protocol-Version": MODERN, "Mcp-Method": "no/such"}
+        for _ in range(2):
+            answer = await http.post("/mcp", json=message("no/such", {"_meta": META}), headers=newer)
+            assert (answer.status_code, answer.headers.get("mcp-session-id")) == (404, None)
+            wrong = {**message("notifications/initialized", request_id=None), "params": []}
+            assert (await http.post("/mcp", json=wrong, headers=headers)).status_code == 400
+        assert (await http.delete("/mcp", headers=headers)).status_code == 200
+
+
 async def test_a_stream_can_be_opened_again_and_ends_with_its_session(tmp_path: Path) -> None:
     async with place(tmp_path) as at, at.http() as http:
         await at.made.known(server("a"))

@@ -224,10 +224,9 @@ class Opening:
 
         async def answer(event: Any) -> None:
             if event["type"] == "http.response.start":
-                if event["status"] == 404:
+                if event["status"] == 404 and Headers(scope).get(VERSION_HEADER) in VERSIONS:  # else it is a method
                     one.forget()
-                lines = [line for line in event["headers"] if line[0].lower() != SESSION_HEADER.encode()]
-                event = {**event, "headers": [*lines, session_line(one.id)]}
+                event = {**event, "headers": [given_line(line, one.id) for line in event["headers"]]}
             await send(event)
 
         await app({**under_id(scope, sdk_id), GIVEN_ID: one.id}, receive, answer)
@@ -269,6 +268,11 @@ def session_line(session_id: str) -> tuple[bytes, bytes]:
     return SESSION_HEADER.encode(), session_id.encode()
 
 
+def given_line(line: tuple[bytes, bytes], session_id: str) -> tuple[bytes, bytes]:
+    """A header of the SDK's as the client gets it: with its own id of the session, where there is one."""
+    return session_line(session_id) if line[0].lower() == SESSION_HEADER.encode() else line
+
+
 def under_id(scope: Any, session_id: str | None) -> Any:
     """The scope of a request as one of that session, or of none."""
     lines = [line for line in scope["headers"] if line[0] != SESSION_HEADER.encode()]
@@ -283,7 +287,9 @@ def may_stream(headers: Headers) -> bool:
 def is_initialized(body: bytes) -> bool:
     """Whether it is that notification."""
     message = _object_in(body)
-    return message is not None and "id" not in message and message.get("method") == INITIALIZED
+    if message is None or "id" in message or message.get("method") != INITIALIZED:
+        return False
+    return isinstance(message.get("params", {}), dict)
 
 
 def handshake_in(body: bytes) -> tuple[RequestId, dict[str, Any]] | None:
