@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from trayapp.cli.options import ask, examples, json_option, of_project, project_option
+from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import print_json, say
 from trayapp.cli.text import clean
 from trayapp.wire.control import INDEX
@@ -20,7 +20,7 @@ from trayapp.wire.control import INDEX
 @json_option
 def index_verb(project: Path | None, as_json: bool) -> None:
     """Print an index of all tools in Markdown."""
-    text = ask(INDEX, of_project(project))["text"]
+    text = ask(INDEX, of_project(project), DISCOVERY_TIMEOUT_S)["text"]
     if as_json:
         print_json({"markdown": text})
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from trayapp.cli.options import ask, examples, json_option, of_project, project_option
+from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import Table, print_json, print_table, say
 from trayapp.cli.text import first_line, one_line
 from trayapp.wire.control import LIST
@@ -35,7 +35,7 @@ def list_verb(
     More than one filter: tools that fit any of them.
     """
     asked = {"server": server, **of_project(project)}
-    rows = chosen(ask(LIST, asked), disabled=disabled, stale=stale, withheld=withheld)
+    rows = chosen(ask(LIST, asked, DISCOVERY_TIMEOUT_S), disabled=disabled, stale=stale, withheld=withheld)
     if as_json:
         print_json(rows)
     elif rows:

@@ -17,6 +17,8 @@ from trayapp.wire.rundir import run_dir
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+DISCOVERY_TIMEOUT_S = 120.0  # servers that are not known yet, a project's for instance, are started first
+
 
 def json_option(function: Function) -> Function:
     """Adds `as_json`."""

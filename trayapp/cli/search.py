@@ -10,13 +10,11 @@ from typing import Any
 
 import click
 
-from trayapp.cli.options import ask, examples, json_option, of_project, project_option
+from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import print_json, say
 from trayapp.cli.text import clean
 from trayapp.model.errors import UsageError
 from trayapp.wire.control import DESCRIBE, SEARCH
-
-TIMEOUT_S = 120.0  # a large batch; a server that is not known yet may have to be started
 
 
 @click.command("search", epilog=examples("multi-mcp search read a file", "multi-mcp search '^github_' --regex"))
@@ -44,10 +42,10 @@ def search_verb(
     if batch is not None:
         if words:
             raise UsageError("WORDS and --batch do not go together", "Give one of them")
-        for rows in ask(SEARCH, {**asked, "batch": lines_of(batch)}, timeout=TIMEOUT_S)["results"]:
+        for rows in ask(SEARCH, {**asked, "batch": lines_of(batch)}, timeout=DISCOVERY_TIMEOUT_S)["results"]:
             print_json(rows, compact=True)
         return
-    found = ask(SEARCH, {**asked, "words": " ".join(words)}, timeout=TIMEOUT_S)
+    found = ask(SEARCH, {**asked, "words": " ".join(words)}, timeout=DISCOVERY_TIMEOUT_S)
     if as_json:
         print_json(found["results"][0])
     else:
@@ -68,7 +66,7 @@ def lines_of(file: str) -> list[str]:
 def describe_verb(tool: str, server: str | None, project: Path | None, as_json: bool) -> None:
     """Show everything about TOOL: what it does and each parameter."""
     params = {"tool": tool, "server": server, **of_project(project)}
-    found = ask(DESCRIBE, params, timeout=TIMEOUT_S)
+    found = ask(DESCRIBE, params, timeout=DISCOVERY_TIMEOUT_S)
     if as_json:
         print_json({key: found[key] for key in ("server", "name", "exposed_name", "tool")})
     else:
