@@ -263,8 +263,9 @@ async def test_a_silent_gateway_is_given_up(home: Path) -> None:
         await ended.wait()
 
     async with impostor(str(home / "run"), talk):
-        with pytest.raises(NoGatewayError, match="does not answer"):
+        with pytest.raises(NoGatewayError, match="does not answer") as caught:
             await ask(str(home / "run"), True, "x", patience=0.05)
+        assert "doctor" in caught.value.hint  # not to start one: there is one
         with pytest.raises(NoGatewayError, match="does not answer"):
             await ask(str(home / "run"), True, "x", {"more": "x" * 20_000_000}, patience=0.05)
         ended.set()

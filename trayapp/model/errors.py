@@ -106,8 +106,8 @@ class NoGatewayError(MultiMcpError):
     code = "no_gateway"
     exit_code = ExitCode.NO_GATEWAY
 
-    def __init__(self, title: str = "The gateway is not running") -> None:
-        super().__init__(title, "Start it with: multi-mcp start")
+    def __init__(self, title: str = "The gateway is not running", hint: str = "Start it with: multi-mcp start") -> None:
+        super().__init__(title, hint)
 
 
 class AlreadyRunningError(MultiMcpError):

@@ -46,6 +46,7 @@ STOP = "stop"  # -> {}; the gateway ends after answering
 CONNECT_TIMEOUT_S = 2.0  # a gateway that does not accept within this hangs
 DEFAULT_TIMEOUT_S = 10.0  # requests that touch no server
 RECEIVE_BYTES = 1 << 18
+SILENT = ("The gateway does not answer", "It is busy or hangs; look with: multi-mcp doctor")
 
 
 class ControlError(MultiMcpError):
@@ -101,7 +102,7 @@ class ControlClient:
         try:
             self._socket.sendall(data)
         except TimeoutError:
-            raise NoGatewayError("The gateway does not answer") from None
+            raise NoGatewayError(*SILENT) from None
         except OSError as error:
             raise NoGatewayError(f"The gateway went away: {error.strerror}") from None
 
@@ -118,7 +119,7 @@ class ControlClient:
         try:
             return self._socket.recv(RECEIVE_BYTES)
         except TimeoutError:
-            raise NoGatewayError("The gateway does not answer") from None
+            raise NoGatewayError(*SILENT) from None
         except OSError as error:
             raise NoGatewayError(f"The gateway went away: {error.strerror}") from None
 
