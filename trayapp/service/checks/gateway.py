@@ -171,8 +171,10 @@ def _of_server(server: dict[str, Any]) -> Finding:
 
 def _of_approvals(server: dict[str, Any]) -> Finding:
     name, waiting = server["name"], server["approvals"]
-    tools = f"{len(waiting)} tool{'s' if len(waiting) > 1 else ''}"
-    what = f"{tools} of {name} changed, or look suspicious, and wait for you: {', '.join(waiting[:5])}"
+    tools, looks, wait = ("tool", "looks", "waits") if len(waiting) == 1 else ("tools", "look", "wait")
+    what = (
+        f"{len(waiting)} {tools} of {name} changed, or {looks} suspicious, and {wait} for you: {', '.join(waiting[:5])}"
+    )
     return Finding("gateway.approvals", "note", what, f"Look at it with: multi-mcp approve {name}")
 
 
