@@ -208,8 +208,8 @@ def _ordered(places: list[tuple[str, str]], enough: float = 0.0) -> Iterator[Fin
 def _place_of(places: list[tuple[str, str]], said: str) -> str:
     """The place of words that were found in lower case."""
     bare = [(place, orders.lined(hidden.bared(text))) for place, text in places]
-    ends = (said[-length:] for length in (PLACE_SURE, PLACE_SURE // 3))
-    return next((place for end in ends for place, text in bare if end in text), places[0][0])
+    parts = (part for length in (PLACE_SURE, PLACE_SURE // 3) for part in (said[-length:], said[:length]))
+    return next((place for part in parts for place, text in bare if part in text), places[0][0])
 
 
 def _whole(places: list[tuple[str, str]]) -> str:
