@@ -155,8 +155,10 @@ class TestNpx:
         server = ServerConfig("x", command="npx", args=("other",))
         with pytest.raises(ConnectFailedError, match="no program npx"):
             await prepared(server, environ, no_secrets, 0.0)
-        with pytest.raises(ConnectFailedError, match="no program npx"):
+        with pytest.raises(ConnectFailedError, match="no program npx on the PATH"):
             prepare(server, environ)
+        with pytest.raises(ConnectFailedError, match=r"no program bin/npx \(ENOENT\)"):
+            prepare(ServerConfig("x", command="bin/npx"), environ)
 
 
 # -- secrets ---------------------------------------------------------------------------------------------------------

@@ -142,9 +142,10 @@ def _found(launch: StdioLaunch) -> StdioLaunch:
     command, *args = launch.argv
     program = find_program(command, launch.env, launch.cwd)
     if program is None:
+        on_path = "" if _is_path(command) else " on the PATH"
         raise ConnectFailedError(
             launch.server,
-            f"Cannot start {launch.server}: no program {command} on the PATH (ENOENT)",
+            f"Cannot start {launch.server}: no program {command}{on_path} (ENOENT)",
             "Install it, or write its full path in servers.yaml",
         )
     return replace(launch, argv=(program, *args))
@@ -169,10 +170,14 @@ def child_environment(server: ServerConfig, environ: Mapping[str, str]) -> dict[
 
 def find_program(command: str, env: Mapping[str, str], cwd: str | None) -> str | None:
     """Absolute path of `command`, searched as the child's own shell would; None when there is none."""
-    if os.sep in command or (os.altsep and os.altsep in command):
+    if _is_path(command):
         path = Path(cwd or ".", command)
         return str(path.absolute()) if path.is_file() else None
     return shutil.which(command, path=env.get("PATH"))
+
+
+def _is_path(command: str) -> bool:
+    return os.sep in command or bool(os.altsep and os.altsep in command)
 
 
 def _headers(server: ServerConfig, environ: Mapping[str, str]) -> dict[str, str]:
