@@ -191,6 +191,7 @@ async def test_a_stream_can_be_opened_again_and_ends_with_its_session(tmp_path: 
         await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has seen its end
         async with http.stream("GET", "/mcp", headers=streaming) as second, at.http() as other:
             assert second.status_code == 200
+            assert (await other.get("/mcp", headers=streaming)).status_code == 409  # as the SDK has it
             await other.delete("/mcp", headers=headers)
             assert [line async for line in second.aiter_lines()] == []
 

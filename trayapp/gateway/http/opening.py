@@ -189,6 +189,8 @@ class Opening:
                     await respond(send, b"", 202, more=[session_line(one.id)])
                     return
                 receive = replayed(body, receive)
+        if scope["method"] == "GET" and one.streams:
+            await self._hand_on(one)  # the stream that there is comes first: it is another one that the SDK refuses
         await self._by_sdk(one, scope, receive, send)
 
     async def _stream(self, one: Opened, scope: Any, receive: Any, send: Any) -> None:
