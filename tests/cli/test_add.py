@@ -43,6 +43,15 @@ def test_in_the_home_folder_the_default_is_servers_yaml(person: Person) -> None:
     assert (made["scope"], made["entry"]) == ("global", {"command": ["tool"], "env": {"A": "b=c"}})
 
 
+def test_a_program_of_this_folder_is_found_from_everywhere(person: Person) -> None:
+    program = person.folder / "bin" / "tool"
+    program.parent.mkdir()
+    program.touch()
+    assert person.gets("add", "a", "--scope", "global", "--", "bin/tool", "x")["entry"]["command"] == str(program)
+    assert person.gets("add", "b", "--scope", "global", "--", "bin/none", "x")["entry"]["command"] == "bin/none"
+    assert person.gets("add", "c", "--", "bin/tool", "x")["entry"]["command"] == "bin/tool"  # runs in that folder
+
+
 def test_the_file_that_counts_for_the_folder_is_the_one_that_is_changed(person: Person) -> None:
     file = person.folder.parent / ".mcp.json"
     file.write_text('{\n  // theirs\n  "mcpServers": {\n    "a": {"command": "x"}\n  }\n}\n', encoding="utf-8")

@@ -61,9 +61,10 @@ def add_verb(
     home folder into servers.yaml.
     """
     name = name or _name_from(url)
-    entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"))
     folder, home = Path.cwd(), Machine().home
     scope = scope or _default_scope(folder, home)
+    command = _from_anywhere(command) if scope == "global" else command
+    entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"))
     if scope == "project":
         path = project_file.project_file_for(folder, home)
         project_file.add_server(path, name, entry, own_trust())
@@ -91,6 +92,13 @@ def _check_url(url: str) -> None:
     fault = unsafe_url(url)
     if fault is not None:
         raise UsageError(f"The url {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
+
+
+def _from_anywhere(command: tuple[str, ...]) -> tuple[str, ...]:
+    """A program named by its way from here gets its whole path: the gateway runs in another folder."""
+    if not command or Path(command[0]).name == command[0] or not Path(command[0]).is_file():
+        return command
+    return (str(Path(command[0]).absolute()), *command[1:])  # not resolved: a link of a .venv is another program
 
 
 def own_trust() -> TrustStore:
