@@ -13,13 +13,15 @@ import httpx2
 import pytest
 
 from tests.e2e.http_client import STREAMS, HttpClient, http_client
+from tests.fixtures.clock import settle
 from tests.gateway.http.place import TOKEN, Place, place, until
-from tests.gateway.world import serve, server
+from tests.gateway.world import house, serve, server
 from tests.wire.pair import Waiting
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
-from trayapp.gateway.http.asgi import Headers
-from trayapp.gateway.http.opening import FORGOTTEN_S, HANDED_ON_S, Standing, handshake_in
-from trayapp.gateway.http.presence import GONE_S
+from trayapp.gateway.http.arrivals import Arrivals
+from trayapp.gateway.http.asgi import Headers, replayed, respond
+from trayapp.gateway.http.opening import FORGOTTEN_S, HANDED_ON_S, Opening, Standing, handshake_in, session_line
+from trayapp.gateway.http.presence import GONE_S, Presence
 from trayapp.gateway.http.single import METHODS, is_list, request_in
 from trayapp.wire.envelope import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from trayapp.wire.messages import RpcError
@@ -179,6 +181,47 @@ async def test_what_is_no_part_of_a_session_is_judged_by_the_sdk_and_does_not_en
             wrong = {**message("notifications/initialized", request_id=None), "params": []}
             assert (await http.post("/mcp", json=wrong, headers=headers)).status_code == 400
         assert (await http.delete("/mcp", headers=headers)).status_code == 200
+
+
+async def test_a_session_that_its_client_ends_while_the_sdk_is_loaded_is_not_introduced_to_it(tmp_path: Path) -> None:
+    async with house(tmp_path) as made, anyio.create_task_group() as tasks:
+        made.start()
+        loaded, heard = anyio.Event(), []
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            heard.append((scope["method"], Headers(scope).get("mcp-session-id")))
+            await respond(send, b"", 404)
+
+        async def sdk() -> Any:
+            await loaded.wait()
+            return app
+
+        clock = made.gateway.clock
+        opening = Opening(Arrivals(made.gateway, tasks), Presence(clock, tasks), sdk, tasks).around(app)
+
+        async def ask(method: str, body: Any, *more: tuple[bytes, bytes]) -> str | None:
+            start: dict[str, Any] = {}
+
+            async def send(event: Any) -> None:
+                start.update(event)
+
+            content = json.dumps(body).encode()
+            lines = [(b"accept", STREAMS.encode()), (b"content-type", b"application/json"), *more]
+            lines.append((b"content-length", str(len(content)).encode()))
+            scope = {"type": "http", "method": method, "headers": lines}
+            await opening(scope, replayed(content, anyio.sleep_forever), send)
+            return Headers(start).get("mcp-session-id")
+
+        session = await ask("POST", message("initialize", OPENING))
+        assert session is not None
+        tasks.start_soon(ask, "POST", message("ping"), session_line(session))
+        await settle()
+        await ask("DELETE", None, session_line(session))
+        loaded.set()
+        await until(lambda: bool(heard))
+        await settle()
+        assert heard == [("POST", session)]
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_stream_can_be_opened_again_and_ends_with_its_session(tmp_path: Path) -> None:
