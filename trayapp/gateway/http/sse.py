@@ -40,10 +40,11 @@ class Outflow:
 
     def put(self, frames: bytes) -> None:
         """Whole frames; does not block."""
+        before = self._size  # a single answer may be as long as that by itself
         self._waiting.append(b"".join(map(event, frames.split(b"\n")[:-1])))
         self._size += len(self._waiting[-1])
         self._news.set()
-        if self._size > BEHIND_MOST and not self.lost.is_set():
+        if before > BEHIND_MOST and not self.lost.is_set():
             log.warning("Gave up a client over HTTP that does not read its answers")
             self.lost.set()
 
