@@ -248,7 +248,9 @@ def tag(place: int) -> int:
 @lru_cache(maxsize=1)
 def _table() -> array[int]:
     """A feature's tag and its weight, more by ZERO. Raises OSError when the program's own file is gone."""
-    found = array("H", _TABLE.read_bytes())
+    found = array("H")
+    with _TABLE.open("rb") as file:
+        found.fromfile(file, weights.MASK + 1)
     if sys.byteorder == "big":
         found.byteswap()
     return found
@@ -275,7 +277,7 @@ def is_suspect(kinds: Iterable[str]) -> bool:
     return any(others <= there for first in there & SUSPECTS.keys() for others in SUSPECTS[first])
 
 
-@lru_cache(maxsize=16_384)  # of as many words as the tools of a hundred servers have
+@lru_cache(maxsize=512)  # of the commonest words: each takes 350 bytes
 def known(token: str) -> Word:
     """One word."""
     token = token[:TOKEN_LONGEST]

@@ -48,7 +48,7 @@ from trayapp.model.plan import Config
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
-from trayapp.wire.memory import keep_freed_memory
+from trayapp.wire.memory import give_back_freed_memory, keep_freed_memory
 from trayapp.wire.rundir import STOPPING, run_dir
 
 if TYPE_CHECKING:
@@ -286,9 +286,11 @@ async def _settle_memory() -> None:
     """
     gc.enable()
     keep_freed_memory()
+    give_back_freed_memory()  # of what looking tools over for the first time took
     await anyio.sleep(SETTLED_S)
     gc.collect()
     gc.freeze()
+    give_back_freed_memory()
 
 
 def _home() -> Path:

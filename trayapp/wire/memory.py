@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False  # typing would cost the shim 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
 # <malloc.h>: blocks from this size on are mapped and unmapped one by one; the heap's end is given back above that.
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
 KEPT_BLOCK = 4 << 20  # bytes
@@ -28,13 +32,24 @@ def widen(descriptor: int) -> None:
 
 def keep_freed_memory() -> None:
     """A third less time for a 1 MB answer, for some 3 MiB that stay with us after the first one. glibc only."""
+    if (mallopt := _of_libc("mallopt")) is not None:
+        mallopt(_MMAP_THRESHOLD, KEPT_BLOCK)
+        mallopt(_TRIM_THRESHOLD, KEPT_END)
+
+
+def give_back_freed_memory() -> None:
+    """What is free now and lies in pages of its own. glibc only."""
+    if (malloc_trim := _of_libc("malloc_trim")) is not None:
+        malloc_trim(0)
+
+
+def _of_libc(name: str) -> Any:
+    """A function of the C library, None where there is none of that name."""
     if sys.platform != "linux":
-        return
+        return None
     import ctypes
 
     try:
-        mallopt = ctypes.CDLL(None).mallopt
+        return getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError):
-        return
-    mallopt(_MMAP_THRESHOLD, KEPT_BLOCK)
-    mallopt(_TRIM_THRESHOLD, KEPT_END)
+        return None
