@@ -6,7 +6,6 @@ Never here: behaviour; each part is somewhere else.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import signal
 import sys
@@ -39,6 +38,7 @@ from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
 from trayapp.gateway.http.door import TOKEN_NAME, Door, kept_token
 from trayapp.gateway.logs import StderrFiles, start_logging
+from trayapp.gateway.memory import tend_memory
 from trayapp.gateway.peer import FramePeer
 from trayapp.gateway.private import close_to_others
 from trayapp.gateway.projects import look_with
@@ -48,7 +48,7 @@ from trayapp.model.plan import Config
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
-from trayapp.wire.memory import give_back_freed_memory, keep_freed_memory
+from trayapp.wire.memory import share_one_heap
 from trayapp.wire.rundir import STOPPING, run_dir
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ else:
 
 log = logging.getLogger(__name__)
 
-SETTLED_S = 3.0  # after the first list: clients that start together have theirs, too
 LINGER_CHECK_S = 5.0
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 
@@ -82,6 +81,7 @@ def run_gateway(
     paths = find_paths(environ)
     start_logging(paths.log_dir, level_of(environ))
     try:
+        share_one_heap()
         _prefer_pidfd()
         process = Process(dict(environ), paths, run, sample, layers=layers)
         # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11), before asyncio's loop was spared most of its
@@ -145,7 +145,7 @@ class Process:
                 tasks.start_soon(kept_up, partial(gateway.once_calm, work), anyio.sleep)
             watch = partial(watch_wake, self._look_around, SystemClock())
             reap = partial(anyio.to_thread.run_sync, reap_leftovers, self._run)
-            for once in (gateway.sign_ins.look, watch, reap, _settle_memory):
+            for once in (gateway.sign_ins.look, watch, reap, tend_memory):
                 tasks.start_soon(fenced, gateway.once_calm, once)
             if linger:
                 tasks.start_soon(kept_up, self._linger, anyio.sleep)
@@ -278,19 +278,6 @@ class Process:
                 used = anyio.current_time()
         log.info("Nobody has used the gateway for %g minutes", gateway.config.settings.linger)
         gateway.stop_wanted.set()
-
-
-async def _settle_memory() -> None:
-    """Collect garbage from now on (cli/become put it off). What the start made is there to stay, but for what is
-    garbage of it, some MiB after a first run: it is looked through once more, when clients have their first answers.
-    """
-    gc.enable()
-    keep_freed_memory()
-    give_back_freed_memory()  # of what looking tools over for the first time took
-    await anyio.sleep(SETTLED_S)
-    gc.collect()
-    gc.freeze()
-    give_back_freed_memory()
 
 
 def _home() -> Path:
