@@ -114,9 +114,12 @@ def tray_part(setup: Setup) -> Iterator[Measured]:
 
 def behaviour_part(setup: Setup) -> Iterator[Measured]:
     """What happens when things go wrong or ask back, on each transport, as tables."""
-    from tests.benchmarks import behaviour, peer_stages, verdicts  # they bring an event loop, HTTP, other gateways
+    import anyio
 
-    yield from verdicts.markdown(behaviour.rows(peer_stages.stages(setup.peers)))
+    from tests.benchmarks import behaviour, peer_stages, verdicts  # these bring an event loop, HTTP, other gateways
+
+    others = peer_stages.peers() if setup.peers else []
+    yield from verdicts.markdown(anyio.run(behaviour.rows, peer_stages.own(), others))
 
 
 PEERS = "peers"  # the part that wants --peers

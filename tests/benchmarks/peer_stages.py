@@ -120,9 +120,14 @@ class PeerStage:
                 place.close()
 
 
-def stages(with_peers: bool) -> list[Stage]:
-    """The direct way, ours, and the peers whose packages are there."""
-    return [Direct(), Ours(), *([PeerStage(peer) for peer in present()] if with_peers else [])]
+def own() -> list[Stage]:
+    """The direct way and ours."""
+    return [Direct(), Ours()]
+
+
+def peers() -> list[Stage]:
+    """Those whose packages are there."""
+    return [PeerStage(peer) for peer in present()]
 
 
 def end(process: psutil.Process) -> None:
