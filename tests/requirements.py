@@ -197,6 +197,7 @@ REQUIREMENTS: dict[str, str] = {
     "cli-describe": "`describe` prints all about a tool; --json its definition.",
     "cli-index": "`index` prints all tools in Markdown.",
     "cli-tokens": "`status --tokens` says what each exposure costs and from where on the one tool is cheaper.",
+    "cli-lacking": "`list` names the servers of which nothing is known, with the reason; no hanging one is waited for.",
     "cli-project": "`--project DIR` shows and calls what a session in that trusted project's folder would see.",
     # Sign-in and secrets
     "vault-long": "16 KB survive the round trip in every place, a limit of 2,560 bytes an entry included.",

@@ -78,9 +78,19 @@ def launch_with(home: Path, env: Mapping[str, str], *argv: str) -> subprocess.Po
 
 
 class FakeGateway:
-    """A control server in a thread. `answers` by method; `requests` is what was asked, in order."""
+    """A control server in a thread. `answers` by method; `requests` is what was asked, in order.
 
-    def __init__(self, home: Path, answers: Mapping[str, Answer], snapshots: tuple[dict[str, Any], ...] = ()) -> None:
+    `notes` go ahead of each answer.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        answers: Mapping[str, Answer],
+        snapshots: tuple[dict[str, Any], ...] = (),
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self._notes = notes
         self._run = run_dir({"MULTI_MCP_HOME": str(home)})
         self._answers = dict(answers)
         self._snapshots = snapshots
@@ -129,6 +139,8 @@ class FakeGateway:
             return {}
         if method not in self._answers:
             raise RpcError(METHOD_NOT_FOUND, f"the test gave no answer to {method}")
+        for line in self._notes:
+            context.dispatcher.send_notification(control.NOTE, {"text": line})
         answer = self._answers[method]
         answer = answer(dict(params or {})) if callable(answer) else answer
         if isinstance(answer, MultiMcpError):

@@ -119,6 +119,27 @@ def test_remove_takes_the_server_out_of_the_file_that_has_it(person: Person) -> 
     assert person.servers.read_text() == "servers:\n  b: {command: y}\n"
 
 
+def test_our_own_project_file_goes_with_the_last_of_its_servers_unless_more_is_in_it(person: Person) -> None:
+    file = person.folder / ".multi-mcp.yaml"
+    person.says("add", "a", "--", "z")
+    done = person.says("remove", "a")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "Nothing else was in ~/src/shop/.multi-mcp.yaml: the file is gone, too\n",
+    )
+    assert not file.exists()
+    assert "multi-mcp list --project ~/src/shop" in person.says("add", "a", "--", "z").stdout
+    assert trusted(person)
+    file.write_text(f"# why\n{file.read_text()}", encoding="utf-8")
+    assert person.says("remove", "a", "--json").returncode == 0
+    assert file.read_text() == "# why\nservers:\n"
+    file.unlink()
+    theirs = person.folder / ".mcp.json"
+    theirs.write_text('{"mcpServers": {"a": {"command": "x"}}}', encoding="utf-8")
+    assert person.says("remove", "a", "--scope", "project").stderr == ""
+    assert json.loads(theirs.read_text()) == {"mcpServers": {}}
+
+
 def test_a_server_in_two_files_wants_a_scope(person: Person) -> None:
     person.servers.write_text("servers:\n  a: {command: x}\n  b: {command: y}\n", encoding="utf-8")
     person.says("add", "a", "--", "z")

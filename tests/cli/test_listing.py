@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.persons import Person
 from tests.cli.running import FakeGateway, run_cli
 from tests.cli.samples import row
 from trayapp.cli.listing import chosen
 from trayapp.model.errors import ServerNotFoundError
-from trayapp.wire.control import LIST
+from trayapp.wire.control import INDEX, LIST, SEARCH
 
 ROWS = [
     row("search"),
@@ -69,3 +70,30 @@ def test_an_error_of_the_gateway_keeps_its_words_and_exit_code(home: Path) -> No
         done = run_cli(home, "list", "nix")
     assert done.stderr == "Error: No server is named nix\nKnown servers: github\n"
     assert done.returncode == 5
+
+
+@pytest.mark.requirement("cli-lacking")
+def test_what_the_list_lacks_is_said_below_it_and_not_in_json(home: Path) -> None:
+    with FakeGateway(home, {LIST: ROWS[:1], SEARCH: {"results": [[]], "text": ""}, INDEX: {"text": ""}}, (), ("a: b",)):
+        for words in (["list"], ["search", "x"], ["index"]):
+            assert run_cli(home, *words).stderr == "a: b\n"
+            assert run_cli(home, *words, "--json").stderr == ""
+
+
+@pytest.mark.requirement("cli-project")
+def test_in_a_project_the_way_to_its_servers_is_named(person: Person) -> None:
+    folder = person.folder.parent / "two words"
+    folder.mkdir()
+    missing = ServerNotFoundError("own", ["github"])
+    with FakeGateway(person.home, {LIST: lambda asked: missing if asked["server"] == "own" else ROWS}):
+        assert person.says("list").stderr == ""
+        assert "--project" not in person.says("list", "own").stderr
+        (person.folder / ".mcp.json").write_text("{}", encoding="utf-8")
+        said = "Without the servers of this project, for those: multi-mcp list --project ~/src/shop\n"
+        assert person.says("list").stderr == said
+        for words in (["list", "--json"], ["list", "github"], ["list", "--project", "."]):
+            assert person.says(*words).stderr == ""
+        assert "this project's own need: --project ~/src/shop" in person.says("list", "own").stderr
+        (person.folder / ".mcp.json").rename(folder / ".mcp.json")
+        person.folder = folder
+        assert person.says("list").stderr.endswith(f"--project '{folder}'\n")

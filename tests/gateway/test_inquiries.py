@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from tests.fixtures.fake_transport import FakeServer
 from tests.gateway.catalogue import CATALOGUE, stocked
 from tests.gateway.world import House, house, serve, server
 from trayapp.config.overlay import Overlay
+from trayapp.gateway.inquiries import PROJECT_WAIT_S
 from trayapp.gateway.projects import Finding
+from trayapp.model.errors import ConnectFailedError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Settings
@@ -166,6 +170,55 @@ async def test_a_project_that_is_named_is_seen_as_its_sessions_see_it_for_that_r
         assert {row["server"] for row in rows} == {"user", "db"}
         await made.told()
         assert [c.name for c in made.gateway.pool] == ["user"]  # nobody is there any more
+
+
+@pytest.mark.requirement("cli-lacking")
+async def test_a_projects_server_that_hangs_is_named_instead_of_waited_for_and_is_asked_to_its_end(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as made:
+        made.look = finding
+        made.net["mute"].before = lambda number: anyio.sleep_forever()
+        made.apply(server("user"), server("mute", connect_timeout=3600))
+        made.start()
+        await made.told()
+        slow = FakeServer()
+        gate = slow.hold_start()
+        made.net.servers.default_factory = lambda: slow
+        wire = made.control()
+        wire.ask_only(1, control.LIST, {"project": str(tmp_path)})
+        await made.clock.pass_(PROJECT_WAIT_S * 0.9)
+        assert wire.answers(1) == []
+        await made.clock.pass_(PROJECT_WAIT_S * 0.1)
+        assert {row["server"] for row in wire.answers(1)[0]["result"]} == {"user"}
+        notes = [note["text"] for note in wire.told(control.NOTE)]
+        assert [note.split(":")[0] for note in notes] == ["mute", "db"]
+        assert all("still starting" in note for note in notes)
+        gate.set()
+        await made.told()
+        assert {c.name for c in made.gateway.pool} == {"user", "mute"}  # whoever looked has gone
+        rows = await asked(made, control.LIST, project=str(tmp_path))
+        assert {row["server"] for row in rows} == {"user", "db"}
+        assert slow.opened == 1  # what it offers was kept
+
+
+@pytest.mark.requirement("cli-lacking")
+async def test_a_list_names_the_servers_of_which_nothing_is_known_and_says_why(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+
+        async def fails(number: int) -> None:
+            raise ConnectFailedError("bad", "Cannot start bad: no program x")
+
+        made.net["bad"].before = fails
+        await made.known(server("good"), server("bad"), server("off", disabled=True))
+        for params, texts in (
+            ({}, ["bad: not known: Cannot start bad: no program x"]),
+            ({"server": "bad"}, ["bad: not known: Cannot start bad: no program x"]),
+            ({"server": "good"}, []),
+        ):
+            wire = made.control()
+            await wire.result(control.LIST, params)
+            assert [note["text"] for note in wire.told(control.NOTE)] == texts
 
 
 @pytest.mark.requirement("cli-project")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +15,8 @@ from typing import Any, Literal
 import click
 
 from trayapp.cli.options import examples, json_option
-from trayapp.cli.output import print_json, say
+from trayapp.cli.output import note, print_json, say
+from trayapp.cli.project import listed_by
 from trayapp.cli.servers_file import own_config, own_store
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import one_line
@@ -116,8 +118,8 @@ def _who_sees(scope: Scope, path: Path, home: Path) -> str:
     if scope == "global":
         return ""
     trusted = project_file_is_trusted(path)
-    seen = f": sessions in {shown_path(path.parent, home)} see it"
-    return seen if trusted else f"; the file is not trusted yet: multi-mcp trust {path.parent}"
+    seen = f": sessions in {shown_path(path.parent, home)} see it, and so does: {listed_by(path.parent)}"
+    return seen if trusted else f"; the file is not trusted yet: multi-mcp trust {shlex.quote(str(path.parent))}"
 
 
 def project_file_is_trusted(path: Path) -> bool:
@@ -170,8 +172,9 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
     project = project_file.project_file_for(Path.cwd(), home)
     config = own_config(store)
     chosen = scope or _owner(name, config, project, store.path)
+    gone = False
     if chosen == "project":
-        project_file.remove_server(project, name, own_trust())
+        gone = project_file.remove_server(project, name, own_trust())
     else:
         store.remove_server(name)
     path = project if chosen == "project" else store.path
@@ -180,6 +183,7 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
         print_json({"name": name, "scope": chosen, "file": str(path)})
     else:
         say(one_line(f"Removed {name} from {shown_path(path, home)}{_what_is_left(name, chosen, store)}"))
+        note(*([f"Nothing else was in {shown_path(path, home)}: the file is gone, too"] if gone else []))
 
 
 def _what_is_left(name: str, scope: Scope, store: Store) -> str:

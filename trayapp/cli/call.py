@@ -15,6 +15,7 @@ from trayapp.cli.call_args import HOW, from_json, from_pairs, typed
 from trayapp.cli.content import result_text
 from trayapp.cli.options import ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import note, print_json, say, waiting
+from trayapp.cli.project import hinting
 from trayapp.cli.text import one_line
 from trayapp.model.errors import ExitCode, UsageError
 from trayapp.wire.control import CALL
@@ -49,7 +50,7 @@ def call_verb(
     args = arguments(pairs, args_json)
     words = {"typed": as_typed} if (as_typed := typed(pairs, args)) else {}
     params = {"tool": tool, "server": server, "args": args, **words, **of_project(project)}
-    with waiting(f"Calling {one_line(tool)}", quiet=as_json):
+    with waiting(f"Calling {one_line(tool)}", quiet=as_json), hinting(project):
         result = ask(CALL, params, timeout=None)["result"]
     show(result, as_json)
     return ExitCode.FAILED if result.get("isError") is True else ExitCode.OK

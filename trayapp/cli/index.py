@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
-from trayapp.cli.output import print_json, say
+from trayapp.cli.output import note_lacking, print_json, say
 from trayapp.cli.text import clean
 from trayapp.wire.control import INDEX
 
@@ -20,8 +20,10 @@ from trayapp.wire.control import INDEX
 @json_option
 def index_verb(project: Path | None, as_json: bool) -> None:
     """Print an index of all tools in Markdown."""
-    text = ask(INDEX, of_project(project), DISCOVERY_TIMEOUT_S)["text"]
+    lacking = list[str]()
+    text = ask(INDEX, of_project(project), DISCOVERY_TIMEOUT_S, lacking.append)["text"]
     if as_json:
         print_json({"markdown": text})
     else:
         say(clean(text).rstrip("\n"))
+    note_lacking(lacking, as_json=as_json)

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
-from trayapp.cli.output import Table, print_json, print_table, say
+from trayapp.cli.output import Table, note_lacking, print_json, print_table, say
+from trayapp.cli.project import here, hinting, listed_by
 from trayapp.cli.text import first_line, one_line
 from trayapp.wire.control import LIST
 
@@ -34,14 +35,19 @@ def list_verb(
 
     More than one filter: tools that fit any of them.
     """
-    asked = {"server": server, **of_project(project)}
-    rows = chosen(ask(LIST, asked, DISCOVERY_TIMEOUT_S), disabled=disabled, stale=stale, withheld=withheld)
+    asked, lacking = {"server": server, **of_project(project)}, list[str]()
+    with hinting(project):
+        every = ask(LIST, asked, DISCOVERY_TIMEOUT_S, lacking.append)
+    rows = chosen(every, disabled=disabled, stale=stale, withheld=withheld)
     if as_json:
         print_json(rows)
     elif rows:
         print_table(Table(("TOOL", "NOTE", "DESCRIPTION"), [cells(row) for row in rows], STYLES))
     else:
         say("No tools" if not (disabled or stale or withheld) else "No such tools")
+    folder = here() if project is None and server is None else None
+    of_folder = [f"Without the servers of this project, for those: {listed_by(folder)}"] if folder else []
+    note_lacking([*lacking, *of_folder], as_json=as_json)
 
 
 def chosen(rows: list[Row], *, disabled: bool, stale: bool, withheld: bool) -> list[Row]:

@@ -47,10 +47,15 @@ def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
     return ControlClient(run_dir(os.environ), timeout)
 
 
-def ask(method: str, params: dict[str, Any] | None = None, timeout: float | None = DEFAULT_TIMEOUT_S) -> Any:
-    """One control request. Raises NoGatewayError, ControlError."""
+def ask(
+    method: str,
+    params: dict[str, Any] | None = None,
+    timeout: float | None = DEFAULT_TIMEOUT_S,
+    heard: Callable[[str], None] | None = None,
+) -> Any:
+    """One control request; `heard` gets the gateway's notes on its answer. Raises NoGatewayError, ControlError."""
     with gateway(timeout) as client:
-        return client.call(method, params)
+        return client.call(method, params, heard)
 
 
 def as_error(error: dict[str, Any]) -> ControlError:

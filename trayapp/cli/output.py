@@ -84,6 +84,11 @@ def note(*lines: str, styled: bool = False) -> None:
         print(line if styled else clean(line), file=sys.stderr, flush=True)
 
 
+def note_lacking(lines: Sequence[str], *, as_json: bool) -> None:
+    """What the gateway says that its answer lacks, below it; with --json nothing."""
+    note(*([] if as_json else lines))
+
+
 def print_table(table: Table) -> None:
     """The table on stdout; with colours, and cut to the width, on a terminal."""
     if is_terminal(sys.stdout):

@@ -41,7 +41,7 @@ def refresh_verb(server: str | None, as_json: bool) -> int:
 def reconnect_verb(server: str | None, as_json: bool) -> int:
     """Connect all servers, or SERVER, anew.
 
-    A server that failed a short while ago is tried at once.
+    A server that failed a short while ago is tried at once. Its tools are not asked for anew: see multi-mcp refresh.
     """
     with waiting(f"Connecting {server or 'all servers'}", quiet=as_json):
         servers = ask(RECONNECT, {"server": server}, timeout=None)["servers"]

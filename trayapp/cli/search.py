@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
-from trayapp.cli.output import print_json, say
+from trayapp.cli.output import note_lacking, print_json, say
+from trayapp.cli.project import hinting
 from trayapp.cli.text import clean
 from trayapp.model.errors import UsageError
 from trayapp.wire.control import DESCRIBE, SEARCH
@@ -45,11 +46,13 @@ def search_verb(
         for rows in ask(SEARCH, {**asked, "batch": lines_of(batch)}, timeout=DISCOVERY_TIMEOUT_S)["results"]:
             print_json(rows, compact=True)
         return
-    found = ask(SEARCH, {**asked, "words": " ".join(words)}, timeout=DISCOVERY_TIMEOUT_S)
+    lacking = list[str]()
+    found = ask(SEARCH, {**asked, "words": " ".join(words)}, DISCOVERY_TIMEOUT_S, lacking.append)
     if as_json:
         print_json(found["results"][0])
     else:
         say(clean(found["text"]))
+    note_lacking(lacking, as_json=as_json)
 
 
 def lines_of(file: str) -> list[str]:
@@ -66,7 +69,8 @@ def lines_of(file: str) -> list[str]:
 def describe_verb(tool: str, server: str | None, project: Path | None, as_json: bool) -> None:
     """Show everything about TOOL: what it does and each parameter."""
     params = {"tool": tool, "server": server, **of_project(project)}
-    found = ask(DESCRIBE, params, timeout=DISCOVERY_TIMEOUT_S)
+    with hinting(project):
+        found = ask(DESCRIBE, params, timeout=DISCOVERY_TIMEOUT_S)
     if as_json:
         print_json({key: found[key] for key in ("server", "name", "exposed_name", "tool")})
     else:

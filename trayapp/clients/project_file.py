@@ -6,6 +6,7 @@ very command, so a file that we make, or that was trusted, is trusted after our 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from trayapp.model.plan import Config
 
 OWN_FILE = PROJECT_FILES[0]
 DEFAULT_HOLDER = "mcpServers"
+_EMPTY = re.compile(r"\ufeff?\s*(?:servers:\s*(?:\{\s*\})?\s*)?")
 
 
 def project_file_for(folder: Path, home: Path) -> Path:
@@ -47,9 +49,16 @@ def add_server(path: Path, name: str, entry: Mapping[str, Any], trust: TrustStor
     _edit(path, trust, lambda text: _added(path, text, name, entry))
 
 
-def remove_server(path: Path, name: str, trust: TrustStore) -> None:
-    """One server less. Blocks. Raises ServerNotFoundError, StorageError, Unparsable, EditRefusedError."""
+def remove_server(path: Path, name: str, trust: TrustStore) -> bool:
+    """One server less; whether our own file went with its last one, since nothing else was in it: an empty one would
+    still hide those of the folders above. Blocks. Raises ServerNotFoundError, StorageError, Unparsable,
+    EditRefusedError."""
     _edit(path, trust, lambda text: _removed(path, text, name))
+    text = files.read_text(path) or ""
+    gone = path.name == OWN_FILE and not path.is_symlink() and _EMPTY.fullmatch(text) is not None
+    if gone:
+        files.remove(path, text)
+    return gone
 
 
 def _edit(path: Path, trust: TrustStore, change: Callable[[str], str]) -> None:

@@ -65,7 +65,7 @@ class Control:
             control.RELOAD: self._reload_file,
             control.SETTLE: self._settle,
             control.STOP: self._stop,
-            **Inquiries(gateway).handlers,
+            **Inquiries(gateway, self._note).handlers,
             **Reviews(gateway).handlers,
             **gateway.sign_ins.handlers,
         }
@@ -90,6 +90,9 @@ class Control:
 
     async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
         """Control knows no notifications from its clients."""
+
+    def _note(self, line: str) -> None:
+        self.dispatcher.send_notification(control.NOTE, {"text": line})
 
     async def _snapshot(self, params: dict[str, Any]) -> Any:
         return self._gateway.snapshot().to_json()

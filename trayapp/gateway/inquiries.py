@@ -6,7 +6,8 @@ Never here: other control requests (admin), sessions.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,8 @@ from trayapp.gateway.finish import as_tool_result
 from trayapp.gateway.index import index_text
 from trayapp.gateway.options import SessionOptions
 from trayapp.gateway.router import is_up, text_of
-from trayapp.gateway.standing import Standing, standing
+from trayapp.gateway.standing import Standing, standing, why_unknown
+from trayapp.gateway.view import View
 from trayapp.gateway.window import Window
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
 from trayapp.wire import control
@@ -40,8 +42,14 @@ if TYPE_CHECKING:
 
 BATCH_MOST = 10_000  # queries of one request
 HITS_MOST = 1_000
+PROJECT_WAIT_S = 5.0  # for a project's servers to say what they offer: nearly all do, and one that hangs takes 30
 
 Asked = dict[str, Any]
+Note = Callable[[str], None]  # a line for the person who asks, ahead of the answer
+
+
+def no_note(line: str) -> None:
+    """A Note of which nobody hears."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +60,11 @@ class Visitor:
 
 
 class Inquiries:
-    """Of one gateway."""
+    """Of one gateway, for whoever hears `note`."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, note: Note = no_note) -> None:
         self._gateway = gateway
+        self._note = note
         self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
             control.LIST: self._list,
             control.SEARCH: self._search,
@@ -67,25 +76,49 @@ class Inquiries:
         }
 
     @asynccontextmanager
-    async def _window(self, asked: Asked) -> AsyncIterator[Window]:
-        """What the user's own sessions see, or those of the project that is named. Raises MultiMcpError, RpcError."""
+    async def _window(self, asked: Asked, *, complete: bool = True) -> AsyncIterator[Window]:
+        """What the user's own sessions see, or those of the project that is named. Raises MultiMcpError, RpcError.
+
+        `complete`: with what the project's own servers say within PROJECT_WAIT_S.
+        """
         if asked.get("project") is None:
             yield self._gateway.view.whole
             return
         visitor = Visitor(text_of(asked, "project", "the request"))
-        projects = self._gateway.projects
+        projects, running = self._gateway.projects, self._gateway.running
+        view = None
         try:
             await projects.join(visitor)
             if projects.overlay_of(visitor) is None:
                 raise _no_project(visitor.cwd, projects.problems_of(visitor))
-            await self._gateway.pool.settled()
-            yield self._gateway.running.view_of(visitor).window(SessionOptions())
+            view = running.view_of(visitor)
+            await view.answers(PROJECT_WAIT_S if complete else 0.0, own=True)
+            yield running.view_of(visitor).window(SessionOptions())
         finally:
-            projects.leave(visitor)
+            if view is not None and view.being_asked(own=True):
+                self._gateway.spawn(self._leave_later, visitor, view)
+            else:
+                projects.leave(visitor)
+
+    async def _leave_later(self, visitor: Visitor, view: View) -> None:
+        """Stay until the project's slow servers have answered: the next visitor finds what they offer in the cache."""
+        try:
+            await view.answers(math.inf, own=True)  # each start is bounded
+        finally:
+            self._gateway.projects.leave(visitor)
+
+    def _note_unknown(self, view: View, names: Iterable[str]) -> None:
+        """Say of which servers nothing is known, and why."""
+        being_asked = view.being_asked()
+        for name in names:
+            if (connection := view.get(name)) is not None:
+                self._note(why_unknown(name, connection, being_asked=name in being_asked))
 
     async def _list(self, asked: Asked) -> Any:
         async with self._window(asked) as window:
-            return window.view.known.tool_rows(self._server(window, asked))
+            server = self._server(window, asked)
+            self._note_unknown(window.view, [name for name in window.missing() if server in (None, name)])
+            return window.view.known.tool_rows(server)
 
     @staticmethod
     def _server(window: Window, asked: Asked) -> str | None:
@@ -102,6 +135,7 @@ class Inquiries:
         if len(queries) > BATCH_MOST:
             raise UsageError(f"More than {BATCH_MOST} queries at once", "Search in several goes")
         async with self._window(asked) as window:
+            self._note_unknown(window.view, window.view.being_asked())
             results, text = [], ""
             for query in queries:
                 hits, text = ([], "") if _is_blank_line(query, asked) else await self._found(window, query, asked)
@@ -140,7 +174,7 @@ class Inquiries:
         return standing(server, connection, now, window.config.settings, known)
 
     async def _describe(self, asked: Asked) -> Any:
-        async with self._window(asked) as window:
+        async with self._window(asked, complete=False) as window:
             name = text_of(asked, "tool", "describe")
             key = await self._key(window, name, self._server(window, asked))
             seen = window.exposure
@@ -152,6 +186,7 @@ class Inquiries:
 
     async def _index(self, asked: Asked) -> Any:
         async with self._window(asked) as window:
+            self._note_unknown(window.view, window.view.being_asked())
             return {"text": index_text(window.exposure)}
 
     async def _costs(self, asked: Asked) -> Any:
@@ -167,7 +202,7 @@ class Inquiries:
         typed = asked.get("typed") or {}
         if not isinstance(args, dict) or not isinstance(typed, dict):
             raise RpcError(INVALID_PARAMS, "args and typed must be objects")
-        async with self._window(asked) as window:
+        async with self._window(asked, complete=False) as window:
             key = await self._key(window, name, self._server(window, asked))
             item = window.exposure.entries[key[0]].get(key) or {}
             args = as_typed(args, typed, item.get("inputSchema"))
@@ -182,7 +217,7 @@ class Inquiries:
         name, words = text_of(asked, "prompt", "prompt"), asked.get("words")
         if not isinstance(words, str | list):
             raise RpcError(INVALID_PARAMS, "words must be a line, or a list of words")
-        async with self._window(asked) as window:
+        async with self._window(asked, complete=False) as window:
             key = window.exposure.find_prompt(name)
             if key is None and self._gateway.pool.discovering:
                 await self._gateway.pool.settled()

@@ -56,3 +56,14 @@ def backoff_left(connection: Connection, now: float, settings: Settings) -> floa
         return 0.0
     ago = now - connection.failed_at
     return max(backoff_left_s(ago, settings), connection.wait_asked_s - ago, 0.0)
+
+
+def why_unknown(name: str, connection: Connection, *, being_asked: bool) -> str:
+    """One line for people: why nothing is known of what an enabled server offers. `name` as its view has it."""
+    if connection.state is State.NEEDS_AUTH:
+        return f"{name}: it wants a sign-in before it says what it offers: multi-mcp auth {name}"
+    if being_asked or connection.state is State.CONNECTING:
+        return f"{name}: not known yet, it is still starting; ask again in a while"
+    why = shown(connection.error.title) if connection.error else "it has not been asked"
+    why = why.replace(connection.name, name)  # a project's runs under a longer one
+    return f"{name}: not known: {why}"

@@ -134,21 +134,29 @@ class View:
     @property
     def lists_may_grow(self) -> bool:
         """Whether a list is worth waiting for: servers of which nothing is known are being asked, since a moment."""
+        return self._gateway.clock.now() < self._list_at_latest and bool(self.being_asked())
+
+    def being_asked(self, *, own: bool = False) -> list[str]:
+        """Servers of which nothing is known that are being asked now, and may answer yet; `own`: of this view alone."""
         discovering = self._gateway.pool.discovering
-        if not discovering or self._gateway.clock.now() >= self._list_at_latest:
-            return False
-        asked = [self.get(name) for name in self.missing() if self.key(name) in discovering]
-        return any(connection is not None and connection.state not in HOPELESS for connection in asked)
+        if not discovering:
+            return []
+        names = [name for name in self.missing() if name in self._keys or not own]
+        asked = {name: self.get(name) for name in names if self.key(name) in discovering}
+        return [name for name, found in asked.items() if found is not None and found.state not in HOPELESS]
 
     async def first_lists(self) -> None:
         """Wait until `lists_may_grow` is false."""
+        await self.answers(self._list_at_latest - self._gateway.clock.now())
+
+    async def answers(self, at_most_s: float, *, own: bool = False) -> None:
+        """Wait until none is `being_asked` any more."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._wake_at_latest, tasks.cancel_scope)
-            while self.lists_may_grow:
+            tasks.start_soon(self._wake_after, max(0.0, at_most_s), tasks.cancel_scope)
+            while self.being_asked(own=own):
                 await self._gateway.telling.something()
             tasks.cancel_scope.cancel()
 
-    async def _wake_at_latest(self, scope: anyio.CancelScope) -> None:
-        clock = self._gateway.clock
-        await clock.sleep(max(0.0, self._list_at_latest - clock.now()))
+    async def _wake_after(self, seconds: float, scope: anyio.CancelScope) -> None:
+        await self._gateway.clock.sleep(seconds)
         scope.cancel()

@@ -6,7 +6,7 @@ JSON-RPC over the local socket, blocking, one request at a time. Never here: an 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ SNAPSHOT = "snapshot"  # -> the object of `status --json`
 WATCH = "watch"  # {beat_s?} -> {"beat": seconds?}; then a notification "snapshot" for every revision
 BEAT = "beat"  # a notification every `beat_s` seconds to a watcher that gave that
 LIST = "list"  # {server?, project?} -> [row of `list --json`]; `project`: what a session in that folder would see
+NOTE = "note"  # {"text"}: a notification ahead of an answer, a line for the person who asks: what the answer lacks
 SEARCH = "search"  # {words | batch: [words], server?, regex?, limit?, project?} -> {"results": [[row]], "text"}
 DESCRIBE = "describe"  # {tool, server?, project?} -> {"server", "name", "exposed_name", "tool", "text"}
 INDEX = "index"  # {project?} -> {"text"}
@@ -80,14 +81,19 @@ class ControlClient:
     ) -> None:
         self._socket.close()
 
-    def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """Ask and wait. Raises ControlError for an error answer, NoGatewayError when the gateway goes away."""
+    def call(
+        self, method: str, params: dict[str, Any] | None = None, heard: Callable[[str], None] | None = None
+    ) -> Any:
+        """Ask and wait; `heard` gets the lines of NOTEs. Raises ControlError for an error answer, NoGatewayError when
+        the gateway goes away."""
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params or {}}
         self._send(dumps(request) + b"\n")
         for message in self._messages():
             if message.get("id") == self._last_id:
                 return _value(message)
+            if heard is not None and message.get("method") == NOTE:
+                heard(str(message["params"]["text"]))
         raise NoGatewayError("The gateway ended before it answered")
 
     def watch(self) -> Iterator[dict[str, Any]]:
