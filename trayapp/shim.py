@@ -13,7 +13,8 @@ from trayapp.wire.rundir import STOPPING, run_dir, socket_path
 
 CHUNK = 1 << 20  # bytes a read, once a line has turned out to be long
 FIRST_CHUNK = 1 << 16  # bytes a read before that: buffers of 1 MiB, one after the other, wander over 2 MiB of the heap
-UNJOINED_FROM = 4 << 20  # bytes of a line: what the C library gives back after use (wire/memory), and faults in anew
+UNJOINED_FROM = 4 << 20  # bytes of a line: memory for one more of it is worth the trouble, during it and after it
+GIVE_BACK_MS = 5000  # nobody has said anything since such a line: what it freed is not kept for the next one
 QUIET_MS = 50  # nobody wants anything for this long: time to load the ledger
 EARLY_MOST = 32  # messages that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, unless told otherwise
@@ -24,15 +25,16 @@ AWAIT_OTHERS_S = 0.7  # a crashed gateway is restarted by the tray, where there 
 DRAIN_S = 0.2  # for what a lost gateway had said already; its end follows at once
 REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; one that hangs is not waited for
 LOOK_MS = 1000  # how often a gateway that was stopped on purpose is looked for while the client wants nothing
-USAGE = "usage: multi-mcp stdio [--expose auto|tools|search] [--servers A,B] [--profile NAME]"
-OPTIONS = ("--expose", "--servers", "--profile")
 
 
 def main(argv: list[str]) -> int:
     """Relay until the client ends. `argv` without the verb; the exit code."""
-    options = parse(argv)
+    options: dict[str, str] | None = {}
+    if argv:
+        from trayapp.shim_options import parse
+
+        options = parse(argv)
     if options is None:
-        print(USAGE, file=sys.stderr)
         return 2
     if sys.platform == "win32":
         from trayapp.shim_windows import run_shim
@@ -50,18 +52,6 @@ def run(shim: "Shim") -> int:
     except (KeyboardInterrupt, BrokenPipeError):
         return 0  # the client is gone
     return 0
-
-
-def parse(argv: list[str]) -> dict[str, str] | None:
-    """`--name value` and `--name=value` as a dictionary; None when there is anything else."""
-    options: dict[str, str] = {}
-    words = list(argv)
-    while words:
-        name, given, value = words.pop(0).partition("=")
-        if name not in OPTIONS or not (given or words):
-            return None
-        options[name[2:]] = value if given else words.pop(0)
-    return options
 
 
 def greeting(options: dict[str, str]) -> bytes:
@@ -94,7 +84,7 @@ class Shim:
         self._ledger: Ledger | None = None
         self._stopped = False  # on purpose: not started again before the client wants something
         self._start_again_at = 0.0  # by the monotonic clock
-        self._large = False
+        self._large = self._swollen = False  # by answers that a pipe does not hold; by lines from UNJOINED_FROM
         if sys.platform != "win32":  # there shim_windows waits in its own way
             self._poll = select.poll()
 
@@ -138,9 +128,9 @@ class Shim:
         """Until the client closes our stdin. Raises BrokenPipeError when it does not read any more."""
         self._poll.register(0, select.POLLIN)
         while True:
-            ready = self._poll.poll(LOOK_MS if self._gateway < 0 else QUIET_MS if self._early else None)
-            if not ready and self._early:
-                self._known()  # the client's first requests are answered: now there is time for it
+            ready = self._poll.poll(self._patience_ms())
+            if not ready:
+                self._rest()
             for source, _ in ready:
                 if source == 0:
                     data = read_socket(0, CHUNK if self._from_client else FIRST_CHUNK)
@@ -155,6 +145,21 @@ class Shim:
                         self._gateway_lost()
             if self._gateway < 0 and self._connect() and not self._replayed():
                 self._drop()
+
+    def _patience_ms(self) -> "int | None":
+        if self._gateway < 0:
+            return LOOK_MS
+        return QUIET_MS if self._early else GIVE_BACK_MS if self._swollen else None
+
+    def _rest(self) -> None:
+        """Nobody wants anything: time for the ledger, and to give memory back."""
+        if self._early:
+            self._known()
+        if self._swollen:
+            from trayapp.wire.memory import give_back_freed_memory
+
+            self._swollen = False
+            give_back_freed_memory()
 
     def _client_sent(self, data: bytes) -> None:
         lines = whole_lines(self._from_client, data)
@@ -216,6 +221,7 @@ class Shim:
             return False
         for part in parts:
             write_all(1, part)
+        self._swollen = True
         self._from_gateway.clear()
         return True
 
@@ -229,6 +235,8 @@ class Shim:
         return lines
 
     def _note(self, from_client: bool, lines: bytes) -> None:
+        if len(lines) >= UNJOINED_FROM:
+            self._swollen = True
         if self._ledger is None:
             self._early.append((from_client, lines))
         elif from_client:

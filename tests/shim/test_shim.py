@@ -11,6 +11,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +27,8 @@ from hypothesis import strategies as st
 from tests.cli.running import environment
 from trayapp.service.child import await_gone, await_ready
 from trayapp.service.command import own_command
-from trayapp.shim import EARLY_MOST, greeting, parse, quoted
+from trayapp.shim import EARLY_MOST, greeting, quoted
+from trayapp.shim_options import parse
 from trayapp.wire.control import SETTLE, SNAPSHOT, STOP, ControlClient
 from trayapp.wire.endpoint import Link, listen
 from trayapp.wire.frames import FrameDispatcher, RequestContext
@@ -194,6 +197,32 @@ async def test_answers_of_any_length_arrive_whole(home: Path) -> None:
                 for length in (*range(1, EARLY_MOST + 3), 1 << 17, 5 << 20, 1 << 17, 5 << 20, 3):
                     assert client.ask("m" * length, {})["result"] == {"method": "m" * length}
                 assert client.end() == (b"", b"")
+
+        await anyio.to_thread.run_sync(use)
+
+
+SOON = "import sys; from trayapp import shim; shim.GIVE_BACK_MS = 200; sys.exit(shim.main([]))"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's")
+@pytest.mark.anyio
+async def test_what_long_answers_freed_is_given_back_when_nobody_speaks(home: Path) -> None:
+    env = environment(home)
+    long, pipe, root = 6 << 20, subprocess.PIPE, Path(__file__).resolve().parents[2]
+    async with gateway(run_dir(env)):
+
+        def use() -> None:
+            with subprocess.Popen([sys.executable, "-c", SOON], env=env, cwd=root, stdin=pipe, stdout=pipe) as process:
+                client, own = Client(process), psutil.Process(process.pid)
+                client.ask("m" * (1 << 17))
+                before = own.memory_info().rss
+                for _ in range(3):
+                    assert client.ask("m" * long)["result"] == {"method": "m" * long}
+                until = time.monotonic() + LIMIT_S
+                while own.memory_info().rss > before + long / 2 and time.monotonic() < until:
+                    time.sleep(0.05)
+                assert own.memory_info().rss < before + long / 2
+                client.end()
 
         await anyio.to_thread.run_sync(use)
 
