@@ -17,6 +17,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from tests.tools import require
+from trayapp.model.known_secrets import KNOWN
 
 if TYPE_CHECKING:
     from tests.tray.running import Panel
@@ -42,6 +43,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def anyio_backend() -> str:
     """Tests marked `anyio` run on asyncio, the loop that the gateway runs on."""
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def strangers_secrets() -> Iterator[None]:
+    """What one test was given as a secret is a word like any other in the next one."""
+    yield
+    KNOWN.forget()
 
 
 @pytest.fixture

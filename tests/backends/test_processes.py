@@ -303,3 +303,10 @@ async def test_a_program_is_found_on_the_entry_s_own_path_and_relative_to_its_fo
     ):
         async with real_connection(entry) as (connection, _):
             assert await connection.request("tools/call", CALL)
+
+
+def test_last_words_inside_of_a_private_key_are_none() -> None:
+    tail = StderrTail(lambda data: None)
+    tail.feed(b"-----BEGIN PRIVATE KEY-----\n" + b"MIIEvQIBADANBgkq\n" * 30 + b"hkiG9w0BAQEFAASC\n")
+    assert "hkiG9w0BAQEFAASC" not in tail.last()
+    assert "MIIE" not in tail.last()

@@ -21,7 +21,8 @@ from tests.auth.issuer import Guarded, Issuer, browse, guarded
 from tests.auth.places import Desk, desk
 from tests.cli.running import PROGRAM, environment, launch_with, run_cli
 from tests.e2e.client import RpcFailure
-from tests.e2e.gateway import Gateway, gateway_in
+from tests.e2e.gateway import Gateway, entry, gateway_in
+from tests.fixtures.odd import Odd
 from tests.tools import require
 
 pytestmark = pytest.mark.anyio
@@ -173,3 +174,25 @@ async def test_after_all_of_it_no_secret_is_in_any_file_log_cache_argv_snapshot_
             assert found == []
             assert "DEBUG" in (home / "logs" / "gateway.log").read_text()
             assert any(str(PROGRAM[-1]) in line for line in watcher.seen)
+
+
+async def test_a_server_that_says_what_it_was_given_says_it_to_nobody(home: Path) -> None:
+    given = ["plum-tree-4-lantern", "curtain up 8 now"]
+    words = f"I run with {given[0]} and {given[1]}|it is {given[1]}"
+    with gateway_in(home) as gateway:
+        dies = Odd(home, "dies", ("--say", words, "--die", "start"))
+        runs = Odd(home, "runs", ("--say", words))
+        env = {"API_TOKEN": given[0], "DB_PASSWORD": given[1]}
+        gateway.write({odd.name: entry(odd, env=env) for odd in (dies, runs)})
+        await anyio.to_thread.run_sync(gateway.start)
+        await anyio.to_thread.run_sync(gateway.control, "settle")
+        said = json.dumps(gateway.snapshot())
+        assert "I run with [redacted]" in said
+        async with gateway.client() as client:
+            with pytest.raises(RpcFailure) as failed:
+                await client.request("tools/call", {"name": "dies_echo", "arguments": {}})
+        said += str(failed.value.error)
+        await anyio.to_thread.run_sync(gateway.stop)
+    logs = [data.decode() for _, data in files_below(home / "logs", home / "cache")]
+    assert any("it is [redacted]" in text for text in logs)
+    assert [one for one in given for text in (said, *logs) if one in text] == []

@@ -16,6 +16,7 @@ import anyio.abc
 from trayapp.auth.grant import Grant, GrantLostError, SignInError, covers, from_text, record_key
 from trayapp.auth.vault import Vault
 from trayapp.model.errors import KeyringUnavailableError
+from trayapp.model.known_secrets import KNOWN
 from trayapp.model.status import SignInStatus
 
 log = logging.getLogger(__name__)
@@ -195,13 +196,17 @@ class Account:
                 self._said_unreadable = True
                 log.log(level, "No sign-in can be read: %s", error.title)
                 return
-            self._grant, self._loaded = from_text(text, self.url), True
-            self._changed()
+            self._hold(from_text(text, self.url))
 
     async def _keep(self, grant: Grant, *, asked: bool = False) -> None:
         """Stored first, used then: a crash in between leaves a grant that works in the vault."""
         with anyio.move_on_after(None if asked else STORE_WAIT_S):
             await self._vault.write(record_key(self.url), grant.to_text(), asked=asked)
+        self._hold(grant)
+
+    def _hold(self, grant: Grant | None) -> None:
+        if grant is not None:
+            KNOWN.note(filter(None, (grant.access_token, grant.refresh_token, grant.client.secret)))
         self._grant, self._loaded = grant, True
         self._changed()
 

@@ -20,12 +20,14 @@ import anyio.to_thread
 from trayapp.auth.account import ClientSettings
 from trayapp.auth.sealed import PASSPHRASE
 from trayapp.auth.vault import Secrets
+from trayapp.backends.launch_secrets import secret_variables, secrets_in
 from trayapp.backends.shellenv import Environment
 from trayapp.config.environment import clean_environment as clean_environment
 from trayapp.config.environment import own_environment as own_environment
 from trayapp.config.interpolate import keyring_names, resolve
 from trayapp.config.paths import HOME_VARIABLE, find_paths
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, MissingVariableError
+from trayapp.model.known_secrets import KNOWN
 from trayapp.model.late import late_module
 from trayapp.model.servers import Auth, ServerConfig, auth_of
 
@@ -124,9 +126,11 @@ def _checked(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets)
     """The same with the program's name as written, not searched yet."""
     home = environ.get("HOME") or str(Path.home())
     ready = resolve(server, environ, secrets.values.get, home)
+    headers = _headers(ready, environ)
+    KNOWN.note((*secrets.values.values(), *secrets_in(ready, headers), *secret_variables(server, environ)))
     if ready.url is not None:
         client = ClientSettings(ready.client_id, ready.client_secret, ready.scopes)
-        return HttpLaunch(server.name, ready.url, _headers(ready, environ), ready.type, auth_of(ready), client)
+        return HttpLaunch(server.name, ready.url, headers, ready.type, auth_of(ready), client)
     if ready.command is None:
         raise ConfigError(f"{server.name} has neither command nor url", "Give it one of them in servers.yaml")
     cwd = ready.cwd

@@ -27,8 +27,9 @@ from trayapp.wire.memory import widen
 
 STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again after SIGTERM (MCP lifecycle, shutdown)
 EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
-TAIL_LINES = 20
+TAIL_LINES = 64  # more than a private key has: a line of one is known as such by those before it
 TAIL_LINE_CHARS = 400
+TAIL_LINE_KEPT = TAIL_LINE_CHARS + 256  # a secret that is cut in two is not recognised
 _WINDOWS = sys.platform == "win32"
 
 
@@ -44,8 +45,8 @@ class StderrTail:
         """Bytes as they came."""
         self._sink(data)
         *whole, self._open = (self._open + data).split(b"\n")
-        self._open = self._open[-TAIL_LINE_CHARS:]
-        self._lines.extend(line[:TAIL_LINE_CHARS].decode(errors="replace").rstrip() for line in whole if line.strip())
+        self._open = self._open[-TAIL_LINE_KEPT:]
+        self._lines.extend(line[:TAIL_LINE_KEPT].decode(errors="replace").rstrip() for line in whole if line.strip())
 
     def end(self) -> None:
         """There is no more: the sink may write an unfinished last line."""
@@ -54,7 +55,8 @@ class StderrTail:
     def last(self, count: int = 3) -> str:
         """The last lines, joined for one line of error text."""
         lines = [*self._lines, self._open.decode(errors="replace")] if self._open.strip() else list(self._lines)
-        return redacted(" | ".join(lines[-count:]))
+        shown = redacted("\n".join(lines)).split("\n")
+        return " | ".join(line[:TAIL_LINE_CHARS] for line in shown[-count:])
 
 
 class ServerProcess(asyncio.SubprocessProtocol):

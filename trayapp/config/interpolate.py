@@ -107,7 +107,7 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
     Raises MissingVariableError that names every variable without a value, bearer_token_env's among them, and
     ConfigError for an address or a text that nothing can be started or sent with. No value is in an error.
     """
-    resolver = _Resolver(environ, keyring)
+    resolver = _Resolver(environ.get, keyring)
     resolved = replace(
         server,
         command=_at_home(resolver.optional(server.command), home),
@@ -129,26 +129,33 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
 
 def keyring_names(server: ServerConfig) -> tuple[str, ...]:
     """The names of the secrets that the server's entry asks for, in order, once."""
-    asked: dict[str, None] = {}
+    return variable_names(server)[1]
+
+
+def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The variables of the environment, and the secrets, that the entry asks for; each in order, once."""
+    variables: dict[str, None] = {}
+    secrets: dict[str, None] = {}
 
     def note(name: str) -> str:
-        asked[name] = None
+        secrets[name] = None
         return "x"
 
-    resolver = _Resolver({}, note)
+    # Without a value a variable leads to its default, and so to what that asks for.
+    resolver = _Resolver(variables.setdefault, note)
     lists = (server.args, server.env.values(), server.headers.values())
     texts = [server.command, server.cwd, server.url, server.client_id, server.client_secret]
     for text in (*texts, *(text for texts in lists for text in texts)):
         resolver.optional(text)
-    return tuple(asked)
+    return tuple(variables), tuple(secrets)
 
 
 class _Resolver:
     """Expands many texts, gathering what is missing in all of them."""
 
-    def __init__(self, environ: Mapping[str, str], keyring: Lookup) -> None:
+    def __init__(self, lookup: Lookup, keyring: Lookup) -> None:
         self.missing: dict[str, None] = {}
-        self._expander = _Expander(environ.get, keyring, self.missing)
+        self._expander = _Expander(lookup, keyring, self.missing)
 
     def text(self, text: str) -> str:
         return self._expander.expand(text, DEFAULT_LEVELS)

@@ -1,10 +1,12 @@
 """Text without anything that looks like a secret: in one piece, or as it comes in pieces.
 
-Never here: where the text comes from or goes to, what a secret looks like (secret_names, secret_shapes).
+Never here: where the text comes from or goes to, what a secret looks like (secret_names, secret_shapes) or is
+(known_secrets).
 """
 
 from __future__ import annotations
 
+from trayapp.model.known_secrets import KNOWN
 from trayapp.model.late import late
 from trayapp.model.secret_names import without_named
 from trayapp.model.secret_shapes import REDACTED, without_shapes
@@ -99,6 +101,7 @@ class _Lines:
             line = _COLOURS.sub("", line)
         if self._in_key:
             return self._key_line(line)
+        line = KNOWN.without(line)
         if self._block_indent is not None and (not line.strip() or _indent(line) > self._block_indent):
             return line[: _indent(line)] + REDACTED if line.strip() else line
         self._block_indent = None

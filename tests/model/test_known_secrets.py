@@ -1,0 +1,76 @@
+"""Values that this process was given as secrets, in each form in which they may turn up. Never here: whose they are."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode, urlsafe_b64encode
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from trayapp.model.known_secrets import KNOWN, MOST, KnownSecrets, is_telling
+from trayapp.model.redact import REDACTED, LineRedactor, redacted
+
+PLAIN = "plum-tree-4-lantern"
+ODD = 'a "quoted" vålue & more/+='
+KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN\nBgkqhkiG9w0B\n-----END PRIVATE KEY-----\n"
+
+
+def knowing(*values: str) -> KnownSecrets:
+    known = KnownSecrets()
+    known.note(values)
+    return known
+
+
+@pytest.mark.parametrize("secret", [PLAIN, ODD])
+@pytest.mark.parametrize(
+    "written",
+    [
+        str,
+        quote,
+        quote_plus,
+        lambda value: json.dumps(value)[1:-1],
+        lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
+        lambda value: b64encode(value.encode()).decode().rstrip("="),
+        lambda value: urlsafe_b64encode(value.encode() + b"\n").decode(),
+    ],
+)
+def test_a_known_secret_goes_in_every_form_in_which_it_may_be_written(secret: str, written: object) -> None:
+    assert callable(written)
+    form = written(secret)
+    text = knowing(secret).without(f"could not use {form} for that")
+    assert form not in text
+    assert text.startswith(f"could not use {REDACTED}")
+
+
+def test_each_line_of_a_secret_of_several_lines_goes_by_itself() -> None:
+    known = knowing(KEY)
+    assert known.without("BgkqhkiG9w0B is wrong") == f"{REDACTED} is wrong"
+    assert known.without("-----END PRIVATE KEY----- is missing") == "-----END PRIVATE KEY----- is missing"
+
+
+def test_of_secrets_that_begin_alike_the_longer_one_goes_whole() -> None:
+    assert knowing(PLAIN, PLAIN + "-more").without(f"x {PLAIN}-more y") == f"x {REDACTED} y"
+
+
+@pytest.mark.parametrize(
+    ("value", "telling"),
+    [("", False), ("true", False), ("pw1", False), ("pw7abc", True), ("postgres", False), ("12345678", True),
+     ("        ", False), ("correct-horse", True), ("correcthorsebattery", True), ("日本語の秘密です長い", True)],
+)  # fmt: skip
+def test_only_what_is_no_everyday_word_is_taken_out_of_texts(value: str, telling: bool) -> None:
+    assert is_telling(value) is telling
+
+
+def test_the_oldest_of_very_many_secrets_is_forgotten() -> None:
+    known = knowing("the-first-secret-0")
+    known.note(f"a-later-secret-{number}" for number in range(MOST))
+    assert known.without("the-first-secret-0") == "the-first-secret-0"
+    assert known.without("a-later-secret-0 x") == f"{REDACTED} x"
+
+
+def test_every_redacted_text_is_without_what_the_process_was_given() -> None:
+    KNOWN.note([PLAIN])
+    lines = LineRedactor()
+    assert redacted(f"one\ntwo {PLAIN}") == f"one\ntwo {REDACTED}"
+    assert lines.feed(f"it is {PLAIN[:7]}") + lines.feed(f"{PLAIN[7:]} now\n") == f"it is {REDACTED} now\n"

@@ -1,0 +1,78 @@
+"""Secrets that this process was given: wherever such a value turns up in a text, in whatever form, it is taken out.
+
+Names and shapes (secret_names, secret_shapes) find secrets of strangers; these are known letter by letter: what a
+server's entry, the vault or a sign-in holds. The one state in this room, since a text may leave by any door.
+Never here: which values of an entry are secrets (backends/launch_secrets), doors.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterable
+from urllib.parse import quote, quote_plus
+
+from trayapp.model.secret_shapes import REDACTED
+
+SHORTEST = 8  # characters; shorter ones would take words out of every text,
+SHORTEST_MIXED = 6  # but for those with letters and digits
+WORD_LONGEST = 9  # letters: a single word like `postgres` is a bad password, and a good name of a server
+MOST = 1_000  # values; a token that was renewed makes the oldest one forgotten
+BASE64_GROUP = 3  # bytes: what is encoded with more behind it begins alike
+
+
+class KnownSecrets:
+    """Values in the order in which they were last noted, each with the forms in which it may be written."""
+
+    def __init__(self) -> None:
+        self._forms: dict[str, tuple[str, ...]] = {}
+        self._longest_first: tuple[str, ...] = ()
+
+    def note(self, values: Iterable[str]) -> None:
+        """From now on these are secrets; those that could be everyday words are left out."""
+        worth = [part for value in values for part in (value, *_lines(value)) if is_telling(part)]
+        if not worth or (len(worth) == 1 and worth[0] in self._forms):
+            return
+        for value in worth:
+            self._forms[value] = self._forms.pop(value, ()) or _forms(value)
+        while len(self._forms) > MOST:
+            del self._forms[next(iter(self._forms))]
+        every = {form for forms in self._forms.values() for form in forms}
+        self._longest_first = tuple(sorted(every, key=lambda form: (-len(form), form)))
+
+    def forget(self) -> None:
+        """As new."""
+        self._forms, self._longest_first = {}, ()
+
+    def without(self, text: str) -> str:
+        """`text` with REDACTED in the place of each."""
+        for form in self._longest_first:
+            if form in text:
+                text = text.replace(form, REDACTED)
+        return text
+
+
+KNOWN = KnownSecrets()
+
+
+def is_telling(value: str) -> bool:
+    """Whether a value is long and odd enough to be taken out of every text."""
+    if value.isalpha() and value.isascii():
+        return len(value) > WORD_LONGEST
+    mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return len(value.strip()) >= (SHORTEST_MIXED if mixed else SHORTEST) and REDACTED not in value
+
+
+def _lines(value: str) -> list[str]:
+    """Of a secret of several lines each one by itself, without what every private key has."""
+    lines = [line.strip() for line in value.splitlines()]
+    return [line for line in lines if "-----" not in line] if len(lines) > 1 else []
+
+
+def _forms(value: str) -> tuple[str, ...]:
+    data = value.encode("utf-8", "surrogatepass")
+    whole = data[: len(data) // BASE64_GROUP * BASE64_GROUP]
+    encoded = [encode(whole).decode() for encode in (b64encode, urlsafe_b64encode)]
+    escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
+    quoted = [quote(data, safe=""), quote(data), quote_plus(data)]
+    return tuple(dict.fromkeys((value, *escaped, *quoted, *encoded)))
