@@ -188,3 +188,9 @@ def test_a_header_takes_no_second_line_and_a_command_is_not_empty() -> None:
     with pytest.raises(ConfigError, match="empty"):
         resolved(ServerConfig("s", command="${V}"), {"V": " "})
     assert resolved(ServerConfig("s", command="x", args=("a\nb",))).args == ("a\nb",)
+
+
+@pytest.mark.parametrize("name", ["", "A b", "A:", "\u00e4"])
+def test_a_header_whose_name_cannot_be_sent_is_refused_before_any_request(name: str) -> None:
+    with pytest.raises(ConfigError, match="a name that cannot be sent"):
+        resolved(ServerConfig("s", url="https://x", headers={name: "v"}))

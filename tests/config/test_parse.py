@@ -44,6 +44,50 @@ def wrong(entry: str) -> Problem:
 # --- the whole file
 
 
+def test_a_tab_is_named_where_it_stands() -> None:
+    for text in ("servers:\n\ta: {command: x}\n", "servers:\n\t\n  a: {command: x}\n"):
+        with pytest.raises(Unparsable) as raised:
+            read(text)
+        problem = raised.value.problem
+        assert (problem.line, problem.column) == (2, 1)
+        assert "a tab" in problem.message
+        assert problem.hint == "Indent with blanks"
+
+
+def test_settings_in_two_spellings_are_the_first_ones() -> None:
+    config = read("settings: {defer_above: 3}\nSettings: {defer_above: 4}\n")
+    assert config.settings.defer_above == 3
+    assert [problem.message for problem in config.problems] == ["Settings says the same as settings in line 1"]
+
+
+@pytest.mark.parametrize("limits", ["[a]", "{servers: {a: true}}", "{servers: [a], exclude_tools: {x: y}}"])
+def test_a_profile_whose_limits_cannot_be_read_is_left_out_instead_of_showing_everything(limits: str) -> None:
+    config = read(f"settings: {{profiles: {{p: {limits}, q: }}}}\n")
+    assert config.settings.profiles == {"q": Profile()}
+    assert len(config.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "hint"),
+    [
+        ("{command: x, disabled: 'true'}", "Write true without quotes"),
+        ("{command: x, connect_timeout: '60'}", "Write 60 without quotes"),
+        ("{url: 'https://a/', callback_port: \"80\"}", "Write 80 without quotes"),
+        ("{command: x, disabled: 'maybe'}", ""),
+        ("{url: 'https://a/', bearer_token_env: '${TOKEN}'}", "Write it as TOKEN"),
+        ("npx server", "Write it as {command: ...} or {url: ...}"),
+        ("[npx, server]", "Write it as {command: ...} or {url: ...}"),
+    ],
+)
+def test_the_hint_says_how_a_value_would_be_right(entry: str, hint: str) -> None:
+    assert wrong(entry).hint == hint
+
+
+def test_the_least_time_is_said_as_people_write_it() -> None:
+    (problem,) = read("settings: {health_interval: 0}").problems
+    assert problem.message == "health_interval must be at least 1 s"
+
+
 @pytest.mark.parametrize(
     "text", ["", "\n", "# only a comment\n", "---\n", "--- # c\n...\n", "null\n", "\ufeff", "{}", "~"]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,7 @@ async def test_a_projects_server_that_hangs_is_named_instead_of_waited_for_and_i
         await made.told()
         slow = FakeServer()
         gate = slow.hold_start()
-        made.net.servers.default_factory = lambda: slow
+        made.net.servers = defaultdict(lambda: slow, made.net.servers)
         wire = made.control()
         wire.ask_only(1, control.LIST, {"project": str(tmp_path)})
         await made.clock.pass_(PROJECT_WAIT_S * 0.9)

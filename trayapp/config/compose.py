@@ -31,16 +31,18 @@ def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
     try:
         return _Composer(events, file, shift).document()
     except yaml.MarkedYAMLError as error:
-        raise Unparsable(_marked_problem(file, error)) from None
+        raise Unparsable(_marked_problem(file, error, text[shift:])) from None
     except yaml.YAMLError:
         raise Unparsable(Problem(file, 0, "The file is not YAML")) from None
     finally:
         events.close()
 
 
-def _marked_problem(file: str, error: yaml.MarkedYAMLError) -> Problem:
+def _marked_problem(file: str, error: yaml.MarkedYAMLError, text: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+    if mark and text[mark.index : mark.index + 1] == "\t":
+        return Problem(file, line, "The file is not YAML: a tab stands here", "Indent with blanks", column)
     words = " ".join(filter(None, (error.problem, error.context)))  # what is wrong first: lines get cut
     return Problem(file, line, f"The file is not YAML: {words}", "Look at this line and the one above", column)
 

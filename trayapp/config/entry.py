@@ -13,7 +13,7 @@ from typing import Any
 from trayapp.config import fields
 from trayapp.config.command import Exists, split_command
 from trayapp.config.keys import read_keys
-from trayapp.config.nodes import Node, Pair, is_null
+from trayapp.config.nodes import Mapping, Node, Pair, is_null
 from trayapp.config.problems import Report, Wrong, nearest, shown
 from trayapp.config.server_values import reader_of, unknown_tool_keys
 from trayapp.config.spelling import SERVER_KEYS, TOOL_KEYS
@@ -67,7 +67,8 @@ class _Entry:
         try:
             pairs = fields.mapping_pairs(self._pair.value) if not is_null(self._pair.value) else []
         except Wrong as wrong:
-            self._fail(wrong.place, f"{shown(self._pair.name)}: {wrong.message}", wrong.hint)
+            hint = wrong.hint if isinstance(self._pair.value, Mapping) else "Write it as {command: ...} or {url: ...}"
+            self._fail(wrong.place, f"{shown(self._pair.name)}: {wrong.message}", hint)
             return None
         self._values = read_keys(pairs, SERVER_KEYS, reader_of, self._wrong, self._unknown)
         self._check_transport()

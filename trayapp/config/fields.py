@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from trayapp.config.nodes import TRUE, Mapping, Node, Pair, Scalar, Sequence, follow, kind, pairs
+from trayapp.config.nodes import TRUE, Mapping, Node, Pair, Scalar, Sequence, follow, kind, pairs, plain_kind
 from trayapp.config.problems import Wrong, nearest, shown
 
 Reader = Callable[[Node], Any]
 
 MAX_TIME_S = 365 * 86_400.0  # a year; larger ones overflow the timers of some systems
 MAX_DIGITS = 30  # of a number
+_VARIABLE = re.compile(r"[A-Za-z_][\w()]*", re.ASCII)
 
 SECONDS = {
     "ms": 0.001, "millis": 0.001, "milliseconds": 0.001,
@@ -32,7 +33,14 @@ def switch(node: Node) -> bool:
     """true or false (also yes, no, on, off)."""
     if isinstance(node, Scalar) and kind(node) == "bool":
         return node.text in TRUE
-    raise Wrong(node, "must be true or false")
+    raise Wrong(node, "must be true or false", _unquoted(node, "bool"))
+
+
+def _unquoted(node: Node, *kinds: str) -> str:
+    """The hint for a value that its quotes alone make a text."""
+    if not isinstance(node, Scalar) or node.style not in ("'", '"') or plain_kind(node.text) not in kinds:
+        return ""
+    return f"Write {node.text} without quotes"
 
 
 def text(node: Node) -> str:
@@ -56,7 +64,7 @@ def written(node: Node) -> str:
 def number(node: Node) -> float:
     """A number, not negative, not infinite, of any spelling that YAML knows."""
     if not isinstance(node, Scalar) or kind(node) not in ("int", "float") or len(node.text) > MAX_DIGITS:
-        raise Wrong(node, "must be a number")
+        raise Wrong(node, "must be a number", _unquoted(node, "int", "float"))
     value = _number(node.text.replace("_", "").lower())
     if value is None or not 0 <= value < float("inf"):
         raise Wrong(node, "must not be negative" if value is not None and value < 0 else "must be a number")
@@ -83,15 +91,15 @@ def whole(least: int, most: int) -> Reader:
     return read
 
 
-def duration(unit: str, more_than: float = -1.0) -> Reader:
+def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
     """A reader of times in `unit` (a key of SECONDS), which a text such as `30s` or `1h30m` overrides."""
 
     def read(node: Node) -> float:
         value = _spelled(node, unit) if isinstance(node, Scalar) and kind(node) == "str" else number(node)
         if value * SECONDS[unit] > MAX_TIME_S:
             raise Wrong(node, "must not be more than a year")
-        if value <= more_than:
-            raise Wrong(node, f"must be more than {more_than:g}")
+        if value < least or not (value or zero):
+            raise Wrong(node, f"must be at least {least:g} {unit}" if least > 0 else "must be more than 0")
         return value
 
     return read
@@ -101,7 +109,7 @@ def _spelled(node: Scalar, unit: str) -> float:
     words = node.text.strip().lower()
     parts = re.findall(_PART, words) if _DURATION.fullmatch(words) else []
     if not parts or any(name not in SECONDS for _, name in parts):
-        raise Wrong(node, "must be a time", f"A number ({unit}), or 30s, 5m, 1h")
+        raise Wrong(node, "must be a time", _unquoted(node, "int", "float") or f"A number ({unit}), or 30s, 5m, 1h")
     return sum(float(amount) * SECONDS[name] for amount, name in parts) / SECONDS[unit]
 
 
@@ -157,6 +165,15 @@ def environment(node: Node) -> dict[str, str]:
         if not pair.name or "=" in pair.name or "\0" in pair.name:
             raise Wrong(pair.key, f"{shown(pair.name) or 'an empty name'} is no name of a variable")
     return strings(node)
+
+
+def variable(node: Node) -> str:
+    """The name of a variable."""
+    name = text(node).strip()
+    if not _VARIABLE.fullmatch(name):
+        plain = _VARIABLE.search(name)
+        raise Wrong(node, "must be the name of a variable alone", f"Write it as {plain[0]}" if plain else "")
+    return name
 
 
 def word_lists(node: Node) -> dict[str, tuple[str, ...]]:

@@ -27,6 +27,8 @@ _BODY = re.compile(
     re.ASCII | re.DOTALL,
 )
 
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.1
+
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
@@ -177,6 +179,10 @@ def _check(server: ServerConfig) -> None:
         raise ConfigError(f"The url of {server.name} {fault}", "Look at the variables in it")
     if server.command is not None and not server.command.strip():
         raise ConfigError(f"The command of {server.name} is empty", "Look at the variables in it")
+    if not all(_HEADER.fullmatch(name) for name in server.headers):
+        raise ConfigError(
+            f"A header of {server.name} has a name that cannot be sent", "Names hold letters, digits and -"
+        )
     for where, text in _texts(server):
         if "\0" in text or (where.startswith("header") and re.search(r"[\r\n]", text)):
             raise ConfigError(f"The {where} of {server.name} holds a character that cannot be sent", "Remove it")

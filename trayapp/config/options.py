@@ -11,7 +11,7 @@ from trayapp.config import fields
 from trayapp.config.keys import read_keys, timed
 from trayapp.config.nodes import Node, Pair, Scalar, is_null, kind
 from trayapp.config.problems import Report, Wrong, shown
-from trayapp.config.spelling import HTTP_KEYS, PROFILE_KEYS, SETTING_KEYS
+from trayapp.config.spelling import HTTP_KEYS, PROFILE_KEYS, SETTING_KEYS, snake
 from trayapp.config.urls import url_fault
 from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, HttpSettings, Profile, Settings
 
@@ -36,9 +36,9 @@ READERS: dict[str, fields.Reader] = {
     "defer_above": fields.whole(0, MAX_TOOLS),
     "tool_prefix": fields.choice(PREFIX_MODES),
     "idle_timeout": fields.duration("min"),
-    "health_interval": fields.duration("s", more_than=MIN_HEALTH_INTERVAL_S - 0.001),
+    "health_interval": fields.duration("s", least=MIN_HEALTH_INTERVAL_S),
     "failure_backoff": fields.duration("s"),
-    "connect_timeout": fields.duration("s", more_than=0.0),
+    "connect_timeout": fields.duration("s", zero=False),
     "request_timeout": fields.duration("s"),
     "linger": fields.duration("min"),
     "result_limit": fields.whole(0, MAX_RESULT_BYTES),
@@ -68,17 +68,22 @@ def read_settings(node: Node, report: Report) -> Settings:
 
 
 class _Options:
-    """Reads `settings` and the mappings inside it."""
+    """Reads `settings` and the mappings inside it. `without`: what becomes of it where a value cannot be read."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, without: str = "") -> None:
         self._report = report
+        self._without = without
+        self.failed = False
 
     def read(self, inside: str, node: Node, known: frozenset[str]) -> dict[str, Any]:
         """Values by key; nothing when the node is no mapping."""
         try:
             pairs = [] if is_null(node) else fields.mapping_pairs(node)
         except Wrong as wrong:
-            self._report.add(wrong.place, f"{inside} {wrong.message}", wrong.hint or "The defaults hold")
+            self.failed = True
+            self._report.add(
+                wrong.place, f"{inside} {wrong.message}", wrong.hint or self._without or "The defaults hold"
+            )
             return {}
         found = read_keys(pairs, known, self._reader_of(inside), self._wrong, self._unknown)
         return {name: value for name, (_, value) in found.items()}
@@ -97,13 +102,20 @@ class _Options:
         return HttpSettings(**self.read("http", node, HTTP_KEYS))
 
     def _profiles(self, node: Node) -> dict[str, Profile]:
-        return {pair.name: self._profile(pair) for pair in fields.mapping_pairs(node)}
+        profiles = {pair.name: self._profile(pair) for pair in fields.mapping_pairs(node)}
+        return {name: profile for name, profile in profiles.items() if profile is not None}
 
-    def _profile(self, pair: Pair) -> Profile:
-        return Profile(**self.read(f"profile {shown(pair.name)}", pair.value, PROFILE_KEYS))
+    def _profile(self, pair: Pair) -> Profile | None:
+        """None when what limits it cannot be read: without a limit it would show everything."""
+        profile = _Options(self._report, "The profile is left out")
+        said = profile.read(f"profile {shown(pair.name)}", pair.value, PROFILE_KEYS)
+        return None if profile.failed else Profile(**said)
 
     def _wrong(self, pair: Pair, wrong: Wrong) -> None:
-        self._report.add(wrong.place, f"{shown(pair.name)} {wrong.message}", wrong.hint or "The default holds")
+        is_limit = snake(pair.name) != "expose"
+        self.failed |= is_limit
+        hint = wrong.hint or (self._without if is_limit else "") or "The default holds"
+        self._report.add(wrong.place, f"{shown(pair.name)} {wrong.message}", hint)
 
     def _unknown(self, pair: Pair, hint: str) -> None:
         self._report.add(pair.key, f"Unknown setting {shown(pair.name)}", hint)

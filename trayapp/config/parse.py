@@ -30,15 +30,18 @@ def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool =
     and wrong settings.
     """
     report = Report(file)
-    settings, top = Settings(), read_top(text, file)
+    top = read_top(text, file)
     entries = server_pairs(top, file).values()
     servers = [read_entry(entry, report, Surroundings(exists, windows)) for entry in entries]
+    said = [pair for pair in top if snake(pair.name) == "settings"]
+    for pair in said[1:]:
+        message = f"{shown(pair.name)} says the same as {shown(said[0].name)} in line {said[0].key.line}"
+        report.add(pair.key, message, "Keep one of them: the first one counts")
     for pair in top:
-        if snake(pair.name) == "settings":
-            settings = read_settings(pair.value, report)
-        elif not is_servers_key(pair.name) and not is_extension(pair.name):
+        if pair not in said and not is_servers_key(pair.name) and not is_extension(pair.name):
             near = nearest(pair.name, ("settings", "servers"))
             report.add(pair.key, f"Unknown key {shown(pair.name)}", f"Did you mean {near}?" if near else "")
+    settings = read_settings(said[0].value, report) if said else Settings()
     return Config(settings, {server.name: server for server in servers if server}, report.sorted(), text)
 
 
