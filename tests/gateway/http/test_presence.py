@@ -7,11 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import httpx2
 import pytest
 
 from tests.e2e.http_client import STREAMS, HttpClient, http_client
 from tests.gateway.http.place import TOKEN, Place, place, until
 from tests.gateway.world import serve, server
+from trayapp.gateway.http import app
+from trayapp.gateway.http.door import bind
 from trayapp.gateway.http.presence import GONE_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-client-gone")]
@@ -112,10 +115,45 @@ async def test_a_client_that_comes_again_late_need_not_know(tmp_path: Path) -> N
 
 async def test_a_client_without_a_stream_of_its_own_keeps_its_session(tmp_path: Path) -> None:
     async with place(tmp_path) as at, at.http(Accept=STREAMS) as http:
-        about = {"name": "plain", "version": "1"}
-        params = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": about}
-        answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
-        headers = {"Mcp-Session-Id": answer.headers["mcp-session-id"], "Mcp-Protocol-Version": VERSION}
-        await http.post("/mcp", json={"jsonrpc": "2.0", "id": 2, "method": "ping"}, headers=headers)
+        session = await opened(http)
+        assert await ping(http, session) == 200
         await at.made.clock.pass_(2 * GONE_S)
         assert len(at.made.gateway.sessions) == 1
+
+
+async def opened(http: httpx2.AsyncClient) -> str:
+    """The id of a new session."""
+    params = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "plain", "version": "1"}}
+    answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+    return str(answer.headers["mcp-session-id"])
+
+
+async def ping(http: httpx2.AsyncClient, session: str) -> int:
+    """The status of its answer."""
+    headers = {"Mcp-Session-Id": session, "Mcp-Protocol-Version": VERSION}
+    return (await http.post("/mcp", json={"jsonrpc": "2.0", "id": 2, "method": "ping"}, headers=headers)).status_code
+
+
+async def test_of_very_many_idle_sessions_the_oldest_end_and_their_clients_begin_anew(tmp_path: Path) -> None:
+    """Wherever they are: one that the SDK has, one that it has not heard of, and one whose client took its leave."""
+    sock = bind(0)
+    assert sock is not None
+    async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
+        tasks.start_soon(app.serve, at.made.gateway, at.edits, sock, TOKEN, 2)
+        http.base_url = httpx2.URL(f"http://127.0.0.1:{sock.getsockname()[1]}")
+        of_sdk, streaming = await opened(http), await opened(http)
+        async with http.stream("GET", "/mcp", headers={"Mcp-Session-Id": streaming}) as stream:
+            assert stream.status_code == 200
+            notice = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+            told = await http.post("/mcp", json=notice, headers={"Mcp-Session-Id": of_sdk})
+            assert told.status_code == 202
+            left = await opened(http)
+            assert (await http.delete("/mcp", headers={"Mcp-Session-Id": left})).status_code == 200
+            unused, used = await opened(http), await opened(http)  # of_sdk has to go
+            await until(lambda: len(at.made.gateway.sessions) == 3)
+            assert await ping(http, unused) == 200
+            third = await opened(http)  # used is the oldest now
+            await until(lambda: len(at.made.gateway.sessions) == 3)
+            answers = [await ping(http, session) for session in (of_sdk, used, left, unused, third, streaming)]
+            assert answers == [404, 404, 404, 200, 200, 200]
+        tasks.cancel_scope.cancel()

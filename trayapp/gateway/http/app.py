@@ -5,6 +5,7 @@ Imported when the first client knocks. Never here: binding the port, who may com
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,9 @@ import uvicorn
 from trayapp.gateway.http.arrivals import Arrivals
 from trayapp.gateway.http.asgi import Asgi, respond
 from trayapp.gateway.http.guard import Guard
+from trayapp.gateway.http.leaving import ended_in_order
 from trayapp.gateway.http.opening import Opening
-from trayapp.gateway.http.presence import Presence
+from trayapp.gateway.http.presence import IDLE_MOST, Presence
 from trayapp.gateway.http.quick import Quick
 from trayapp.gateway.http.single import Single
 from trayapp.gateway.http.sse import MESSAGES, Streams
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from trayapp.gateway.http.manage import FileEdits
 
 LAST_ANSWERS_S = 1.0  # at the end, for what is on its way
+LAST_WORDS_S = 0.2  # then, to tell who has got none
 
 
 class Sdk:
@@ -68,18 +71,18 @@ class Sdk:
             await anyio.sleep_forever()
 
 
-async def serve(gateway: Gateway, file: FileEdits, sock: socket.socket, token: str) -> None:
-    """Serve on a listening socket until cancelled."""
+async def serve(gateway: Gateway, file: FileEdits, sock: socket.socket, token: str, idle_most: int = IDLE_MOST) -> None:
+    """Serve on a listening socket until cancelled. `idle_most`: sessions without an open request."""
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
         arrivals = Arrivals(gateway, tasks)
-        presence = Presence(gateway.clock, tasks)
+        presence = Presence(gateway.clock, tasks, idle_most)
         sdk = Sdk(file, arrivals, presence, tasks)
         opened = Opening(arrivals, presence, sdk.loaded, tasks).around(sdk.streamable)
         quick = Quick(presence.peer_of, gateway.clock).around(opened)
         streamable = presence.around(Single(arrivals).around(quick))
-        await _listen(Guard(by_path(streamable, Streams(arrivals), sdk.others), token), sock)
+        await listen(Guard(by_path(streamable, Streams(arrivals), sdk.others), token), sock)
 
 
 def by_path(streamable: Asgi, streams: Streams, others: Asgi) -> Asgi:
@@ -101,11 +104,11 @@ def by_path(streamable: Asgi, streams: Streams, others: Asgi) -> Asgi:
     return routed
 
 
-async def _listen(app: Any, sock: socket.socket) -> None:
+async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_ANSWERS_S) -> None:
     """Uvicorn without its main loop, which wakes up ten times a second, and without its signal handlers."""
     config = uvicorn.Config(
-        app, http="h11", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
-        date_header=False, timeout_graceful_shutdown=1,
+        ended_in_order(app), http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
+        server_header=False, date_header=False,
     )  # fmt: skip
     config.load()
     server = uvicorn.Server(config)
@@ -115,10 +118,20 @@ async def _listen(app: Any, sock: socket.socket) -> None:
         await anyio.sleep_forever()
     finally:
         server.should_exit = True
-        with anyio.move_on_after(LAST_ANSWERS_S, shield=True):
-            await server.shutdown(sockets=[sock])
         with anyio.CancelScope(shield=True):
-            for _ in range(2):  # streams that stay open, whose clients come again; and who came at the last moment
-                await anyio.lowlevel.checkpoint()
-                for connection in list(server.server_state.connections):
-                    connection.transport.abort()
+            with anyio.move_on_after(last_answers_s):
+                await server.shutdown(sockets=[sock])
+            await _end(server.server_state)
+
+
+async def _end(left: uvicorn.server.ServerState) -> None:
+    """Who waits is told, streams that stay open are ended, whose clients come again; then all connections are."""
+    waiting = list(left.tasks)
+    for task in waiting:
+        task.cancel()
+    if waiting:
+        await asyncio.wait(waiting, timeout=LAST_WORDS_S)
+    for _ in range(2):  # who does not read; and who came at the last moment
+        await anyio.lowlevel.checkpoint()
+        for connection in list(left.connections):
+            connection.transport.abort()

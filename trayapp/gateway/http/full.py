@@ -119,8 +119,8 @@ class Front:
 
     def _note(self, message: Message, peer: HttpPeer) -> None:
         if isinstance(message.request, Request):
-            given = message.request.scope.get(GIVEN_ID)
-            self._presence.note(given or message.request.headers.get(SESSION_HEADER), peer)
+            given = message.request.scope.get(GIVEN_ID) or message.request.headers.get(SESSION_HEADER)
+            self._presence.note(given or message.session._connection.session_id, peer)
 
     async def _modern(self, message: Message) -> Any:
         """A request of 2026-07-28 is a session of its own."""

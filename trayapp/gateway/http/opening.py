@@ -63,6 +63,7 @@ class Opened:
         self.lock = anyio.Lock()
         self.moved = anyio.Event()  # the SDK has it, or it is over
         self.stood = anyio.Event()  # what belongs to no request goes by the SDK
+        self.waiting = anyio.CancelScope()  # the task that hands it on late
         self.forget: Callable[[], object] = lambda: None
         self._scope, self._body = scope, body
 
@@ -174,6 +175,7 @@ class Opening:
                 one.forget()
                 one.peer.close()
                 one.moved.set()
+                one.waiting.cancel()
                 await respond(send, b"", more=[session_line(one.id)])
                 return
             if scope["method"] == "GET" and not one.streams and may_stream(headers):
@@ -250,12 +252,13 @@ class Opening:
 
     async def _hand_on_late(self, one: Opened) -> None:
         clock = self._arrivals.gateway.clock
-        await clock.sleep(HANDED_ON_S)
-        if one.peer.closed:
-            await clock.sleep(FORGOTTEN_S)
-            if not one.moved.is_set():
-                one.forget()
-        else:
+        with one.waiting:
+            await clock.sleep(HANDED_ON_S)
+            if one.peer.closed:
+                await clock.sleep(FORGOTTEN_S)
+                if not one.moved.is_set():
+                    one.forget()
+        if not one.peer.closed:
             await self._hand_on(one)
 
     async def _hand_on(self, one: Opened) -> Outbound | None:

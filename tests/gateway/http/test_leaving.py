@@ -1,0 +1,75 @@
+"""What those get who wait for an answer when the port is closed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from trayapp.gateway.http.app import listen
+from trayapp.gateway.http.asgi import Asgi, open_stream, whole
+from trayapp.gateway.http.door import bind
+
+pytestmark = pytest.mark.anyio
+
+ASK = {"jsonrpc": "2.0", "id": "mine", "method": "tools/list"}
+WORDS = "The gateway closed its HTTP port before the answer"
+
+
+@asynccontextmanager
+async def waiting(app: Asgi, asks: Any) -> AsyncIterator[list[httpx2.Response]]:
+    """A request that the application does not answer, or not to its end; closed with the context is its port."""
+    sock, answers = bind(0), list[httpx2.Response]()
+    assert sock is not None
+    reached = anyio.Event()
+
+    async def hung(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope, receive, send)
+        reached.set()
+        await anyio.sleep_forever()
+
+    async def ask(where: str) -> None:
+        async with httpx2.AsyncClient(timeout=20) as http:
+            answers.append(await http.post(where, json=asks))
+
+    async with anyio.create_task_group() as clients, anyio.create_task_group() as port:
+        port.start_soon(listen, hung, sock, 0.01)
+        clients.start_soon(ask, f"http://127.0.0.1:{sock.getsockname()[1]}/mcp")
+        await reached.wait()
+        port.cancel_scope.cancel()
+    yield answers
+
+
+async def untouched(scope: Any, receive: Any, send: Any) -> None:
+    """Nothing of the request was read."""
+
+
+async def read(scope: Any, receive: Any, send: Any) -> None:
+    assert await whole(receive)
+
+
+async def began(scope: Any, receive: Any, send: Any) -> None:
+    await read(scope, receive, send)
+    await open_stream(send)
+    await send({"type": "http.response.body", "body": b": well\r\n\r\n", "more_body": True})
+
+
+@pytest.mark.parametrize(("app", "request_id"), [(untouched, None), (read, "mine")])
+async def test_a_request_without_an_answer_gets_an_error(app: Asgi, request_id: str | None, caplog: Any) -> None:
+    async with waiting(app, ASK) as (answer,):
+        assert answer.status_code == 503
+        assert answer.json() == {"jsonrpc": "2.0", "id": request_id, "error": {"code": -32000, "message": WORDS}}
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize("asks", [ASK, {**ASK, "id": None}, [ASK], {"jsonrpc": "2.0", "id": 1, "result": {}}])
+async def test_a_stream_ends_whole_and_says_so_to_who_waits_at_it(asks: Any, caplog: Any) -> None:
+    async with waiting(began, asks) as (answer,):
+        assert answer.status_code == 200
+        assert (WORDS in answer.text) == (asks is ASK)
+        assert ('"id":"mine"' in answer.text) == (asks is ASK)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
