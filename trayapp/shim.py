@@ -47,7 +47,7 @@ def run(shim: "Shim") -> int:
     """One session from start to end; the exit code. Without a gateway each request of the client is told so."""
     try:
         if not shim.open_gateway():
-            print("multi-mcp: the gateway did not start\nSee what it says with: multi-mcp start", file=sys.stderr)
+            print(f"multi-mcp: {shim.why_not()}", file=sys.stderr)
         shim.relay()
     except (KeyboardInterrupt, BrokenPipeError):
         return 0  # the client is gone
@@ -113,6 +113,10 @@ class Shim:
         self._start_again_at = time.monotonic() + START_AGAIN_S
         self._known().is_paused = outcome == PAUSED
         return False
+
+    def why_not(self) -> str:
+        """Why no gateway could be had, and what to do, as the client is told it."""
+        return self._known().refusal
 
     def _connect_within(self, seconds: float) -> bool:
         deadline, pause = time.monotonic() + seconds, 0.005

@@ -116,10 +116,11 @@ class Ledger:
     def given_up(self) -> bytes:
         """The error for an `initialize` that no gateway could be found for."""
         left, self.open, self._initialize = list(self.open), {}, None
-        return b"".join(error_line(id_json, self._why) for id_json in left)
+        return b"".join(error_line(id_json, self.refusal) for id_json in left)
 
     @property
-    def _why(self) -> str:
+    def refusal(self) -> str:
+        """Why no gateway could be had, the last time, and what to do."""
         return PAUSED if self.is_paused else REFUSED
 
     def asks(self, lines: bytes) -> bool:
@@ -133,7 +134,7 @@ class Ledger:
         for line in lines_of(lines):
             for message, alone in messages_of(line):
                 if is_id(message.get("id")):
-                    errors.append(error_line(dumped(message["id"]), self._why))
+                    errors.append(error_line(dumped(message["id"]), self.refusal))
                 else:
                     self._client_message(message, alone)
         return b"".join(errors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import stat
@@ -10,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import psutil
 import pytest
 
 from tests.backends.world import real_connection
 from tests.fixtures.odd import Odd, alive, until
+from tests.patience import stretched
 from tests.tools import require
-from trayapp.backends.processes import TAIL_LINE_CHARS, StderrTail
+from trayapp.backends.processes import TAIL_LINE_CHARS, ServerProcess, StderrTail
 from trayapp.model.errors import ConnectFailedError, ConnectionLostError, ServerError
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig
@@ -249,6 +252,18 @@ def test_the_tail_stays_small_whatever_comes() -> None:
 
 
 # -- what cannot be started: a name, the entry, what the error says --------------------------------------------------
+
+
+async def test_one_that_has_ended_before_we_hear_of_its_begin_is_no_mistake_of_ours() -> None:
+    process = ServerProcess(lambda data: None, StderrTail(lambda data: None))
+    transport, _ = await asyncio.get_running_loop().subprocess_exec(lambda: process, require("true"))
+    with anyio.fail_after(stretched(20)):
+        await process.gone.wait()
+        while not transport.get_pipe_transport(1).is_closing():
+            await anyio.lowlevel.checkpoint()
+    process.connection_made(transport)  # as late as a busy machine makes it
+    assert process.pid == transport.get_pid()
+    transport.close()
 
 
 def script(folder: Path, name: str, text: str, mode: int) -> str:

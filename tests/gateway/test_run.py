@@ -17,6 +17,7 @@ from tests.fixtures.fake_transport import FakeNet
 from trayapp.config.paths import find_paths
 from trayapp.gateway.run import Process, run_gateway
 from trayapp.model.errors import AlreadyRunningError, StorageError
+from trayapp.service.place import why_it_ended
 from trayapp.wire import control
 from trayapp.wire.control import ControlClient, connect
 from trayapp.wire.endpoint import GatewayLock
@@ -160,6 +161,8 @@ def test_a_start_that_cannot_listen_is_a_plain_error_and_frees_the_lock(home: Pa
     made.file.write_text("servers: {}\n", encoding="utf-8")
     with pytest.raises(StorageError):
         run_gateway(made.environ, linger=False, sample=["python3"])
+    words = (home / "logs" / "gateway.log").read_text(encoding="utf-8").splitlines()
+    assert why_it_ended(words).startswith("Cannot listen on ")  # where the tray and a shim's user look for it
     lock = GatewayLock(made.run)
     lock.acquire()
     lock.release()

@@ -25,6 +25,7 @@ from trayapp.model.errors import StorageError
 from trayapp.service import checks
 from trayapp.service.checks import CHECKS, desktop, disk, gateway, secrets, servers, system
 from trayapp.service.checks.finding import Check, Finding, World, run_checks
+from trayapp.service.pause import Pause
 from trayapp.wire.rundir import run_dir, socket_path
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes, Unix sockets and registries")
@@ -266,6 +267,17 @@ def test_a_socket_that_was_left_behind_is_a_note(world: World) -> None:
         pass
     (finding,) = gateway.socket_answers(world)
     assert (finding.state, finding.message) == ("note", "The gateway was killed and does not run")
+
+
+@posix
+@pytest.mark.requirement("tray-pause")
+def test_while_it_is_paused_nobody_is_told_that_ai_tools_start_it(world: World) -> None:
+    pause = Pause(world.run)
+    pause.hold()
+    (finding,) = gateway.socket_answers(world)
+    pause.end()
+    assert (finding.state, finding.message) == ("note", "multi-mcp is paused: no gateway runs")
+    assert finding.remedy.startswith("Choose Resume in the tray menu")
 
 
 @posix

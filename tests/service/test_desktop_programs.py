@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from trayapp import __version__
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.about import commit_of, version_text
 from trayapp.service.clipboard import copy
 from trayapp.service.pause import Pause, PausedError, refuse_while_paused
+from trayapp.service.place import why_it_ended
+from trayapp.service.reach import reach
 from trayapp.service.verb import run_verb
 
 HASH = "3de80d5" + "0" * 33
@@ -91,7 +93,11 @@ def test_while_it_is_paused_nobody_starts_a_gateway_for_a_client(home: Path) -> 
     with pytest.raises(PausedError, match="multi-mcp is paused") as caught:
         refuse_while_paused(run)
     assert "Resume" in caught.value.hint
+    with pytest.raises(PausedError):
+        reach(run, 1.0)
     pause.end()
+    with pytest.raises(NoGatewayError, match="The gateway is not running"):
+        reach(run, 1.0)
     refuse_while_paused(run)
     pause.end()
 
@@ -139,3 +145,30 @@ def test_the_commit_is_that_of_the_package_or_of_the_checkout(
     package = made(tmp_path, files)
     assert commit_of(package) == commit
     assert version_text(package) == (f"{__version__} (3de80d5)" if commit else __version__)
+
+
+# -- how a gateway ended -------------------------------------------------------------------------------------------
+
+STARTED = "2026-11-22 00:36:20,026 INFO trayapp.gateway.run: Gateway 0.1.0 ready"
+ENDED = "2026-11-22 00:36:21,026 CRITICAL trayapp.gateway.run: The gateway ends: Cannot write x. Free some space"
+MISTAKE = [
+    "2026-11-22 00:36:21,026 CRITICAL trayapp.gateway.run: The gateway ends: None",
+    "    Traceback (most recent call last):",
+    "    ValueError: too long",
+]
+
+
+@pytest.mark.requirement("tray-crash-loop")
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ([], ""),
+        ([STARTED], ""),  # killed: what it said last is no reason
+        ([ENDED, STARTED], ""),  # of an earlier one
+        ([STARTED, ENDED], "Cannot write x. Free some space"),
+        ([STARTED, *MISTAKE], "ValueError: too long"),
+        (MISTAKE[1:], ""),  # only the end of it was read
+    ],
+)
+def test_of_a_log_only_an_error_at_its_end_tells_why_a_gateway_ended(lines: list[str], why: str) -> None:
+    assert why_it_ended(lines) == why

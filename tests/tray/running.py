@@ -90,6 +90,15 @@ class TrayApp:
         self.processes.append(process)
         return process
 
+    def says(self, verb: str) -> str:
+        """What a verb that fails prints on stderr, whose stdin stays open until it has begun to."""
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            [*own_command(), verb], env=self.env, cwd=self.home, stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8"
+        ) as process:
+            assert process.stderr is not None
+            return process.stderr.readline() + process.communicate(timeout=END_S)[1]
+
     @property
     def tray(self) -> subprocess.Popen[str]:
         return self.processes[-1]

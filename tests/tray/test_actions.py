@@ -214,6 +214,12 @@ def test_servers_yaml_is_opened_and_written_first_where_there_is_none(world: Wor
     assert world.did == [("open", world.paths.config_file)]
 
 
+@pytest.mark.requirement("tray-actions")
+def test_a_problem_that_servers_yaml_is_missing_is_clicked_away(world: World) -> None:
+    world.actions.do(Action(V.OPEN_FILE, str(world.paths.config_file)))
+    assert world.did == [("create", None), ("open", world.paths.config_file)]
+
+
 def test_the_file_that_a_problem_is_in_is_opened(world: World) -> None:
     world.actions.do(Action(V.OPEN_FILE, "/project/.mcp.json"))
     assert world.did == [("open", Path("/project/.mcp.json"))]

@@ -25,6 +25,7 @@ from tests.tray.running import END_S, Panel, TrayApp, tray_app
 from trayapp.cli.tray import has_desktop
 from trayapp.model.child import CRASHES_MOST
 from trayapp.service.command import own_command
+from trayapp.service.pause import RESUME_HINT as PAUSED_HINT
 from trayapp.tray.hosts import PANEL_WAIT_S
 from trayapp.wire.control import STOP
 
@@ -198,6 +199,10 @@ def test_while_it_is_paused_clients_are_told_so_and_after_resume_they_go_on(app:
             with pytest.raises(RpcFailure, match=r"multi-mcp is paused. Choose Resume in its tray menu"):
                 await echo(client)
             assert app.snapshot() is None
+            for verb, why in (("status", PAUSED_HINT), ("stdio", "Choose Resume in its tray menu")):
+                said = await anyio.to_thread.run_sync(app.says, verb)
+                assert "multi-mcp is paused" in said
+                assert why in said
             await anyio.to_thread.run_sync(panel.click, "Resume")
             await anyio.to_thread.run_sync(panel.until_header, READY)
             assert await echo(client) == "hello"

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from trayapp.tray.hosts import DOCK_WAIT_S, PANEL_WAIT_S, Search, Step, icon_class, may_have_xembed
+from trayapp.tray.hosts import DOCK_WAIT_S, PANEL_WAIT_S, STARTED_WAIT_S, Search, Step, icon_class, may_have_xembed
 
 FIRST, LATER = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
 # what there is, and then (second, whether there is a watcher) -> what to do
@@ -67,6 +67,16 @@ STEPS: list[tuple[str, bool, bool, list[tuple[float, bool, Step]]]] = [
 def test_the_best_way_that_there_is(bus: bool, display: bool, steps: list[tuple[float, bool, Step]]) -> None:
     search = Search(bus, display, now=0)
     assert [search.step(watcher, now) for now, watcher, _ in steps] == [expected for _, _, expected in steps]
+
+
+@pytest.mark.requirement("tray-no-host")
+def test_a_panel_that_was_there_has_time_to_start_again_whoever_started_us() -> None:
+    search = Search(True, True, now=0, panel_wait_s=STARTED_WAIT_S)
+    assert search.step(True, 1) == Step("sni", False, None)
+    assert search.step(False, 50) == Step(None, False, PANEL_WAIT_S)
+    assert search.step(False, 50 + STARTED_WAIT_S + DOCK_WAIT_S) == Step(
+        None, False, PANEL_WAIT_S - STARTED_WAIT_S - DOCK_WAIT_S
+    )
 
 
 @pytest.mark.parametrize(

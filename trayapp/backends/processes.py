@@ -82,7 +82,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._stdin = stdin
         stdout = transport.get_pipe_transport(1)
         assert stdout is not None
-        widen(stdout.get_extra_info("pipe").fileno())
+        if not stdout.is_closing():  # it may have ended already, before we hear of its begin
+            widen(stdout.get_extra_info("pipe").fileno())
         stdout.set_protocol(_Stdout(stdout.get_protocol(), self._on_stdout))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from trayapp.service.reach import reach
 from trayapp.wire.control import DEFAULT_TIMEOUT_S, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
@@ -44,7 +45,7 @@ def examples(*lines: str) -> str:
 
 def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
     """A connection to this user's gateway; `timeout` in seconds for each answer. Raises NoGatewayError."""
-    return ControlClient(run_dir(os.environ), timeout)
+    return reach(run_dir(os.environ), timeout)
 
 
 def ask(

@@ -43,6 +43,7 @@ from trayapp.gateway.peer import FramePeer
 from trayapp.gateway.private import close_to_others
 from trayapp.gateway.projects import look_with
 from trayapp.gateway.servers_file import Layers, NoLayers, Outcome, ServersFile
+from trayapp.model.errors import MultiMcpError
 from trayapp.model.late import late_module
 from trayapp.model.plan import Config
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
@@ -90,10 +91,21 @@ def run_gateway(
         # tests/backends waits for ever: a second loop would have to be proven like the first.
         turns.run(partial(process.main, linger, on_ready or (lambda: None)))
     except BaseExceptionGroup as group:
-        raise first_cause(group) from None
+        cause = first_cause(group)
+        _note_end(cause)
+        raise cause from None
+    except (MultiMcpError, OSError) as error:
+        _note_end(error)
+        raise
     finally:
         lock.release()
     return 0
+
+
+def _note_end(cause: BaseException) -> None:
+    """Why the gateway ends, in its log: one that a tray or a shim started has nobody who reads its stderr."""
+    mistake = None if isinstance(cause, MultiMcpError | OSError) else cause
+    log.critical("The gateway ends: %s", cause, exc_info=mistake)
 
 
 class Process:

@@ -10,6 +10,7 @@ from trayapp.model.errors import NoGatewayError
 from trayapp.wire.lock import FileLock
 
 PAUSE_LOCK = "pause.lock"
+RESUME_HINT = "Choose Resume in the tray menu, or start it with: multi-mcp start"
 TRIES = 5  # somebody who looks holds it for some microseconds
 
 
@@ -39,7 +40,7 @@ class PausedError(NoGatewayError):
 
     def __init__(self) -> None:
         super().__init__("multi-mcp is paused")
-        self.hint = "Choose Resume in the tray menu, or start it with: multi-mcp start"
+        self.hint = RESUME_HINT
 
 
 def refuse_while_paused(run: str) -> None:

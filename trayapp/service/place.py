@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trayapp.model.errors import StorageError
@@ -23,6 +25,10 @@ from trayapp.wire.watch import Watch
 
 log = logging.getLogger(__name__)
 
+RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line of config/own_log
+ENDS = "The gateway ends: "  # of gateway/run
+LAST_WORDS_MOST = 50  # lines: a traceback
+ROOM_FOR_A_LINE = 4096  # bytes free, a block of most file systems
 ANSWER_S = 5.0  # to "stop"; the gateway answers first and ends then
 
 
@@ -57,8 +63,9 @@ class GatewayPlace:
             client.call(STOP)
 
     def last_words(self) -> str:
-        """See Place."""
-        return "".join(last_lines(self._log, 1))
+        """See Place. Of the log only what tells of an end; on a full disk there is none."""
+        said = why_it_ended(last_lines(self._log, LAST_WORDS_MOST))
+        return said or ("the disk is full" if _is_full(self._log.parent) else "")
 
     def how_to_kill(self) -> str:
         """See Place."""
@@ -79,6 +86,25 @@ class GatewayPlace:
     def _pid(self) -> int:
         endpoint = read_endpoint(self._run)
         return endpoint.pid if endpoint else 0
+
+
+def why_it_ended(lines: Sequence[str]) -> str:
+    """What the last record of a log says, if it is of an error: its last line, which of a traceback is the error's own.
+
+    What stands there of a gateway that ended in order, or was killed, is no reason for anything.
+    """
+    starts = [match for line in lines if (match := RECORD.match(line))]
+    if not starts or starts[-1]["level"] not in ("ERROR", "CRITICAL"):
+        return ""
+    rest = lines[-1]
+    return starts[-1]["words"].removeprefix(ENDS) if RECORD.match(rest) else rest.strip()
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < ROOM_FOR_A_LINE
+    except OSError:
+        return False
 
 
 def _parent(pid: int) -> int | None:

@@ -25,7 +25,7 @@ class Timing:
     launch_again: float = 0.5  # after one of ours found that another one runs (exit code 7), which does not answer
     gone: float = 15.0  # the stop ladder of a stubborn server takes 4 s, and many stop at once
     last_gasp: float = 2.0  # from the end of the stream to the end of its process
-    look: float = 2.0  # without a gateway: how often one is looked for that somebody else started
+    look: float = 1.5  # without a gateway: how often one is looked for that somebody else started; shown within 2 s
 
 
 class Process(Protocol):

@@ -155,8 +155,9 @@ class Actions:
 
     def _open_file(self, path: str) -> None:
         """servers.yaml, which is written first if there is none; or another file that a problem is in."""
-        file = Path(path) if path else self._means.paths.config_file
-        if not path and not file.exists():
+        own = self._means.paths.config_file
+        file = Path(path) if path else own
+        if file == own and not file.exists():
             self._means.create_file()
         self._means.open_file(file)
 

@@ -53,8 +53,9 @@ class Search:
 
     def step(self, watcher: bool, now: float) -> Step:
         """What to do; `watcher`: whether a panel that speaks StatusNotifierItem is there."""
-        if self._watcher and not watcher:
+        if self._watcher and not watcher:  # a panel that was there starts again, which takes one some seconds
             self._alone_since = now
+            self._xembed_after_s, self._told_after_s = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
         self._watcher = watcher
         if watcher:
             return Step("sni", False, None)

@@ -28,6 +28,7 @@ from trayapp.service.command import shim_command, tray_command
 from trayapp.service.installed import Update
 from trayapp.service.opener import open_file, open_url
 from trayapp.service.place import GatewayPlace
+from trayapp.service.reach import reach
 from trayapp.service.single import SingleTray
 from trayapp.service.supervisor import Supervisor
 from trayapp.service.verb import run_verb
@@ -42,7 +43,6 @@ from trayapp.tray.outcomes import no_host
 from trayapp.tray.state import Action, ClientState, IconKind, Offered
 from trayapp.tray.updates import Updates
 from trayapp.tray.worker import Worker
-from trayapp.wire.control import ControlClient
 from trayapp.wire.rundir import run_dir
 
 log = logging.getLogger(__name__)
@@ -156,7 +156,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
 
 
 def _ask(run: str, method: str, params: dict[str, Any]) -> Any:
-    with ControlClient(run, None) as client:
+    with reach(run, None) as client:
         return client.call(method, params)
 
 

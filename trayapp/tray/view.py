@@ -13,6 +13,7 @@ from trayapp.tray.menu import menu
 from trayapp.tray.state import IconKind, TrayState, View
 
 SUMMARY_LINES = 5
+WHY_LINES = 2  # of the summary; the tooltip has room for one
 
 # Where no gateway serves, its process decides alone: icon, headline, what to do about it.
 WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
@@ -22,6 +23,9 @@ WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
     ChildState.CRASH_LOOP: (IconKind.DOWN, texts.CRASH_LOOP, texts.CRASH_LOOP_HINT),
     ChildState.PAUSED: (IconKind.PAUSED, texts.PAUSED, texts.PAUSED_HINT),
 }
+
+# Only one of ours is ended by Restart gateway.
+HANGING_HINTS = {ChildState.RUNNING: texts.HANGS_HINT, ChildState.ATTACHED: texts.HANGS_HINT_FOREIGN}
 
 
 def view(state: TrayState) -> View:
@@ -33,7 +37,7 @@ def view(state: TrayState) -> View:
         icon=icon_kind(state, known),
         tooltip=texts.within([texts.header(headline), *(troubles or _under_way(known))], texts.TOOLTIP),
         menu=menu(state, known, texts.header(headline)),
-        summary="\n".join([headline, *_summary(known, troubles)]),
+        summary="\n".join([headline, *(_summary(known, troubles) if known.live else _why_down(state, WHY_LINES))]),
     )
 
 
@@ -88,11 +92,11 @@ def _troubles(state: TrayState, known: Facts) -> list[str]:
     return lines if known.servers or lines else [texts.NO_SERVERS_HINT]
 
 
-def _why_down(state: TrayState) -> list[str]:
-    """Why no gateway serves, and what to do."""
-    hint = texts.HANGS_HINT if state.hangs else ""
+def _why_down(state: TrayState, lines: int = 1) -> list[str]:
+    """Why no gateway serves, on so many lines, and what to do."""
+    hint = HANGING_HINTS.get(state.child, "") if state.hangs else ""
     hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hint
-    return [*texts.wrapped(state.error or "", 1), *([hint] if hint else [])]
+    return [*texts.wrapped(state.error or "", lines), *([hint] if hint else [])]
 
 
 def _under_way(known: Facts) -> list[str]:
@@ -101,9 +105,8 @@ def _under_way(known: Facts) -> list[str]:
 
 
 def _summary(known: Facts, troubles: list[str]) -> list[str]:
-    """The lines below the headline, never none for a gateway that serves."""
-    if known.live is None:
-        return troubles
+    """The lines below the headline for a gateway that serves, never none."""
+    assert known.live is not None
     lines = troubles or _under_way(known) or [texts.ALL_WELL]
     shown = texts.bounded(lines, SUMMARY_LINES).split("\n")
     return [*shown, texts.clients([session.client for session in known.live.gateway.sessions])]

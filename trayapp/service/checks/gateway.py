@@ -18,8 +18,10 @@ from trayapp import __version__
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.checks.finding import Finding, World
 from trayapp.service.checks.servers import read_config
+from trayapp.service.pause import PAUSE_LOCK, RESUME_HINT
 from trayapp.wire.control import SNAPSHOT, ControlClient
 from trayapp.wire.greeting import endpoint_file, read_endpoint
+from trayapp.wire.lock import FileLock
 from trayapp.wire.rundir import socket_folder, socket_path
 
 ANSWER_TIMEOUT_S = 1.5  # a gateway answers in milliseconds; less than the limit of a check
@@ -123,6 +125,8 @@ def _no_answer(world: World) -> Finding:
         return Finding(code, "note", f"The gateway (process {holder}) is starting", "Look again in a few seconds")
     if holder:
         return Finding(code, "problem", f"The gateway (process {holder}) runs, but does not listen", _end(holder))
+    if FileLock(world.run, PAUSE_LOCK).is_held():
+        return Finding(code, "note", "multi-mcp is paused: no gateway runs", RESUME_HINT)
     is_left = world.platform != "win32" and Path(socket_path(world.run)).exists()
     what = "The gateway was killed and does not run" if is_left else "The gateway does not run"
     return Finding(code, "note", what, "Nothing to do: AI tools start it. Or: multi-mcp start --detach")
