@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.catalog.merge import ToolsChange, merge_tools, tools_change
+from trayapp.catalog.merge import ToolsChange, in_known_order, merge_tools, tools_change
+from trayapp.model.offer import Item, Offer
 from trayapp.model.servers import ToolSwitch
 
 ON, OFF = ToolSwitch(), ToolSwitch(enabled=False)
@@ -66,3 +67,36 @@ def test_no_row_of_refreshes_switches_a_known_tool_or_forgets_it(
         after = merge_tools(after, found)
     for name, switch in (before or {}).items():
         assert (after or {})[name].enabled == switch.enabled
+
+
+def named(*names: str, member: str = "name") -> tuple[Item, ...]:
+    return tuple({member: name, "at": place} for place, name in enumerate(names))
+
+
+def names_of(items: tuple[Item, ...]) -> list[str]:
+    return [item["name"] for item in items]
+
+
+def test_a_server_that_lists_its_tools_in_another_order_each_time_changes_no_list() -> None:
+    known, found = Offer(tools=named("b", "a", "c"), prompts=named("q", "p")), Offer(tools=named("c", "b", "a"))
+    ordered = in_known_order(known, found)
+    assert names_of(ordered.tools) == ["b", "a", "c"]
+    assert ordered.tools[0] == {"name": "b", "at": 1}
+    assert ordered.prompts == ()
+
+
+def test_resources_and_templates_keep_their_order_too() -> None:
+    one = Offer(resources=named("u", "v", member="uri"), templates=named("s", "t", member="uriTemplate"))
+    two = Offer(resources=one.resources[::-1], templates=one.templates[::-1])
+    assert in_known_order(one, two) == one
+
+
+@pytest.mark.parametrize("found", [["a", "b"], ["c", "b", "a"], ["a"], ["b", "b", "a"], []])
+def test_a_list_with_more_or_less_in_it_or_in_the_known_order_is_as_it_came(found: list[str]) -> None:
+    offer = Offer(tools=named(*found))
+    assert in_known_order(Offer(tools=named("a", "b")), offer) is offer
+
+
+def test_items_without_a_name_are_left_where_they_are() -> None:
+    odd = Offer(tools=({"name": "b"}, {"title": "none"}, {"name": "a"}))
+    assert in_known_order(Offer(tools=odd.tools[::-1]), odd) is odd

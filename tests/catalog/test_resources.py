@@ -137,6 +137,8 @@ def test_collide_04_a_uri_of_two_servers_is_prefixed_for_both(order: int) -> Non
     with pytest.raises(AmbiguousResourceError) as caught:
         uris.find("file:///x")
     assert caught.value.candidates == ["multi-mcp://a/file:///x", "multi-mcp://b%20c/file:///x"]
+    assert uris.find("file:///x", {"b c"}.__contains__) == ("b c", "file:///x")
+    assert uris.find("multi-mcp://a/file:///x", {"b c"}.__contains__) is None
 
 
 def test_the_prefix_is_understood_without_a_clash_too() -> None:

@@ -71,6 +71,14 @@ def test_tools_that_only_the_gateway_knows_can_be_switched_by_either_name(home: 
     assert "write" not in file.read_text()
 
 
+def test_a_tool_that_is_switched_on_and_hidden_nonetheless_says_where_to_look(home: Path, file: Path) -> None:
+    rows = [row("search_code", enabled=False), row("gone", enabled=False, stale=True)]
+    with FakeGateway(home, {LIST: rows}):
+        done = run_cli(home, "enable", "github/search_code")
+    assert done.stdout == "Nothing to change\n"
+    assert done.stderr.startswith("Clients still do not see search_code: look at include_tools, exclude_tools")
+
+
 @pytest.mark.parametrize("words", [["enable", "github/search_code"], ["enable", "github"], ["disable", "github/del*"]])
 def test_what_is_so_already_is_left_alone(home: Path, file: Path, words: list[str]) -> None:
     with FakeGateway(home, {LIST: []}) as gateway:

@@ -14,6 +14,7 @@ from tests.gateway.world import Client, House, echo_of, house, offer, serve, ser
 from trayapp.backends.transports import NOT_EXECUTED
 from trayapp.gateway.expose import INDEX_URI
 from trayapp.model.lifecycle import State
+from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Settings
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, RpcError
 
@@ -536,3 +537,24 @@ async def test_a_call_that_was_not_executed_is_sent_once_more_and_no_third_time(
         assert asked == ["echo", "echo"]
         connection = made.gateway.pool.find("a")
         assert connection.in_flight == 0
+
+
+TAKEN_AWAY: dict[str, tuple[tuple[ServerConfig, ...], str]] = {
+    "disabled": ((server("a", disabled=True),), "a was disabled during the call. The call was not repeated"),
+    "removed": ((server("b"),), "a was stopped during the call: its entry in servers.yaml changed"),
+    "launched anew": ((server("a", args=("x",)),), "a was stopped during the call: its entry in servers.yaml changed"),
+}
+
+
+@pytest.mark.parametrize("change", TAKEN_AWAY)
+async def test_a_call_whose_server_the_user_takes_away_says_so_and_promises_no_start(
+    tmp_path: Path, change: str
+) -> None:
+    servers, words = TAKEN_AWAY[change]
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await hanging(made)
+        made.apply(*servers)
+        message = (await client.answer(1))["error"]["message"]
+        assert message.startswith(words)
+        assert "starts the server again" not in message

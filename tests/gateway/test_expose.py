@@ -105,6 +105,12 @@ def test_switches_and_patterns_hide_tools_and_what_is_hidden_cannot_be_called(
                 seen.find(name)
 
 
+@pytest.mark.parametrize("more", [{"include_tools": ("y",)}, {"exclude_tools": ("x",), "tools": {"x": OFF}}])
+def test_of_a_tool_that_a_pattern_leaves_out_no_switch_is_named_as_the_remedy(more: dict[str, Any]) -> None:
+    with pytest.raises(ToolNotFoundError, match="include_tools or exclude_tools of a leave it out"):
+        exposure({"a": offer("x", "y")}, server("a", **more)).find("a_x")
+
+
 @pytest.mark.requirement("name-stable")
 def test_a_switch_renames_no_other_tool() -> None:
     offers = {"a": offer("b_c"), "a_b": offer("c")}
@@ -196,6 +202,10 @@ def test_a_prompt_is_found_under_every_spelling_that_leads_to_it_alone(mode: Any
         ("b", "both"),
         None,
     )
+    assert seen.no_prompt("both") == "both means more than one prompt: a/both, b/both"
+    assert {seen.find_prompt("a/both"), seen.find_prompt("b/both")} == {("a", "both"), ("b", "both")}
+    assert seen.no_prompt("a_plam").startswith("No prompt is named a_plam. Did you mean ")
+    assert seen.no_prompt("zzzzzz") == "No prompt is named zzzzzz"
 
 
 def test_a_disabled_server_offers_no_prompt_no_resource_and_no_instructions() -> None:

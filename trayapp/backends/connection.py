@@ -213,6 +213,11 @@ class Connection:
             self.error, self.failed_at = None, None
             self._apply(Event.CLOSE)
 
+    @property
+    def retired(self) -> bool:
+        """Whether it was closed for good: its entry is gone, or launches another process."""
+        return self._retired
+
     def retire(self) -> None:
         """Close for good: whoever still holds this connection cannot start the server again."""
         self._retired = True

@@ -1,4 +1,4 @@
-"""What a successful refresh does to the switches of a server's tools.
+"""What a successful refresh does to the switches of a server's tools, and to the order of what it lists.
 
 Never here: fetching, files; a refresh that failed never comes here, so it changes nothing.
 """
@@ -6,8 +6,9 @@ Never here: fetching, files; a refresh that failed never comes here, so it chang
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from trayapp.model.offer import Item, Offer
 from trayapp.model.servers import ToolSwitch
 
 
@@ -48,3 +49,34 @@ def tools_change(switches: Mapping[str, ToolSwitch] | None, found: Iterable[str]
         gone=tuple(name for name, switch in known.items() if name not in listed and not switch.stale),
         back=tuple(name for name, switch in known.items() if name in listed and switch.stale),
     )
+
+
+def in_known_order(known: Offer, found: Offer) -> Offer:
+    """`found` with each list in the order in which the same things are known: some servers list theirs in another one
+    each time, and the order of every list is to be stable (PRODUCT 8). A list with more or less in it is as it came."""
+    ordered = replace(
+        found,
+        tools=_ordered(known.tools, found.tools, "name"),
+        prompts=_ordered(known.prompts, found.prompts, "name"),
+        resources=_ordered(known.resources, found.resources, "uri"),
+        templates=_ordered(known.templates, found.templates, "uriTemplate"),
+    )
+    return found if ordered == found else ordered
+
+
+def _ordered(known: tuple[Item, ...], found: tuple[Item, ...], member: str) -> tuple[Item, ...]:
+    """`found` itself where there is nothing to put right."""
+    places = {name: place for place, item in enumerate(known) if isinstance(name := item.get(member), str)}
+    names = [name for item in found if isinstance(name := item.get(member), str)]
+    if len(names) != len(found) or len(places) != len(known) or sorted(places) != sorted(names):
+        return found
+    wanted = [places[name] for name in names]
+    return (
+        found
+        if wanted == sorted(wanted)
+        else tuple(item for _, item in sorted(zip(wanted, found, strict=True), key=_place))
+    )
+
+
+def _place(pair: tuple[int, Item]) -> int:
+    return pair[0]

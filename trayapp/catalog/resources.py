@@ -6,7 +6,7 @@ Never here: reading a resource, asking a server, matching search words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import quote, unquote
@@ -112,12 +112,12 @@ class ResourceMap:
         """The URI template under which clients know the listed `template` of `server`."""
         return self._templates[server, template]
 
-    def find(self, uri: str) -> Key | None:
-        """The (server, original URI) of a URI that a client names; None when no server is known to have it.
+    def find(self, uri: str, seen: Callable[[str], bool] = lambda server: True) -> Key | None:
+        """The (server, original URI) of a URI that a client names; None when no server that it sees is known for it.
 
-        Raises AmbiguousResourceError for one that several servers have.
+        Raises AmbiguousResourceError for one that several of those have.
         """
-        owners = self._prefixed(uri) or self._plain_owners(uri)
+        owners = [key for key in self._prefixed(uri) or self._plain_owners(uri) if seen(key[0])]
         if len(owners) > 1:
             raise AmbiguousResourceError(uri, sorted(_root(server) + original for server, original in owners))
         return owners[0] if owners else None

@@ -12,8 +12,9 @@ from fnmatch import fnmatchcase
 import click
 
 from trayapp.cli.options import ask, examples, json_option
-from trayapp.cli.output import print_json, say
+from trayapp.cli.output import note, print_json, say
 from trayapp.cli.servers_file import own_config, own_store
+from trayapp.cli.text import one_line
 from trayapp.config.problems import nearest
 from trayapp.config.store import Store
 from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, ToolNotFoundError
@@ -62,6 +63,19 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
     else:
         word = "Enabled" if enabled else "Disabled"
         say(*(f"{word} {name}" for name in changed) if changed else ("Nothing to change",))
+        note(*left_out(server, glob) if enabled and glob and not changed else ())
+
+
+def left_out(server: str, glob: str) -> list[str]:
+    """That tools which are switched on are hidden nonetheless: a pattern, or the whole server, comes first."""
+    hidden: list[str] = []
+    with suppress(NoGatewayError, ControlError):
+        rows = {row["name"]: row for row in ask(LIST, {"server": server})}
+        names = fitting({name: row["exposed_name"] or name for name, row in rows.items()}, glob)
+        shut = [rows[name] for name in names if not rows[name]["enabled"]]
+        hidden = [row["name"] for row in shut if not row["stale"] and row["withheld"] is None]
+    why = f"look at include_tools, exclude_tools and disabled of {server} in servers.yaml"
+    return [one_line(f"Clients still do not see {', '.join(hidden)}: {why}")] if hidden else []
 
 
 def switch_server(store: Store, config: Config, server: str, enabled: bool) -> list[str]:

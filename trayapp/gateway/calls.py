@@ -247,9 +247,13 @@ def timed_out(connection: Connection, timeout_s: float) -> RpcError:
 
 
 def lost_during_call(connection: Connection, why: str) -> ConnectionLostError:
-    """The error of a call that was under way when its server went away."""
-    return ConnectionLostError(
-        connection.name,
-        f"{connection.name} went away during the call: {why}",
-        "The call was not repeated, it may have had effects; the next call starts the server again",
-    )
+    """The error of a call that was under way when its server went away, or was taken away."""
+    name, hint = connection.name, "The call was not repeated, it may have had effects"
+    if connection.server.disabled:
+        return ConnectionLostError(
+            name, f"{name} was disabled during the call", f"{hint}; enable it with: multi-mcp enable {name}"
+        )
+    if connection.retired:
+        return ConnectionLostError(name, f"{name} was stopped during the call: its entry in servers.yaml changed", hint)
+    title = f"{name} went away during the call: {why}"
+    return ConnectionLostError(name, title, f"{hint}; the next call starts the server again")

@@ -195,6 +195,17 @@ class Exposure:
         except (ToolNotFoundError, AmbiguousToolError):
             return None
 
+    def no_prompt(self, asked: str) -> str:
+        """Why `find_prompt` found none, with the names that may have been meant."""
+        try:
+            self._prompt_lookup.find(asked)
+            near: list[str] = []
+        except AmbiguousToolError as error:
+            return f"{asked} means more than one prompt: {', '.join(error.candidates)}"
+        except ToolNotFoundError as error:
+            near = error.suggestions
+        return f"No prompt is named {asked}" + (f". Did you mean {', '.join(near)}?" if near else "")
+
     @cached_property
     def _prompt_lookup(self) -> Lookup:
         names = self.known.prompt_names
@@ -202,7 +213,7 @@ class Exposure:
 
     def find_resource(self, uri: str) -> Key | None:
         """The (server, original URI) of a resource. Raises AmbiguousResourceError."""
-        return self._seen(self.known.uris.find(uri))
+        return self.known.uris.find(uri, self.choice.has)
 
     def find_template(self, exposed: str) -> Key | None:
         """The (server, original) of a listed URI template."""

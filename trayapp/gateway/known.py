@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any
 
-from trayapp.catalog.filters import why_hidden
+from trayapp.catalog.filters import passes, why_hidden
 from trayapp.catalog.lookup import switched_off
 from trayapp.catalog.names import Exposed, Key, expose_names
 from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
@@ -63,6 +63,8 @@ class Known:
         entry = self.config.servers[key[0]]
         if entry.disabled:
             return f"{key[0]} is disabled; enable it with: multi-mcp enable {key[0]}"
+        if not passes(*key, entry.include_tools, entry.exclude_tools):
+            return f"include_tools or exclude_tools of {key[0]} leave it out; multi-mcp enable does not bring it back"
         if why_hidden(entry, key[1]) is not None:
             return switched_off(*key)
         return f"It is withheld: {tool.withheld}" if tool.withheld is not None else None

@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 
 from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save, sound_places, sweep, with_sound
-from trayapp.catalog.merge import ToolsChange, merge_tools, tools_change
+from trayapp.catalog.merge import ToolsChange, in_known_order, merge_tools, tools_change
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
@@ -117,6 +117,7 @@ class Offers:
         """An offer that was read just now; True when it differs from what was known. Written in the background."""
         known = self.get(server.name)
         looked, sound = self._looked.pop(server.name, (None, None))
+        offer = offer if known is None else in_known_order(known, offer)
         entry = CacheEntry(server.name, self._hash(server), self._time(), offer, sound if looked is offer else None)
         self._entries[server.name] = entry
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]

@@ -161,7 +161,7 @@ class Router:
     def _prompt(self, asked: str) -> tuple[str, str]:
         key = self._exposure.find_prompt(asked)
         if key is None:
-            raise RpcError(INVALID_PARAMS, f"No prompt is named {asked}")
+            raise RpcError(INVALID_PARAMS, self._exposure.no_prompt(asked))
         return key
 
     def resource(self, uri: str) -> tuple[str, str]:
