@@ -29,13 +29,58 @@ def test_it_reads_and_writes_as_the_json_module(value: Any) -> None:
     assert loads(written) == loads(b" \r\n" + json.dumps(value, indent=1).encode() + b"\t\n") == value
 
 
-@pytest.mark.parametrize(
-    "junk",
-    [b"", b" ", b"{", b"}", b'{"a":}', b"{} {}", b"[1,]", b'"\n"', b"nul", b"\xff", b"\xef\xbb\xbf{}", b'{"a"', b"01"],
-)
+JUNK = [
+    b"",
+    b" ",
+    b"{",
+    b"}",
+    b'{"a":}',
+    b"{} {}",
+    b"[1,]",
+    b'"\n"',
+    b"nul",
+    b"\xff",
+    b"\xef\xbb\xbf{}",
+    b'{"a"',
+    b"01",
+]
+JUNK += [
+    b'{"a":1',
+    b'{"a":1,,}',
+    b'"a',
+    b'"\\x"',
+    b'"\\u12"',
+    b"[1 2]",
+    b"{1:2}",
+    b"[1",
+    b'{"a" 1}',
+    b"-",
+    b"[nul]",
+    b'{"a":"',
+]
+
+
+@pytest.mark.parametrize("junk", JUNK)
 def test_what_is_no_json_raises_a_value_error(junk: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - several kinds of it
         loads(junk)
+
+
+def test_so_it_does_in_a_shim_where_the_json_module_is_not_loaded() -> None:
+    code = f"""
+import sys
+sys.path.append(sys.argv[1])
+from trayapp.shim_ledger import parsed
+print([junk for junk in {JUNK!r} if parsed(junk) is not None])
+"""
+    assert run_alone(code) == "[]\n"
+
+
+def run_alone(code: str) -> str:
+    """What an interpreter prints that has nothing loaded, as a shim's."""
+    root = str(Path(trayapp.__file__).parents[1])
+    ran = subprocess.run([sys.executable, "-I", "-S", "-c", code, root], capture_output=True, text=True, check=True)
+    return ran.stdout
 
 
 def test_what_is_nested_too_deep_is_told_so() -> None:
@@ -66,6 +111,4 @@ ledger.gateway_sent(b'{"jsonrpc":"2.0","id":"a","result":{}}\\n{"result":{},"jso
 assert not ledger.open, ledger.open
 print([name for name in ("re", "json", "typing", "enum", "contextlib", "ctypes", "asyncio") if name in sys.modules])
 """
-    root = str(Path(trayapp.__file__).parents[1])
-    ran = subprocess.run([sys.executable, "-I", "-S", "-c", code, root], capture_output=True, text=True, check=True)
-    assert ran.stdout == "[]\n"
+    assert run_alone(code) == "[]\n"
