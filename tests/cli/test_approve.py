@@ -65,6 +65,21 @@ def test_an_approval_that_is_not_on_disk_is_said_and_exits_with_1(tmp_path: Path
 
 
 @pytest.mark.requirement("pin-verb")
+def test_what_was_found_in_results_is_shown_and_after_a_yes_told_no_more(tmp_path: Path) -> None:
+    found = {"server": "evil", "code": "orders.override", "reason": f"A result of evil gives orders {EVIL}"}
+    with FakeGateway(
+        tmp_path, {"approvals": {"rows": [], "results": [found]}, "approve": {**DONE, "approved": []}}
+    ) as gw:
+        nobody = run_cli(tmp_path, "approve")
+        done = run_cli(tmp_path, "approve", "--yes")
+    assert (nobody.returncode, "Nothing waits" in nobody.stdout) == (2, False)
+    assert done.returncode == 0, done.stderr
+    assert "Not told any more: A result of evil gives orders" in done.stdout
+    assert gw.requests[-1] == ("approve", {"tools": [], "results": [found]})
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.requirement("pin-verb")
 def test_json_alone_only_shows(tmp_path: Path) -> None:
     with FakeGateway(tmp_path, ANSWERS) as gateway:
         shown = run_cli(tmp_path, "approve", "--json")

@@ -384,7 +384,7 @@ async def test_an_entry_that_nobody_has_looked_over_by_todays_rules_is_marked_af
     assert after == replace(before, sound=frozenset({0}))
 
 
-@pytest.mark.requirement("one-stable")
+@pytest.mark.requirement("call-list-changed")
 def test_the_same_tools_in_another_order_are_no_news(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path, server("a"))
     shelf.offers.take(server("a"), offer("x", "y"))

@@ -48,6 +48,21 @@ async def test_a_result_that_hides_something_passes_whole_and_is_a_problem_once(
 
 
 @pytest.mark.requirement("inspect-results")
+async def test_what_the_user_knows_of_a_servers_results_is_not_told_again_and_other_things_are(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("s"))
+        await answered(made, SUSPICIOUS[1])
+        admin = made.control()
+        found = (await admin.result(control.APPROVALS, {"server": "s"}))["results"]
+        assert [(one["server"], one["code"]) for one in found] == [("s", "orders.conceal")]
+        await admin.result(control.APPROVE, {"tools": [], "results": found})
+        await answered(made, SUSPICIOUS[1])
+        assert (await admin.result(control.SNAPSHOT))["problems"] == []
+        await answered(made, SUSPICIOUS[0])
+        assert "hidden.tags" in (await admin.result(control.SNAPSHOT))["problems"][0]["message"]
+
+
+@pytest.mark.requirement("inspect-results")
 async def test_what_the_command_line_calls_is_looked_at_as_well(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("s"))

@@ -99,7 +99,7 @@ def _words(page: Page) -> tuple[str, str]:
     said: dict[Outcome, tuple[str, str]] = {
         "success": (
             f"Signed in to {page.server}",
-            "multi-mcp keeps the sign-in and renews it by itself. Your AI tools can use the server now.",
+            "Your AI tools can use the server now. multi-mcp renews the sign-in by itself where the service lets it.",
         ),
         "denied": (f"Not signed in to {page.server}", "The request was declined, and nothing was changed."),
         "error": (f"The sign-in to {page.server} failed", ""),

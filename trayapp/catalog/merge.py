@@ -71,11 +71,8 @@ def _ordered(known: tuple[Item, ...], found: tuple[Item, ...], member: str) -> t
     if len(names) != len(found) or len(places) != len(known) or sorted(places) != sorted(names):
         return found
     wanted = [places[name] for name in names]
-    return (
-        found
-        if wanted == sorted(wanted)
-        else tuple(item for _, item in sorted(zip(wanted, found, strict=True), key=_place))
-    )
+    pairs = sorted(zip(wanted, found, strict=True), key=_place)
+    return found if wanted == sorted(wanted) else tuple(item for _, item in pairs)
 
 
 def _place(pair: tuple[int, Item]) -> int:

@@ -31,28 +31,31 @@ STYLES = {"high": "bold red", "medium": "yellow"}
 def approve_verb(what: str | None, all_: bool, yes: bool, as_json: bool) -> int:
     """Show tools that changed or are suspicious, and approve them.
 
-    They are held back until then. What is approved is what was shown: a tool that changes meanwhile waits again. With
-    --json and without --yes: only show.
+    They are held back until then. What is approved is what was shown: a tool that changes meanwhile waits again. Of
+    results in which something was found, you are told no more. With --json and without --yes: only show.
     """
     if all_ and what:
         raise UsageError("--all means every server", "Name a server, or say --all")
     server, _, tool = (what or "").partition("/")
-    rows: list[Row] = ask(APPROVALS, {"server": server or None, "tool": tool or None})["rows"]
+    waiting = ask(APPROVALS, {"server": server or None, "tool": tool or None})
+    rows: list[Row] = waiting["rows"]
+    results: list[Row] = waiting.get("results", [])
+    number = len(rows) + len(results)
     if not as_json:
-        say(*(_lines(rows) if rows else ["Nothing waits for an approval"]))
-    agreed = bool(rows) and (yes or all_ or (not as_json and _agreed(len(rows))))
-    done = _approve(rows) if agreed else {"approved": [], "missed": []}
+        say(*(_lines(rows) if rows else [] if results else ["Nothing waits for an approval"]))
+        say(*(one_line(found["reason"]) for found in results))
+    agreed = bool(number) and (yes or all_ or (not as_json and _agreed(number)))
+    done = _approve(rows, results) if agreed else {"approved": [], "missed": []}
     if as_json:
-        print_json({"waiting": rows, **done})
+        print_json({"waiting": rows, "results": results, **done})
     elif agreed:
-        say(*_outcome(done))
-    return 1 if done["missed"] or done.get("problems") or (rows and not agreed and not as_json) else 0
+        say(*_outcome(done), *(one_line(f"Not told any more: {found['reason']}") for found in results))
+    return 1 if done["missed"] or done.get("problems") or (number and not agreed and not as_json) else 0
 
 
-def _approve(rows: list[Row]) -> dict[str, Any]:
-    done: dict[str, Any] = ask(
-        APPROVE, {"tools": [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]}
-    )
+def _approve(rows: list[Row], results: list[Row]) -> dict[str, Any]:
+    tools = [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]
+    done: dict[str, Any] = ask(APPROVE, {"tools": tools} | ({"results": results} if results else {}))
     return done
 
 
@@ -60,7 +63,7 @@ def _agreed(number: int) -> bool:
     """Ask. Raises UsageError where nobody can answer."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise UsageError("Nobody is here to be asked", "Look at the tools above; then add --yes to approve them")
-    return click.confirm(f"Approve {'it' if number == 1 else f'these {number} tools'}?", default=False)
+    return click.confirm(f"Approve {'it' if number == 1 else f'these {number}'}?", default=False)
 
 
 def _lines(rows: list[Row]) -> Iterator[str]:

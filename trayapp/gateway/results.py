@@ -47,12 +47,25 @@ class Results:
         self._clock = clock
         self._began = clock()
         self._spent_s = 0.0
-        self._found: dict[str, Problem] = {}
+        self._found: dict[str, tuple[str, Problem]] = {}
+        self._seen: set[tuple[str, str]] = set()  # server, code: the user knows, until this gateway ends
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """One for each server whose results were found to hide something."""
-        return tuple(self._found.values())
+        return tuple(problem for _, problem in self._found.values())
+
+    def of(self, server: str | None) -> list[dict[str, str]]:
+        """What was found, of one server or of all, as `approve --json` says it."""
+        found = ((name, *what) for name, what in self._found.items() if server in (None, name))
+        return [{"server": name, "code": code, "reason": problem.message} for name, code, problem in found]
+
+    def dismiss(self, server: str, code: str) -> None:
+        """The user knows: the same of the same server is no news any more, whatever else of it is."""
+        self._seen.add((server, code))
+        if server in self._found and self._found[server][0] == code:
+            del self._found[server]
+            self._changed()
 
     def look(self, server: str, reply: Reply) -> None:
         """Look at an answer that went to a client."""
@@ -63,14 +76,15 @@ class Results:
             return
         code = _suspicious(reply)
         self._spent_s += self._clock() - now
-        if code is not None:
+        if code is not None and (server, code) not in self._seen:
             self._note(server, code)
 
     def _note(self, server: str, code: str) -> None:
         """The result itself is nowhere repeated: it may hold what is nobody's business."""
         what = f"A result of {server} hides text or gives orders to a model ({code})"
         hint = "It was passed on as it came: do not trust what that server, or what it reads, says"
-        self._found[server] = Problem("", 0, what, hint, server=server, fatal=False)
+        hint += ". To be told of that no more: multi-mcp approve"
+        self._found[server] = code, Problem("", 0, what, hint, server=server, fatal=False)
         log.warning("%s", what)
         self._changed()
 

@@ -44,13 +44,14 @@ class Reviews:
         found = [one for one in waiting if tool in (None, one.tool)]
         if tool is not None and not found:
             raise MultiMcpError(f"{server}/{tool} does not wait for an approval", "See what does: multi-mcp approve")
-        return {"rows": [waiting_json(one) for one in found]}
+        results = self._gateway.results.of(server) if tool is None else []
+        return {"rows": [waiting_json(one) for one in found], "results": results}
 
     async def _approve(self, asked: Asked) -> Any:
-        """Approve definitions by what they were when they were shown."""
-        tools = asked.get("tools")
-        if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
-            raise RpcError(INVALID_PARAMS, "approve needs tools: a list of {server, tool, hash}")
+        """Approve definitions by what they were when they were shown; of results the findings that were shown."""
+        tools, results = _listed(asked, "tools", "{server, tool, hash}"), asked.get("results")
+        for found in _listed(asked, "results", "{server, code}") if results is not None else ():
+            self._gateway.results.dismiss(text_of(found, "server", "a result"), text_of(found, "code", "a result"))
         self._judge_all()
         done: dict[str, Any] = {"approved": [], "missed": []}
         for tool in tools:
@@ -91,6 +92,14 @@ class Reviews:
         if name not in self._gateway.shared.servers:
             raise ServerNotFoundError(name, list(self._gateway.shared.servers))
         return name
+
+
+def _listed(asked: Asked, member: str, form: str) -> list[Asked]:
+    """Raises RpcError."""
+    items = asked.get(member)
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise RpcError(INVALID_PARAMS, f"approve needs {member}: a list of {form}")
+    return items
 
 
 def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
