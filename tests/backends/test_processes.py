@@ -259,7 +259,9 @@ async def test_one_that_has_ended_before_we_hear_of_its_begin_is_no_mistake_of_o
     transport, _ = await asyncio.get_running_loop().subprocess_exec(lambda: process, require("true"))
     with anyio.fail_after(stretched(20)):
         await process.gone.wait()
-        while not transport.get_pipe_transport(1).is_closing():
+        stdout = transport.get_pipe_transport(1)
+        assert stdout is not None
+        while not stdout.is_closing():
             await anyio.lowlevel.checkpoint()
     process.connection_made(transport)  # as late as a busy machine makes it
     assert process.pid == transport.get_pid()

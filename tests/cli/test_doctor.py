@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,11 @@ from tests.cli.samples import as_sent, full_snapshot, snapshot
 from trayapp import __version__
 from trayapp.cli.doctor import fit, lines, total
 from trayapp.service.checks.finding import Finding
+from trayapp.service.checks.gateway import SUCCESSION_HINT
 from trayapp.wire.control import SNAPSHOT
+from trayapp.wire.endpoint import write_endpoint
+from trayapp.wire.greeting import read_endpoint
+from trayapp.wire.rundir import run_dir
 
 OK = Finding("a.b", "ok", "fine")
 NOTE = Finding("long.code", "note", "something", "do this")
@@ -93,6 +99,20 @@ def test_a_gateway_of_another_version_is_a_problem_with_what_to_do(home: Path) -
     assert finding["state"] == "problem"
     assert "0.0.9" in finding["message"]
     assert "multi-mcp stop" in finding["remedy"]
+
+
+@pytest.mark.requirement("package-upgrade")
+def test_a_gateway_from_before_an_update_is_noted_and_when_the_new_one_follows(home: Path) -> None:
+    running = as_sent(snapshot())
+    running["gateway"] |= {"version": __version__, "pid": os.getpid()}
+    with FakeGateway(home, {SNAPSHOT: running}):
+        assert findings(home, "version.gateway")[0]["state"] == "ok"
+        run = run_dir(environment(home))
+        endpoint = read_endpoint(run)
+        assert endpoint is not None
+        write_endpoint(run, replace(endpoint, started_at=1.0))
+        (finding,) = findings(home, "version.gateway")
+    assert (finding["state"], finding["remedy"]) == ("note", SUCCESSION_HINT)
 
 
 def test_a_real_gateway_is_well(started: Path) -> None:

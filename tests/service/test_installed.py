@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trayapp.service.installed import Update, installed_at
+from trayapp.service.installed import SETTLED_S, Update, installed_at, is_followed
 from trayapp.wire.endpoint import write_endpoint
 from trayapp.wire.greeting import Endpoint
 
@@ -50,3 +50,11 @@ def test_nothing_is_said_of_a_gateway_without_an_endpoint_or_with_anothers(tmp_p
     assert not Update(str(tmp_path)).replaced_gateway(7)
     write_endpoint(str(tmp_path), Endpoint(os.getpid(), "0", "", started_at=1.0))
     assert not Update(str(tmp_path)).replaced_gateway(os.getpid() + 1)
+
+
+def test_a_program_is_followed_once_the_installer_is_done() -> None:
+    came = installed_at()
+    assert is_followed(came - DAY_S, lambda: came + SETTLED_S)
+    assert not is_followed(came - DAY_S, lambda: came + SETTLED_S - 1)  # it may write still
+    assert not is_followed(came + 1, lambda: came + DAY_S)
+    assert not is_followed(came - DAY_S, lambda: came - 1)  # the clock was set back

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.command import sample_command
+from trayapp.service.command import own_command, sample_command
+from trayapp.service.detached import gateway_environment
+from trayapp.service.installed import is_followed
 from trayapp.service.pause import refuse_while_paused
 from trayapp.wire.rundir import run_dir
 
@@ -35,11 +40,28 @@ def lingering_gateway() -> int:
 def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
     """Be the gateway until told to stop; the exit code. Raises AlreadyRunningError, StorageError."""
     gc.disable()  # a start makes many objects and no garbage; the gateway collects once its first client is served
-    from trayapp.gateway.run import run_gateway
+    from trayapp.gateway.run import MAKES_ROOM, run_gateway
 
-    return run_gateway(
-        dict(os.environ), linger=linger, sample=sample_command(), layers=client_layers, on_ready=on_ready
+    code = run_gateway(
+        dict(os.environ),
+        linger=linger,
+        sample=sample_command(),
+        layers=client_layers,
+        on_ready=on_ready,
+        is_followed=bool if _is_watched() else partial(is_followed, time.time()),
     )
+    return _become_the_new_one() if code == MAKES_ROOM else code
+
+
+def _is_watched() -> bool:
+    """Whether a person has this process before them, who restarts it; Windows replaces no program that runs."""
+    return os.name == "nt" or bool(sys.stdout and sys.stdout.isatty())
+
+
+def _become_the_new_one() -> NoReturn:
+    """This process goes on as the program that has our name now: whoever started and watches it sees no end."""
+    argv = [*own_command(), *sys.argv[1:]]
+    os.execve(argv[0], argv, gateway_environment(os.environ))
 
 
 def client_layers() -> ClientLayers:

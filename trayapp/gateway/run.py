@@ -43,6 +43,7 @@ from trayapp.gateway.peer import FramePeer
 from trayapp.gateway.private import close_to_others
 from trayapp.gateway.projects import look_with
 from trayapp.gateway.servers_file import Layers, NoLayers, Outcome, ServersFile
+from trayapp.gateway.succession import await_turn
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.late import late_module
 from trayapp.model.plan import Config
@@ -61,6 +62,7 @@ log = logging.getLogger(__name__)
 
 LINGER_CHECK_S = 5.0
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
+MAKES_ROOM = -1  # no exit code: this process is to go on as the program that replaced its own
 
 
 def run_gateway(
@@ -70,10 +72,12 @@ def run_gateway(
     sample: list[str],
     layers: Callable[[], Layers] = NoLayers,
     on_ready: Callable[[], None] | None = None,
+    is_followed: Callable[[], bool] = bool,
 ) -> int:
     """Be the gateway until told to stop; the exit code. `sample` is the command of the bundled sample server.
 
     `linger`: end by itself some minutes after the last session. `layers`: makes the reader of `settings.imports`.
+    `is_followed`: whether the program was replaced; once it was, and nobody would notice, MAKES_ROOM is returned.
     Raises AlreadyRunningError, StorageError.
     """
     run = run_dir(dict(environ))
@@ -84,7 +88,7 @@ def run_gateway(
     try:
         share_one_heap()
         _prefer_pidfd()
-        process = Process(dict(environ), paths, run, sample, layers=layers)
+        process = Process(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed)
         # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11), before asyncio's loop was spared most of its
         # turns (turns), the gateway's CPU a call of 100 B was 88 us there against 94, of 50 KB 254/300, 100 KB 253/301,
         # 1 MB 995/1,026, with 64 in flight 20.4/20.6; each start takes 3.5 ms and 2 MiB more, and one test of
@@ -99,7 +103,7 @@ def run_gateway(
         raise
     finally:
         lock.release()
-    return 0
+    return MAKES_ROOM if process.makes_room else 0
 
 
 def _note_end(cause: BaseException) -> None:
@@ -122,7 +126,10 @@ class Process:
         sample: list[str],
         open: Open | None = None,
         layers: Callable[[], Layers] = NoLayers,
+        is_followed: Callable[[], bool] = bool,
     ) -> None:
+        self.makes_room = False
+        self._is_followed = is_followed
         self._environ = Environment(own_environment(environ))
         self._paths = paths
         self._run = run
@@ -157,7 +164,7 @@ class Process:
                 tasks.start_soon(kept_up, partial(gateway.once_calm, work), anyio.sleep)
             watch = partial(watch_wake, self._look_around, SystemClock())
             reap = partial(anyio.to_thread.run_sync, reap_leftovers, self._run)
-            for once in (gateway.sign_ins.look, watch, reap, tend_memory):
+            for once in (gateway.sign_ins.look, watch, reap, tend_memory, self._make_room):
                 tasks.start_soon(fenced, gateway.once_calm, once)
             if linger:
                 tasks.start_soon(kept_up, self._linger, anyio.sleep)
@@ -290,6 +297,17 @@ class Process:
                 used = anyio.current_time()
         log.info("Nobody has used the gateway for %g minutes", gateway.config.settings.linger)
         gateway.stop_wanted.set()
+
+    async def _make_room(self) -> None:
+        """End for a gateway of the program that replaced ours: the clients of this one go on with that."""
+        await await_turn(self._gateway, self._is_followed, self._is_asked)
+        log.info("The program was replaced, and nobody is amid anything: the new one goes on")
+        self.makes_room = True
+        self._gateway.stop_wanted.set()
+
+    def _is_asked(self) -> bool:
+        """Whether there is a connection that is no shim's: of a tray, or of a verb."""
+        return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
 
 
 def _home() -> Path:

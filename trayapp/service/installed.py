@@ -14,6 +14,7 @@ from collections.abc import Callable
 from trayapp.service.command import PACKAGE, WHOLE, is_frozen, program
 from trayapp.wire.greeting import read_endpoint
 
+SETTLED_S = 15.0  # an installer writes for seconds, and the file that we look at may be its first
 MARKER = "__init__.py"  # of an installed package: pip writes it anew with each version
 
 
@@ -23,6 +24,11 @@ def installed_at() -> float:
         return os.stat(program(WHOLE) if is_frozen() else os.path.join(PACKAGE, MARKER)).st_ctime
     except OSError:
         return 0.0
+
+
+def is_followed(started_at: float, clock: Callable[[], float] = time.time) -> bool:
+    """Whether another program took the place of one that began then, Unix seconds, and its installer is done."""
+    return started_at < installed_at() <= clock() - SETTLED_S
 
 
 class Update:

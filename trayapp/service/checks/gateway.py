@@ -18,6 +18,7 @@ from trayapp import __version__
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.checks.finding import Finding, World
 from trayapp.service.checks.servers import read_config
+from trayapp.service.installed import Update
 from trayapp.service.pause import PAUSE_LOCK, RESUME_HINT
 from trayapp.wire.control import SNAPSHOT, ControlClient
 from trayapp.wire.greeting import endpoint_file, read_endpoint
@@ -28,6 +29,7 @@ ANSWER_TIMEOUT_S = 1.5  # a gateway answers in milliseconds; less than the limit
 PORT_TIMEOUT_S = 0.5
 STARTING_S = 10.0  # from the lock to the listener; usually it takes 0.3 s
 CLOCK_S = 1.0  # how exact the times of files and of processes are
+SUCCESSION_HINT = "The new one follows once you start multi-mcp again; without a tray after ten minutes without a call"
 LOCK = "gateway.lock"
 REGISTRIES = "backends-*.tsv"  # one for each gateway, named after its process: its servers' processes (POSIX only)
 
@@ -68,7 +70,8 @@ def socket_answers(world: World) -> list[Finding]:
             snapshot = client.call(SNAPSHOT)
     except NoGatewayError as error:
         return [Finding(code, "problem", error.title, _end(_holder(world)))]
-    return [Finding(code, "ok", f"The gateway answers (process {snapshot['gateway']['pid']})"), *_said(snapshot)]
+    answers = Finding(code, "ok", f"The gateway answers (process {snapshot['gateway']['pid']})")
+    return [answers, _version(world, snapshot["gateway"]), *_said(snapshot)]
 
 
 def http_port(world: World) -> list[Finding]:
@@ -152,17 +155,23 @@ def _end(pid: int) -> str:
 
 def _said(snapshot: dict[str, Any]) -> list[Finding]:
     """What a running gateway's own words come to."""
-    version = snapshot["gateway"]["version"]
-    if version == __version__:
-        found = [Finding("version.gateway", "ok", f"The gateway is version {version}, as this program")]
-    else:
-        what = f"The gateway that runs is version {version}, this program is {__version__}"
-        found = [Finding("version.gateway", "problem", what, "Start it anew: multi-mcp stop, multi-mcp start --detach")]
     states = [
         _of_server(server) for server in snapshot["servers"] if server["error"] or server["state"] == "needs_auth"
     ]
     states += [_of_approvals(server) for server in snapshot["servers"] if server.get("approvals")]
-    return found + (states or [Finding("gateway.servers", "ok", "No server has failed")])
+    return states or [Finding("gateway.servers", "ok", "No server has failed")]
+
+
+def _version(world: World, running: dict[str, Any]) -> Finding:
+    """Whether it is of this program: of the same version, and not from before this one came to its place."""
+    code, version = "version.gateway", running["version"]
+    if version != __version__:
+        what = f"The gateway that runs is version {version}, this program is {__version__}"
+        return Finding(code, "problem", what, "Start it anew: multi-mcp stop, multi-mcp start --detach")
+    if Update(world.run).replaced_gateway(running["pid"]):
+        what = "The gateway that runs was started before this program was installed"
+        return Finding(code, "note", what, SUCCESSION_HINT)
+    return Finding(code, "ok", f"The gateway is version {version}, as this program")
 
 
 def _of_server(server: dict[str, Any]) -> Finding:
