@@ -190,7 +190,7 @@ async def test_a_projects_server_that_hangs_is_named_instead_of_waited_for_and_i
         wire.ask_only(1, control.LIST, {"project": str(tmp_path)})
         await made.clock.pass_(PROJECT_WAIT_S * 0.9)
         assert wire.answers(1) == []
-        await made.clock.pass_(PROJECT_WAIT_S * 0.1)
+        await made.clock.pass_(PROJECT_WAIT_S * 0.2)
         assert {row["server"] for row in wire.answers(1)[0]["result"]} == {"user"}
         notes = [note["text"] for note in wire.told(control.NOTE)]
         assert [note.split(":")[0] for note in notes] == ["mute", "db"]
@@ -220,6 +220,23 @@ async def test_a_list_names_the_servers_of_which_nothing_is_known_and_says_why(t
             wire = made.control()
             await wire.result(control.LIST, params)
             assert [note["text"] for note in wire.told(control.NOTE)] == texts
+
+
+@pytest.mark.requirement("cli-lacking")
+async def test_a_list_names_what_in_servers_yaml_keeps_servers_out_of_it(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        entry = Problem("s.yaml", 4, "bad has neither command nor url", "Give it one of them", server="bad")
+        whole = Problem("s.yaml", 7, "The file is not YAML")
+        odd = Problem("s.yaml", 5, "Unknown key x", server="good", fatal=False)
+        await made.known(server("good"))
+        made.apply(server("good"), problems=(entry, odd))
+        made.gateway.take_problem(whole)
+        wire = made.control()
+        await wire.result(control.LIST)
+        assert [note["text"] for note in wire.told(control.NOTE)] == [
+            "bad: cannot be used: bad has neither command nor url (s.yaml:4)",
+            "The file is not YAML (s.yaml:7)",
+        ]
 
 
 @pytest.mark.requirement("cli-project")

@@ -107,6 +107,13 @@ def test_a_fresh_home_has_no_problem_and_nothing_is_made_in_it(world: World, hom
     assert {path.name for path in home.iterdir()} == {"bin"}
 
 
+@pytest.mark.requirement("doctor-findings")
+def test_a_file_that_cannot_be_read_is_one_problem(world: World) -> None:
+    world.paths.config_file.mkdir()
+    findings = run_checks(CHECKS, world, 20.0)
+    assert [finding.code for finding in findings if finding.state == "problem"] == ["config.parses"]
+
+
 @pytest.mark.requirement("doctor-bounded")
 def test_a_check_that_hangs_or_fails_stops_no_other(world: World) -> None:
     release = threading.Event()

@@ -26,6 +26,7 @@ from trayapp.gateway import texts
 from trayapp.gateway.callee import ArgumentsError, prepared_call
 from trayapp.gateway.calls import lost_during_call, timed_out
 from trayapp.gateway.costs import costs
+from trayapp.gateway.errors import shown
 from trayapp.gateway.finish import as_tool_result
 from trayapp.gateway.index import index_text
 from trayapp.gateway.options import SessionOptions
@@ -107,6 +108,14 @@ class Inquiries:
         finally:
             self._gateway.projects.leave(visitor)
 
+    def _note_broken(self, server: str | None) -> None:
+        """Say what in servers.yaml keeps servers from being there at all."""
+        for problem in self._gateway.problems:
+            if problem.fatal and server in (None, problem.server):
+                where = f"{problem.file}:{problem.line}" if problem.line else problem.file
+                whose = f"{problem.server}: cannot be used: " if problem.server else ""
+                self._note(f"{whose}{shown(problem.message)} ({where})")
+
     def _note_unknown(self, view: View, names: Iterable[str]) -> None:
         """Say of which servers nothing is known, and why."""
         being_asked = view.being_asked()
@@ -117,6 +126,7 @@ class Inquiries:
     async def _list(self, asked: Asked) -> Any:
         async with self._window(asked) as window:
             server = self._server(window, asked)
+            self._note_broken(server)
             self._note_unknown(window.view, [name for name in window.missing() if server in (None, name)])
             return window.view.known.tool_rows(server)
 

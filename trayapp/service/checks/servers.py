@@ -16,7 +16,7 @@ from trayapp.config.interpolate import resolve
 from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
 from trayapp.config.store import Store
-from trayapp.model.errors import ConfigError, MissingVariableError
+from trayapp.model.errors import ConfigError, MissingVariableError, StorageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import Problem
@@ -80,11 +80,11 @@ def programs(world: World) -> list[Finding]:
 
 
 def read_config(world: World) -> Config | None:
-    """The configuration; None where `config.parses` has said why not. Raises StorageError."""
+    """The configuration; None where `config.parses` has said why not."""
     path = world.paths.config_file
     try:
         return world.lay(parse(Store(path).read().text, str(path)), str(path))
-    except Unparsable:
+    except (Unparsable, StorageError):
         return None
 
 
