@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -17,6 +18,7 @@ from tests.fixtures.odd import until
 from tests.gateway.world import house, server
 from tests.patience import stretched
 from trayapp import __file__ as program
+from trayapp.cli.become import stays
 from trayapp.gateway.succession import LOOK_S, QUIET_S, await_turn
 from trayapp.wire.greeting import read_endpoint
 from trayapp.wire.rundir import run_dir
@@ -85,3 +87,14 @@ async def test_sessions_go_on_with_the_new_program(tmp_path: Path) -> None:
                 assert "tools" in await client.request("tools/list", {})
             old.terminate()
             await old.wait()
+
+
+def test_on_a_terminal_and_on_windows_a_gateway_stays_what_it_is() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    assert stays(Terminal(), "linux")
+    assert stays(None, "win32")
+    assert not stays(None, "linux")
+    assert not stays(io.StringIO(), "darwin")

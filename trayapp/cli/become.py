@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command import own_command, sample_command
@@ -48,14 +48,15 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
         sample=sample_command(),
         layers=client_layers,
         on_ready=on_ready,
-        is_followed=bool if _is_watched() else partial(is_followed, time.time()),
+        is_followed=bool if stays(sys.stdout) else partial(is_followed, time.time()),
     )
     return _become_the_new_one() if code == MAKES_ROOM else code
 
 
-def _is_watched() -> bool:
-    """Whether a person has this process before them, who restarts it; Windows replaces no program that runs."""
-    return os.name == "nt" or bool(sys.stdout and sys.stdout.isatty())
+def stays(stdout: TextIO | None, platform: str = sys.platform) -> bool:
+    """Whether this process is not to become another program by itself: a person has it before them on a terminal, or
+    the system lets nobody replace a program that runs (Windows)."""
+    return platform == "win32" or bool(stdout and stdout.isatty())
 
 
 def _become_the_new_one() -> NoReturn:
