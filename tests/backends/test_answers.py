@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from trayapp.backends.answers import Kind, kind_of, words
+from trayapp.backends.answers import Kind, kind_of, messages_in, the_answer_in, words
 from trayapp.wire.jsonio import dumps
 
 GRAPHQL = dumps({"errors": [{"message": "Must provide query string."}]})
@@ -55,3 +57,58 @@ def test_words_name_the_server_and_what_it_is_told_by() -> None:
     assert words("web", Kind.BUSY, 503, PAGE) == "web is temporarily unavailable (HTTP 503)"
     assert words("web", Kind.OTHER, 200, PAGE) == "web does not answer as an MCP server does (HTTP 200, text/html)"
     assert len(words("web", Kind.OTHER, 200, "x" * 10_000)) < 200
+
+
+def answer(request_id: Any, **more: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, **(more or {"result": {"n": 1}})}
+
+
+OTHER = {"jsonrpc": "2.0", "method": "notifications/x"}
+FAILED = {"code": -5, "message": "no"}
+NO_RESULT = {"code": -32603, "message": "It holds no result object"}
+NOT_OURS = {"code": -32603, "message": "It is none to the request"}
+NEITHER = {"code": -32603, "message": "It holds neither a result nor an error"}
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (answer(7), None),
+        (answer(7, error=FAILED), None),
+        (answer("7"), None),
+        ([answer(7)], answer(7)),
+        ([OTHER, answer(6), answer("7")], answer(7)),
+        (answer(None, error=FAILED), answer(7, error=FAILED)),
+        (answer(7, result=None), answer(7, error=NO_RESULT)),
+        (answer(7, result={}, error=None), answer(7, result={})),
+        (answer(8), answer(7, error=NOT_OURS)),
+        ([answer(8)], answer(7, error=NOT_OURS)),
+        (OTHER, answer(7, error=NOT_OURS)),
+        ([], answer(7, error=NOT_OURS)),
+        ({"jsonrpc": "2.0", "id": 7}, answer(7, error=NEITHER)),
+    ],
+)
+def test_a_json_response_is_the_answer_to_its_request_or_an_error(said: Any, meant: Any) -> None:
+    assert the_answer_in(dumps(said), 7, "It") == meant
+
+
+def test_a_json_response_that_breaks_off_is_an_error() -> None:
+    given = the_answer_in(b'{"jsonrpc":"2.0","id":7,"result":{', 7, "It")
+    assert given is not None
+    assert given["error"]["message"] == "It is not valid JSON, or nested too deep"
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (dumps([answer(7), OTHER, 5, answer("a", result=None)]), [answer(7), OTHER, answer("a", error=NO_RESULT)]),
+        (b'{"jsonrpc":"2.0","id":7,"result":{"a', [(7, "It is not valid JSON, or nested too deep")]),
+        (b'{"jsonrpc":"2.0","id":7}', [(7, "It holds neither a result nor an error")]),
+        (b'{"jsonrpc":"2.0","id":7,"method":"ping"', []),
+        (b"hello", []),
+        (b'"hello"', []),
+    ],
+)
+def test_what_can_be_told_of_an_event_that_is_no_message(said: bytes, meant: list[Any]) -> None:
+    errors = [m if isinstance(m, dict) else answer(m[0], error={"code": -32603, "message": m[1]}) for m in meant]
+    assert messages_in(said, "It") == errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from tests.backends.world import Ear
 from tests.contract.http_servers import HttpServer, Seen
@@ -551,6 +552,66 @@ async def test_a_reply_without_its_answer_is_an_error_and_not_a_hang() -> None:
         server.refusal = lambda seen: Response("<html>", 200, media_type="text/html")
         with pytest.raises(RpcError, match="text/html"):
             await case.call()
+
+
+@pytest.mark.parametrize(("status", "said"), [(200, "result"), (400, "error")])
+async def test_an_answer_in_a_batch_is_the_request_s_and_ends_no_connection(status: int, said: str) -> None:
+    """MCP 2025-03-26, transports."""
+    server = HttpServer()
+
+    def batch(seen: Seen) -> Response | None:
+        body = {"jsonrpc": "2.0", "id": seen.id, said: {"code": 5, "message": "batched", "content": []}}
+        return JSONResponse([body], status) if seen.method == "tools/call" else None
+
+    async with server.running(), connecting(server.url()) as case:
+        live = await case.connection.ensure()
+        server.refusal = batch
+        if said == "result":
+            assert (await case.call())["message"] == "batched"
+        else:
+            with pytest.raises(RpcError, match="batched"):
+                await case.call()
+        assert case.connection.live is live
+
+
+def rough(seen: Seen) -> bytes:
+    """How a server answers that is not careful: in a batch, or with nothing."""
+    if seen.method in ("tools/call", "server/discover"):
+        return json.dumps({"jsonrpc": "2.0", "id": seen.id, "result": None}).encode()
+    result = {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {"name": "rough", "version": "1"}}
+    return json.dumps([{"jsonrpc": "2.0", "id": seen.id, "result": result}]).encode()
+
+
+async def test_a_rough_answer_is_understood_and_an_empty_one_is_an_error_and_not_a_hang() -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.connection.ensure()
+        server.refusal = lambda seen: Response(rough(seen), media_type="application/json")
+        with pytest.raises(RpcError, match="The answer of web holds no result object"):
+            await case.call()
+
+
+async def test_so_it_is_on_sse() -> None:
+    said, heard = anyio.create_memory_object_stream[bytes](10)
+
+    async def events() -> AsyncIterator[bytes]:
+        yield b"event: endpoint\rdata: /messages/\r\r"
+        async for event in heard:
+            yield b"data: " + event + b"\r\r"
+
+    def answered(seen: Seen) -> Response:
+        if seen.verb == "GET":
+            return StreamingResponse(events(), media_type="text/event-stream")
+        if seen.id is not None:
+            said.send_nowait(rough(seen))
+        return Response(status_code=202)
+
+    server = HttpServer(sse=True)
+    server.refusal = answered
+    with said, heard:
+        async with server.running(), connecting(server.url("/sse"), type="sse") as case:
+            with pytest.raises(RpcError, match="The answer of web holds no result object"):
+                await case.call()
 
 
 # -- eras ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""What an HTTP answer says about the address that gave it: an MCP server, one that is busy, or something else.
+"""What an HTTP answer says about the address that gave it (an MCP server, one that is busy, or something else), and
+answers in odd forms as what they mean.
 
 Never here: sending anything, what follows from it.
 """
@@ -7,8 +8,11 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from typing import Any
 
+from trayapp.wire.framing import TAIL_BYTES, begins_answer, find_outer_id
 from trayapp.wire.jsonio import JsonError, loads
+from trayapp.wire.messages import INTERNAL_ERROR, RequestId, is_answer, is_request_id, mended, own_id
 
 UNAVAILABLE = frozenset({429, 502, 503, 504})
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -62,3 +66,49 @@ def words(server: str, kind: Kind, status: int, content_type: str = "") -> str:
     said = content_type.partition(";")[0].strip()[:LONGEST_WORD]
     told = f"HTTP {status}, {said}" if said and kind is Kind.OTHER else f"HTTP {status}"
     return f"{server} {kind} ({told})"
+
+
+def messages_in(data: bytes, words: str) -> list[dict[str, Any]]:
+    """What an event says that is no message as it stands: the parts of a batch (MCP 2025-03-26), answers that can be
+    mended, an error in the place of one that breaks off. `words`: what an error calls it."""
+    try:
+        said = loads(data)
+    except JsonError:
+        id_json = find_outer_id(data, data[-TAIL_BYTES:]) if begins_answer(data[:TAIL_BYTES]) else None
+        return [] if id_json is None else [_error(loads(id_json), f"{words} is not valid JSON, or nested too deep")]
+    parts = [part for part in (said if isinstance(said, list) else [said]) if isinstance(part, dict)]
+    return [_readable(part, words) for part in parts]
+
+
+def the_answer_in(body: bytes, request_id: RequestId, words: str) -> dict[str, Any] | None:
+    """What a JSON response means to the request that it answers, when it is no plain answer to it; None if it is.
+
+    One alone must be meant for it, as an error is whose id the server could not read; a batch holds it. Any other would
+    be dropped, and the request wait for ever.
+    """
+    try:
+        said = loads(body)
+    except JsonError:
+        return _error(request_id, f"{words} is not valid JSON, or nested too deep")
+    parts = [part for part in (said if isinstance(said, list) else [said]) if isinstance(part, dict)]
+    for part in parts:
+        if "method" not in part and _is_for(part.get("id"), request_id):
+            plain = part is said and part.get("id") is not None and ("result" in part or "error" in part)
+            return None if plain and is_answer(part) else {**_readable(part, words), "id": request_id}
+    return _error(request_id, f"{words} is none to the request")
+
+
+def _is_for(given: Any, request_id: RequestId) -> bool:
+    return given is None or given == request_id or (own_id(given) is not None and own_id(given) == own_id(request_id))
+
+
+def _readable(part: dict[str, Any], words: str) -> dict[str, Any]:
+    if "method" in part or not is_request_id(part.get("id", 0)):
+        return part
+    if "result" in part or "error" in part:
+        return part if is_answer(part) else mended(part, words)
+    return _error(part.get("id"), f"{words} holds neither a result nor an error")
+
+
+def _error(request_id: Any, text: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": INTERNAL_ERROR, "message": text}}

@@ -39,7 +39,16 @@ from trayapp.backends.transports import UNAUTHORIZED, HttpRefusal, Inbound, Tran
 from trayapp.model.errors import ConnectFailedError
 from trayapp.wire.frames import progress_token
 from trayapp.wire.framing import MAX_FRAME_BYTES
-from trayapp.wire.messages import CONNECTION_CLOSED, Call, Params, Reply, RpcError
+from trayapp.wire.messages import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    Call,
+    Params,
+    Reply,
+    RpcError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +56,8 @@ DRAIN_S = 1.0  # how long the other requests of a lost session may take to hear 
 CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
 END_SESSION_S = 1.0  # a courtesy to the server; closing does not hang on it
 SDK_STREAM_ENDED = ("SSE stream ", "Connection closed")  # how its words for that begin
+SDK_CANNOT_READ = ("Failed to parse SSE message", "Failed to parse JSON response")
+SDK_SENT_ON = "Redirect to "
 CONTEXT = DispatchContext[TransportContext]
 
 
@@ -113,6 +124,10 @@ class SdkChannel:
             if self._refusal.unauthorized:
                 return self.closed_error  # another request's 401 has ended the connection
             return RpcError(error.code, f"{self._server} ended the connection before its answer", error.data)
+        if error.code == PARSE_ERROR and error.message.startswith(SDK_CANNOT_READ):
+            return RpcError(INTERNAL_ERROR, f"The answer of {self._server} is no JSON-RPC message")
+        if error.code == INVALID_REQUEST and error.message.startswith(SDK_SENT_ON):
+            return RpcError(INTERNAL_ERROR, f"{self._server} sends us on to another address: change its url")
         return RpcError(error.code, error.message, error.data)
 
     async def notify(self, method: str, params: Params, opts: Any = None) -> None:
@@ -216,7 +231,7 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
 
 def _streams(launch: HttpLaunch, client: httpx2.AsyncClient) -> AbstractAsyncContextManager[Any]:
     if launch.kind == "sse":
-        return sse_streams(client, launch.url)
+        return sse_streams(client, launch.url, launch.server)
     return streamable_http_client(
         launch.url, http_client=client, max_sse_event_size=MAX_FRAME_BYTES, terminate_on_close=False
     )

@@ -18,7 +18,8 @@ import anyio.abc
 import anyio.to_thread
 import httpx2
 
-from trayapp.backends.answers import Kind, is_json_rpc, kind_of, words
+from trayapp.backends.answers import Kind, is_json_rpc, kind_of, the_answer_in, words
+from trayapp.backends.event_lines import EventLines
 from trayapp.backends.http_signed import Signed
 from trayapp.backends.launch import HttpLaunch
 from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED, SIGN_IN_DATA, UNAUTHORIZED, HttpRefusal, refused
@@ -141,7 +142,22 @@ class Wire(httpx2.AsyncHTTPTransport):
             if why := self._no_answer(request, response):
                 await response.aclose()
                 return _json_answer(request, 502, RpcError(INTERNAL_ERROR, why))
+            if is_json(response):
+                return self._settled(request, response)
+        if is_event_stream(response):
+            response.stream = EventLines(response.stream)  # type: ignore[arg-type]  # of an asynchronous transport
         return response
+
+    def _settled(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """The response with what it means to its request, where the SDK would not see that."""
+        if not self._answers_in_place or len(response.content) > LARGE or _kind(request) != "request":
+            return response
+        request_id = loads(request.content)["id"]
+        answer = the_answer_in(response.content, request_id, f"The answer of {self._server}")
+        if answer is None:
+            return response
+        headers = [(name, value) for name, value in response.headers.multi_items() if name != "content-length"]
+        return httpx2.Response(response.status_code, headers=headers, content=dumps(answer), request=request)
 
     def _no_answer(self, request: httpx2.Request, response: httpx2.Response) -> str | None:
         """Why a request's response is none that MCP knows; the SDK would say so without a name."""
@@ -195,7 +211,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         if is_json(response):
             body = response.content
             if is_json_rpc(body):
-                return response  # an error of its own
+                return self._settled(request, response)  # an error of its own
         else:
             await response.aclose()
         found = kind_of(status, kind, body, response.headers.get("www-authenticate"))
@@ -226,7 +242,9 @@ def session_is_lost(response: httpx2.Response) -> bool:
     if not short or not is_json_rpc(response.content):
         return False
     message = loads(response.content)
-    error = message.get("error") if isinstance(message, dict) else None
+    if not isinstance(message, dict):
+        return False
+    error = message.get("error")
     told = error.get("message") if isinstance(error, dict) else None
     of_nobody = status == 400 or message.get("id") is None
     return of_nobody and isinstance(told, str) and _NO_SESSION.search(told) is not None
@@ -271,6 +289,12 @@ def _busy(left_s: float) -> str:
 def is_json(response: httpx2.Response) -> bool:
     """Whether the body is said to be JSON."""
     return bool(response.headers.get("content-type", "").lower().startswith("application/json"))
+
+
+def is_event_stream(response: httpx2.Response) -> bool:
+    """Whether the body is events, as they are."""
+    kind = response.headers.get("content-type", "").lower()
+    return kind.startswith("text/event-stream") and "content-encoding" not in response.headers
 
 
 async def _whole(server: str, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:

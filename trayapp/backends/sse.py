@@ -7,7 +7,7 @@ Never here: sessions of Streamable HTTP, what messages mean.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -18,6 +18,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
+from trayapp.backends.answers import messages_in
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, loads
 from trayapp.wire.messages import CONNECTION_CLOSED
@@ -30,7 +31,7 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 
 
 @asynccontextmanager
-async def sse_streams(client: httpx2.AsyncClient, url: str) -> AsyncIterator[Streams]:
+async def sse_streams(client: httpx2.AsyncClient, url: str, server: str) -> AsyncIterator[Streams]:
     """Open the event stream, learn where to post, yield (incoming, outgoing). Raises httpx2.HTTPError, ValueError.
 
     The incoming stream ends with the event stream. A message that cannot be posted is answered with an error in place
@@ -41,7 +42,7 @@ async def sse_streams(client: httpx2.AsyncClient, url: str) -> AsyncIterator[Str
     outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
     try:
         async with to_us, incoming, outgoing, from_us, anyio.create_task_group() as tasks:
-            endpoint = await tasks.start(_read, response, to_us)
+            endpoint = await tasks.start(_read, response, to_us, server)
             tasks.start_soon(_write, client, endpoint, from_us, to_us)
             yield incoming, outgoing
             tasks.cancel_scope.cancel()
@@ -66,7 +67,11 @@ async def _open(client: httpx2.AsyncClient, url: str) -> httpx2.Response:
 
 
 async def _read(
-    response: httpx2.Response, to_us: MemoryObjectSendStream[Incoming], *, task_status: anyio.abc.TaskStatus[httpx2.URL]
+    response: httpx2.Response,
+    to_us: MemoryObjectSendStream[Incoming],
+    server: str,
+    *,
+    task_status: anyio.abc.TaskStatus[httpx2.URL],
 ) -> None:
     known = False
     async with to_us:
@@ -76,7 +81,7 @@ async def _read(
                     known = True
                     task_status.started(_endpoint(response, event.data))
                 elif event.event == "message" and event.data:
-                    await _take(event.data, to_us)
+                    await _take(event.data, to_us, server)
         except httpx2.HTTPError as error:
             if not known:
                 raise
@@ -92,13 +97,21 @@ def _endpoint(response: httpx2.Response, text: str) -> httpx2.URL:
     return url
 
 
-async def _take(data: str, to_us: MemoryObjectSendStream[Incoming]) -> None:
+async def _take(data: str, to_us: MemoryObjectSendStream[Incoming], server: str) -> None:
     try:
-        message = jsonrpc_message_adapter.validate_json(data, by_name=False)
+        messages = [jsonrpc_message_adapter.validate_json(data, by_name=False)]
     except ValueError:
-        log.info("An event is no JSON-RPC message: %.200s", data)
-        return
-    await _give(to_us, message)
+        messages = list(_odd(data, server))
+    for message in messages:
+        await _give(to_us, message)
+
+
+def _odd(data: str, server: str) -> Iterator[Any]:
+    """Of an event that is no message, what can be told of it all the same: somebody may wait for that."""
+    log.info("An event is no JSON-RPC message: %.200s", data)
+    for part in messages_in(data.encode("utf-8", "surrogatepass"), f"The answer of {server}"):
+        with suppress(ValueError):
+            yield jsonrpc_message_adapter.validate_python(part, by_name=False)
 
 
 async def _write(

@@ -218,7 +218,7 @@ class Gateway:
         base = self.own.base(key)
         if base in self.shared.servers and self.approvals.takes_long(offer):
             for look_ahead in (self.approvals.look_ahead, self.offers.look_ahead):
-                await anyio.to_thread.run_sync(look_ahead, base, offer, abandon_on_cancel=True)
+                await fenced(_in_thread, look_ahead, base, offer)  # a mistake in there decides no server's life
 
     def _judge(self, server: str) -> None:
         offer = self.offers.get(server)
@@ -326,3 +326,7 @@ class Gateway:
     def snapshot(self) -> Snapshot:
         """The whole state as of now."""
         return snapshot_of(self, self._started, self.telling.revision)
+
+
+async def _in_thread(work: Callable[..., Any], *args: Any) -> None:
+    await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True)

@@ -292,8 +292,8 @@ class FrameDispatcher:
                 self._on_junk(frame or dumps(message))
         elif is_request_id(request_id := message.get("id")):
             if "result" in message or "error" in message:
-                if "error" in message and not is_answer(message):
-                    frame, message = b"", mended(message)
+                if not is_answer(message):
+                    frame, message = b"", mended(message, self._answer_words)
                 start, end = id_place(frame, dumps(request_id))
                 self._answer(request_id, Reply(frame, start, end, message))
             elif own_id(request_id) in self._pending:

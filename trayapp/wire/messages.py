@@ -184,9 +184,10 @@ class _OwnReply(Reply):
 
 
 def is_answer(message: dict[str, Any]) -> bool:
-    """Whether a message with a result or an error holds exactly one, and the error is one (JSON-RPC 2.0, section 5)."""
+    """Whether a message with a result or an error holds exactly one, and that is one: an error as JSON-RPC 2.0 has it
+    (section 5), a result that is an object (MCP basic, responses)."""
     if "error" not in message:
-        return True
+        return isinstance(message["result"], dict)
     error = message["error"]
     if "result" in message or not isinstance(error, dict):
         return False
@@ -194,14 +195,17 @@ def is_answer(message: dict[str, Any]) -> bool:
     return isinstance(code, int) and not isinstance(code, bool) and isinstance(error.get("message"), str)
 
 
-def mended(message: dict[str, Any]) -> dict[str, Any]:
-    """The same answer as any client can read it: servers send `"error": null` beside a result, or text as an error."""
-    if message["error"] is None and "result" in message:
-        return {name: value for name, value in message.items() if name != "error"}
-    error = RpcError.received(message["error"])
-    body = {"code": error.code, "message": error.message}
-    extra = {**error.raw, **body} if error.raw is not None else body
-    return {**{name: value for name, value in message.items() if name != "result"}, "error": extra}
+def mended(message: dict[str, Any], words: str = "The answer") -> dict[str, Any]:
+    """The same answer as any client can read it: servers send `"error": null` beside a result, text as an error, or
+    null as a result, over which some clients wait for ever. `words`: what an error over it calls it."""
+    if "result" in message and message.get("error") is None:
+        if isinstance(message["result"], dict):
+            return {name: value for name, value in message.items() if name != "error"}
+        body: dict[str, Any] = {"code": INTERNAL_ERROR, "message": f"{words} holds no result object"}
+    else:
+        error = RpcError.received(message["error"])
+        body = {**(error.raw or {}), "code": error.code, "message": error.message}
+    return {**{name: value for name, value in message.items() if name != "result"}, "error": body}
 
 
 class Call(Protocol):
