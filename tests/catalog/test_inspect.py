@@ -224,3 +224,17 @@ def test_the_cheap_part_of_each_sign_is_in_all_that_it_matches() -> None:
         if match is not None and sign.hint and not any(part in text for part in sign.hint.split("|"))
     ]
     assert wrong == []
+
+
+SHORT = ["Docs: https://docs.acme.test/tool", "POST /v1/messages", "https://localhost:8080/health", "Ping.",
+         "Wraps https://api.acme.test/get", "Pings http://localhost:3000"]  # fmt: skip
+DIALECTS = ["http://json-schema.org/draft-07/schema#", "http://json-schema.org/draft-04/schema#",
+            "https://json-schema.org/draft/2020-12/schema", "https://acme.test/dialect"]  # fmt: skip
+
+
+@pytest.mark.requirement("inspect-found")
+@pytest.mark.parametrize("said", SHORT)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_few_words_beside_an_address_and_the_name_of_a_dialect_order_nothing(said: str, dialect: str) -> None:
+    schema = {"$schema": dialect, "type": "object", "properties": {"url": {"default": "https://api.acme.test/x.json"}}}
+    assert inspect_tool({"name": "ping", "description": said, "inputSchema": schema}) == ()

@@ -30,9 +30,12 @@ PLACE_LONGEST = 80
 SURE_LEAST = -0.1  # score of the words around a sign that is enough by itself
 RESULT_SURE = 1.5  # score from which what a tool returned counts as an order: it may be anything, a handbook too
 PLACE_SURE = 30  # characters of a sentence by which its place is found
-NO_WORDS = frozenset(
-    {"string", "object", "number", "integer", "boolean", "array", "null", "http://json-schema.org/draft-07/schema#"}
-)
+NO_WORDS = frozenset({"string", "object", "number", "integer", "boolean", "array", "null"}) | {
+    f"http{s}://json-schema.org/{dialect}/schema{end}"
+    for s in ("", "s")
+    for dialect in ("draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12")
+    for end in ("", "#")
+}
 ASKED = "inputSchema"  # where a place begins that the model fills in
 TURNED = frozenset({"orders.override", "orders.conceal"})  # nobody takes the trouble to turn round anything else
 IN_FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
@@ -199,7 +202,7 @@ def _ordered(places: list[tuple[str, str]], enough: float = 0.0) -> Iterator[Fin
     serious = read.score >= enough or read.is_sure
     for order in filter(None, (read.order, read.asked)):
         yield finding(order.code, serious, _place_of(places, order.evidence), order.evidence)
-    if serious and read.order is None and read.asked is None:
+    if read.order is None and read.asked is None and read.likely.worded >= enough:
         yield finding("orders.wording", True, _place_of(places, read.likely.text), read.likely.text)
     if any(map(encoded.may_be_turned, read.texts)):
         yield from _turned(places)

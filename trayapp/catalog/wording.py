@@ -72,6 +72,8 @@ SUSPECTS = {
     }.items()
 }
 BY_CHANCE = 0.06  # how much likelier the likeliest of twice as many windows is, though all are honest
+WORDS_LEAST = 4  # beside addresses: "Docs: https://...", "GET /users" and a link alone order nothing
+ADDRESSES = frozenset({"url", "path"})
 DOUBTFUL = -0.8  # score from which a text is looked through for signs: more than all of them together weigh
 
 _TOKEN = re.compile(
@@ -197,10 +199,12 @@ def features(window: Iterable[Sentence]) -> frozenset[int]:
 
 
 class Likely(NamedTuple):
-    """How much the likeliest window looks like an order (from 0 it is one, more likely than not), the sentence in it
-    that does most, and all lines that might, of descriptions and of parameters."""
+    """How much the likeliest window looks like an order (from 0 it is one, more likely than not), the same of windows
+    that say more than an address, the sentence in those that does most, and all lines that might, of descriptions and
+    of parameters."""
 
     score: float
+    worded: float
     text: str
     said: str
     asked: str
@@ -209,19 +213,28 @@ class Likely(NamedTuple):
 def likeliest(found: Iterable[Sentence]) -> Likely:
     """What of sentences looks like an order."""
     doubtful: dict[int, Sentence] = {}
-    best, worst = weights.BIAS, list[Sentence]()
+    best, worded, worst = -math.inf, weights.BIAS, list[Sentence]()
     count = 0
     for window in windows(found):
         count += 1
         score = scored(features(window))
         suspects = window if score >= DOUBTFUL else _suspects(window)
         doubtful.update((id(sentence), sentence) for sentence in suspects)
-        if score > best or not worst:
-            best, worst = score, window
-    best -= BY_CHANCE * math.log2(max(1, count))
-    text = max(worst, key=lambda one: _sum(features([one]))).text if worst and best >= 0 else ""
+        best = max(best, score)
+        if score > worded and not _is_mere_address(window):
+            worded, worst = score, window
+    chance = BY_CHANCE * math.log2(max(1, count))
+    best, worded = (best if count else weights.BIAS) - chance, worded - chance
+    text = max(worst, key=lambda one: _sum(features([one]))).text if worst and worded >= 0 else ""
     lines = [list(dict.fromkeys(one.text for one in doubtful.values() if one.asked is side)) for side in (False, True)]
-    return Likely(best, text, "\n".join(lines[0]), "\n".join(lines[1]))
+    return Likely(best, worded, text, "\n".join(lines[0]), "\n".join(lines[1]))
+
+
+def _is_mere_address(window: list[Sentence]) -> bool:
+    """Whether hardly anything is said but an address. A few features weigh much, and there nobody is told anything."""
+    kinds = [KINDS.get(word.kind, "") for sentence in window for word in sentence.words]
+    addresses = sum(kind in ADDRESSES for kind in kinds)
+    return addresses > 0 and len(kinds) - addresses < WORDS_LEAST
 
 
 def scored(places: frozenset[int]) -> float:
