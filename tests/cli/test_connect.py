@@ -97,7 +97,7 @@ def test_json_has_the_state_and_the_difference(person: Person, cursor: Path) -> 
     assert (made["state"], made["changed"], made["file"]) == ("connected", True, str(cursor))
     assert any("multi-mcp" in line for line in made["diff"])
     (again,) = person.gets("connect", "cursor")["clients"]
-    assert (again["changed"], again["diff"]) == (False, [])
+    assert (again["changed"], again["diff"], again["needs"]) == (False, [], "")
 
 
 def test_an_unparsable_file_is_the_verbs_error_with_line(person: Person) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ from trayapp.tray.texts import BODY, LINE, TITLE
 
 V = Verb
 ONE = {"servers": {"github": {"state": "connected", "error": None, "added": ["x"], "gone": [], "back": []}}}
-CLIENT = {"clients": [{"name": "codex", "title": "Codex", "changed": True}]}
+ROW = {"name": "codex", "title": "Codex", "changed": True, "needs": "Restart Codex to see it", "restores": True}
+CLIENT = {"clients": [ROW]}
 FOUND = {
     "servers": [
         {"name": "gh", "title": "Cursor", "command": ["npx", "-y", "gh x"], "url": None, "secrets": ["T"], "known": 0},
@@ -47,7 +50,8 @@ class World:
         self.has_clipboard = self.has_browser = True
         self.paths = Paths(folder / "servers.yaml", folder / "cache", folder / "logs")
         self.autostart = Autostart(XdgEntry(folder / "autostart" / "x.desktop"), Start(("/x",)))
-        self.actions = Actions(self._means())
+        self.means = self._means()
+        self.actions = Actions(self.means)
 
     def _means(self) -> Means:
         return Means(
@@ -315,8 +319,33 @@ def test_a_sign_in_that_is_not_kept_is_said_so(world: World) -> None:
 
 
 def test_a_client_that_was_connected_already_is_said_so(world: World) -> None:
-    notice = outcomes.client("Codex", True, False)
+    notice = outcomes.client("Codex", True, {**ROW, "changed": False})
     assert (notice.title, notice.text) == ("Codex is already connected", "There was nothing to change.")
+
+
+@pytest.mark.parametrize(
+    ("on", "row", "text"),
+    [
+        (True, {}, "Restart Codex to see it"),
+        (True, {"needs": ""}, "It sees its new entry by itself."),
+        (False, {}, "Its configuration is as it was before."),
+        (False, {"restores": False}, "What else was changed there stays."),
+    ],
+)
+def test_what_an_ai_tool_needs_then_is_said_of_that_one(on: bool, row: dict[str, Any], text: str) -> None:
+    assert outcomes.client("Codex", on, {**ROW, **row}).text == text
+
+
+def test_without_a_keyring_the_other_way_to_take_servers_over_is_the_menu_s(world: World) -> None:
+    def refuse(argv: Sequence[str], timeout_s: float) -> Any:
+        if "--dry-run" in argv:
+            return world.means.run(argv, timeout_s)
+        raise MultiMcpError("There is no keyring that would keep secrets", "Import them as they are with --clear")
+
+    notice = Actions(replace(world.means, run=refuse)).do(Action(V.TAKE_OVER_HIDDEN, OFFER))
+    assert notice is not None
+    assert "Take them over as they are" in notice.text
+    assert "--clear" not in notice.text
 
 
 def servers(**errors: str | None) -> dict[str, Any]:

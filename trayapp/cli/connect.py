@@ -115,16 +115,26 @@ def _lines(change: Change, dry_run: bool, world: World) -> list[str]:
     if change.wanted == "connected":
         kept = backup_of(change.file).name if change.keep and change.before is not None else ""
         words += f" (backup: {kept})" if kept else ""
-        return [*lines, words, *filter(None, [NEEDS[change.client.restart].format(title=title)])]
+        return [*lines, words, *filter(None, [_needs(change)])]
     if change.after is None:
         words += " (removed: it held nothing else)"
     return [*lines, words + (" (as it was before)" if change.restores else "")]
 
 
 def _as_json(change: Change, world: World) -> dict[str, Any]:
-    """`{"name", "title", "state", "file", "reason", "changed", "diff"}`."""
+    """`{"name", "title", "state", "file", "reason", "changed", "diff", "needs", "restores"}`.
+
+    `needs`: what is left to do, "" = nothing; `restores`: whether the file has its very bytes of before.
+    """
     diff = [redacted(line) for line in change.diff()]
-    return _state_json(client_state(change.client.name, world)) | {"changed": change.changes, "diff": diff}
+    done = {"changed": change.changes, "diff": diff, "needs": _needs(change), "restores": change.restores}
+    return _state_json(client_state(change.client.name, world)) | done
+
+
+def _needs(change: Change) -> str:
+    """What the tool needs, to see its new entry."""
+    new = change.changes and change.wanted == "connected"
+    return NEEDS[change.client.restart].format(title=change.client.title) if new else ""
 
 
 def _state_json(state: ClientState) -> dict[str, Any]:

@@ -180,7 +180,7 @@ class Actions:
     def _client(self, name: str, on: bool) -> Notice:
         done = self._means.run(["connect" if on else "disconnect", name], VERB_S)["clients"][0]
         self._means.changed()
-        return outcomes.client(str(done["title"]), on, bool(done["changed"]))
+        return outcomes.client(str(done["title"]), on, done)
 
     def _copy_command(self, _: str) -> Notice:
         command = shlex.join(self._means.shim)
@@ -209,7 +209,12 @@ class Actions:
         if offer_key(offered) != key:
             self._means.changed()
             raise MultiMcpError("They are not those any more that were shown", "See them in the menu, and choose again")
-        self._means.run(["import", "--first", "--copy", "--yes", how], TAKE_OVER_S)
+        try:
+            self._means.run(["import", "--first", "--copy", "--yes", how], TAKE_OVER_S)
+        except MultiMcpError as error:
+            if how == "--keyring":
+                error.hint = f"Unlock one, or choose: {texts.TAKE_OVER_CLEAR}"
+            raise
         self._means.changed()
         return outcomes.taken_over(len(offered), sum(one.secrets for one in offered) if how == "--clear" else 0)
 

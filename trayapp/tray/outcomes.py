@@ -145,13 +145,14 @@ def autostart(on: bool) -> Notice:
     )
 
 
-def client(title: str, on: bool, changed: bool) -> Notice:
-    """After a click on a client."""
-    if not changed:
+def client(title: str, on: bool, done: Outcome) -> Notice:
+    """After a click on a client; `done` is its row of `multi-mcp connect NAME --json`."""
+    if not done["changed"]:
         return said(f"{title} is {'already' if on else 'not'} connected", "There was nothing to change.")
     if on:
-        return said(f"{title} is connected", "Start it again, so that it reads its configuration.")
-    return said(f"{title} is disconnected", "Its configuration is as it was before.")
+        return said(f"{title} is connected", str(done["needs"]) or "It sees its new entry by itself.")
+    after = "Its configuration is as it was before." if done["restores"] else "What else was changed there stays."
+    return said(f"{title} is disconnected", after)
 
 
 def taken_over(servers: int, secrets: int) -> Notice:
