@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,12 @@ def test_a_name_that_another_server_has_gets_the_clients_behind_it() -> None:
     text = "servers: {a: {command: other}, a-cursor: {command: third}, wrong: {}}"
     servers = [found("a", {"command": "x"}), found("wrong", {"command": "y"}), found("a/b", {"command": "z"})]
     assert names(servers, text) == [("a-2", ""), ("wrong-cursor", ""), ("a-b", "")]
+
+
+def test_a_name_that_servers_yaml_would_not_take_is_made_one_that_it_takes() -> None:
+    servers = [found("n" * 300, {"command": "x"}), found("n" * 300, {"command": "y"}), found("\t", {"command": "z"})]
+    for offer in offers(servers, {None: parse("", "f")}):
+        assert parse(json.dumps({"servers": {offer.name: {"command": "x"}}}), "f").problems == ()
 
 
 def test_a_folders_servers_have_names_of_their_own() -> None:
@@ -105,9 +112,12 @@ def test_taking_servers_away_keeps_all_else_and_a_backup(tmp_path: Path) -> None
     servers = found_servers(machine_in(tmp_path)).servers
     assert take_away(servers[:1]) == [path]
     assert path.read_text() == text.replace('    "a": {"command": "x"},\n', "")
-    assert files.backup_of(path, files.BACKUP_MOVED).read_text() == text
+    backup = files.backup_of(path, files.BACKUP_MOVED)
+    assert backup.read_text() == text
+    backup.chmod(0o644)
     assert take_away(servers[:1]) == []
     assert take_away(servers) == [path]
+    assert os.name != "posix" or backup.stat().st_mode & 0o777 == 0o600
     assert json.loads(path.read_text().replace("// mine", "").replace("1,", "1")) == {"mcpServers": {}, "z": 1}
 
 
@@ -133,6 +143,34 @@ def test_taking_servers_away_keeps_all_else_and_a_backup(tmp_path: Path) -> None
             {"command": "x", "args": ["--api-key", "${keyring:s.api-key}", "--token=${keyring:s.token}", "--verbose",
                                       "${keyring:s.verbose}", "plain"]},
             {"s.api-key": "sekret-1234", "s.token": TOKEN, "s.verbose": TOKEN},
+        ),
+        (
+            {"command": "docker", "args": ["run", "-e", f"GITHUB_TOKEN={TOKEN}", "-e", "API_KEY=k3y-of-mine",
+                                           "-e", "LOG=info", "--env", "A_TOKEN", "img"]},
+            {"command": "docker", "args": ["run", "-e", "GITHUB_TOKEN=${keyring:s.GITHUB_TOKEN}", "-e",
+                                           "API_KEY=${keyring:s.API_KEY}", "-e", "LOG=info", "--env", "A_TOKEN",
+                                           "img"]},
+            {"s.GITHUB_TOKEN": TOKEN, "s.API_KEY": "k3y-of-mine"},
+        ),
+        (
+            {"command": "npx", "args": ["mcp-remote", "https://a.test/mcp?api_key=k3y-of-mine&x=1", "--header",
+                                        f"Authorization: Bearer {TOKEN}", "--header", "X-Api-Key:k3y-of-other"]},
+            {"command": "npx", "args": ["mcp-remote", "https://a.test/mcp?api_key=${keyring:s.api_key}&x=1", "--header",
+                                        "Authorization: Bearer ${keyring:s.Authorization}", "--header",
+                                        "X-Api-Key:${keyring:s.X-Api-Key}"]},
+            {"s.api_key": "k3y-of-mine", "s.Authorization": TOKEN, "s.X-Api-Key": "k3y-of-other"},
+        ),
+        (  # two values never share a name, one value may
+            {"command": "x", "args": ["--token", "k3y-of-mine", "--token", "k3y-of-other", "--token", "k3y-of-mine"]},
+            {"command": "x", "args": ["--token", "${keyring:s.token}", "--token", "${keyring:s.token-2}", "--token",
+                                      "${keyring:s.token}"]},
+            {"s.token": "k3y-of-mine", "s.token-2": "k3y-of-other"},
+        ),
+        (
+            {"url": "https://a.test/mcp/?exaApiKey=k3y%2Dof-mine&token=${T}&n=1#f", "client_secret": "plain"},
+            {"url": "https://a.test/mcp/?exaApiKey=${keyring:s.exaApiKey}&token=${T}&n=1#f",
+             "client_secret": "${keyring:s.client_secret}"},
+            {"s.exaApiKey": "k3y%2Dof-mine", "s.client_secret": "plain"},
         ),
         ({"command": "x", "args": ["-y", "@scope/pkg"]}, {"command": "x", "args": ["-y", "@scope/pkg"]}, {}),
     ],

@@ -12,6 +12,7 @@ from tests.clients.machines import PLATFORMS, file_of, machine_in, world_in
 from trayapp.clients.connect import connect
 from trayapp.clients.entry import is_ours
 from trayapp.clients.importing import take_away
+from trayapp.clients.layers import ClientLayers
 from trayapp.clients.places import Machine
 from trayapp.clients.servers import Reading, found_servers, read_servers
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
@@ -245,6 +246,68 @@ CASES: list[tuple[str, str, dict[str, Any] | str, dict[str, Any]]] = [
     ),
     (
         "cursor",
+        "a command line in one string",
+        {"mcpServers": {"s": {"command": "npx -y '@a/b c'", "args": ["d"]}}},
+        {"command": "npx", "args": ["-y", "@a/b c", "d"]},
+    ),
+    (
+        "claude-desktop",
+        "a path with blanks is one word",
+        {"mcpServers": {"s": {"command": "C:\\Program Files\\nodejs\\npx.cmd", "args": ["-y"]}}},
+        {"command": "C:\\Program Files\\nodejs\\npx.cmd", "args": ["-y"]},
+    ),
+    (
+        "cursor",
+        "a client that was registered",
+        {
+            "mcpServers": {
+                "s": {"url": "https://a.test", "auth": {"CLIENT_ID": "i", "CLIENT_SECRET": "${env:S}", "scopes": ["r"]}}
+            }
+        },
+        {"url": "https://a.test", "client_id": "i", "client_secret": "${env:S}", "scopes": ["r"]},
+    ),
+    (
+        "claude-code",
+        "callback port",
+        {"mcpServers": {"s": {"type": "sse", "url": "https://a.test", "oauth": {"clientId": "i", "callbackPort": 80}}}},
+        {"type": "sse", "url": "https://a.test", "client_id": "i", "callback_port": 80},
+    ),
+    (
+        "vscode",
+        "null unsets",
+        {"servers": {"s": {"command": "x", "env": {"A": None, "B": "1"}, "headers": {}, "url": ""}}},
+        {"command": "x", "env": {"B": "1"}},
+    ),
+    (
+        "claude-code",
+        "both halves, the type says which",
+        {
+            "mcpServers": {
+                "s": {"type": "http", "url": "https://a.test", "command": "x", "args": ["y"], "env": {"A": "b"}}
+            }
+        },
+        {"type": "http", "url": "https://a.test"},
+    ),
+    (
+        "roo",
+        "both halves, the other one",
+        {"mcpServers": {"s": {"type": "stdio", "url": "https://a.test", "headers": {"A": "b"}, "command": "x"}}},
+        {"command": "x"},
+    ),
+    (
+        "copilot-cli",
+        "no tools",
+        {"mcpServers": {"s": {"command": "x", "tools": []}}},
+        {"command": "x", "disabled": True},
+    ),
+    (
+        "codex",
+        "approvals",
+        '[mcp_servers.s]\ncommand = "x"\n[mcp_servers.s.tools.t]\napproval_mode = "approve"\n',
+        {"command": "x"},
+    ),
+    (
+        "cursor",
         "our own spellings",
         {"mcpServers": {"s": {"command": "x", "idleTimeout": 5, "lifecycle": "eager", "bearerTokenEnv": "T"}}},
         {"command": "x", "idle_timeout": 5, "lifecycle": "eager", "bearer_token_env": "T"},
@@ -337,6 +400,7 @@ def test_opencode_lays_its_files_over_each_other_mappings_too(tmp_path: Path) ->
         ({}, "it has neither command nor url"),
         ({"args": ["x"]}, "it has neither command nor url"),
         ({"command": "x", "env": 5}, "in a way that we do not know"),
+        ({"command": ["x"], "args": "a b"}, "args is no list"),
     ],
 )
 def test_a_wrong_entry_is_a_problem_and_leaves_the_others(tmp_path: Path, entry: object, why: str) -> None:
@@ -372,6 +436,65 @@ def test_keys_that_mean_nothing_here_are_named(tmp_path: Path) -> None:
     assert found.left_out == ("envFile", "zz")
 
 
+@pytest.mark.parametrize(("client", "place"), [("opencode", "{file:~/.key}"), ("windsurf", "${file:/run/key}")])
+def test_what_is_read_from_elsewhere_there_is_named(tmp_path: Path, client: str, place: str) -> None:
+    world = world_in(tmp_path)
+    entry = {"url": "https://a.test", "headers": {"K": place, "L": "${env:L}"}, "alwaysAllow": []}
+    file_of(BY_NAME[client], world).write_text(json.dumps({BY_NAME[client].holder[0]: {"s": entry}}))
+    (found,) = read_servers(BY_NAME[client], world.machine).servers
+    assert found.left_out == (place,)
+
+
+@pytest.mark.parametrize(
+    ("client", "more", "beside"),
+    [
+        ("gemini-cli", {"mcp": {"excluded": ["Off"]}}, {}),
+        ("gemini-cli", {"mcp": {"allowed": ["on"], "excluded": []}}, {}),
+        ("gemini-cli", {"excludeMCPServers": ["off"]}, {}),
+        ("gemini-cli", {}, {"mcp-server-enablement.json": {"off": {"enabled": False}, "on": {"enabled": True}}}),
+        ("copilot-cli", {}, {"settings.json": {"disabledMcpServers": ["off"]}}),
+        ("copilot-cli", {}, {"config.json": {"disabledMcpServers": ["off", 5]}, "settings.json": "no json"}),
+    ],
+)
+def test_what_a_client_has_switched_off_elsewhere_stays_off(
+    tmp_path: Path, client: str, more: dict[str, Any], beside: dict[str, Any]
+) -> None:
+    world = world_in(tmp_path)
+    path = file_of(BY_NAME[client], world)
+    before = ClientLayers(world.machine).signature([client])
+    for name, content in beside.items():
+        path.with_name(name).write_text(content if isinstance(content, str) else json.dumps(content))
+    assert bool(beside) == (ClientLayers(world.machine).signature([client]) != before)
+    path.write_text(json.dumps({"mcpServers": {"off": {"command": "x"}, "on": {"command": "y"}}} | more))
+    assert read(world.machine, client) == {"off": {"command": "x", "disabled": True}, "on": {"command": "y"}}
+
+
+def test_claude_code_switches_a_folders_servers_off_beside_them(tmp_path: Path) -> None:
+    project = {"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}, "disabledMcpServers": ["b", "mine"]}
+    content = {"mcpServers": {"mine": {"command": "m"}}, "projects": {str(tmp_path / "src"): project}}
+    saved(tmp_path, ".claude.json", json.dumps(content))
+    assert read(machine_in(tmp_path), "claude-code", tmp_path / "src") == {
+        "mine": {"command": "m"}, "a": {"command": "x"}, "b": {"command": "y", "disabled": True},
+    }  # fmt: skip
+
+
+def test_the_servers_of_vs_codes_profiles_are_read_behind_the_default_ones(tmp_path: Path) -> None:
+    machine = machine_in(tmp_path)
+    saved(tmp_path, ".config/Code/User/mcp.json", '{"servers": {"a": {"command": "x"}}}')
+    before = ClientLayers(machine).signature(["vscode"])
+    path = saved(
+        tmp_path,
+        ".config/Code/User/profiles/-1f/mcp.json",
+        '{"servers": {"a": {"command": "y"}, "b": {"command": "z"}}}',
+    )
+    assert ClientLayers(machine).signature(["vscode"]) != before
+    found = read_servers(BY_NAME["vscode"], machine).servers
+    assert [(one.name, one.entry["command"]) for one in found] == [("a", "x"), ("a", "y"), ("b", "z")]
+    assert found[2].file == path
+    (layer,) = ClientLayers(machine).read(["vscode"], "f")
+    assert {name: entry["command"] for name, entry in layer.entries.items()} == {"a": "x", "b": "z"}
+
+
 @pytest.mark.requirement("import-no-recursion")
 @pytest.mark.parametrize(
     ("name", "entry", "ours"),
@@ -380,6 +503,18 @@ def test_keys_that_mean_nothing_here_are_named(tmp_path: Path) -> None:
         ("renamed", {"command": "/opt/multi-mcp/bin/multi-mcp", "args": ["stdio", "--expose", "tools"]}, True),
         ("x", {"command": "python3", "args": ["/src/mm/trayapp/__main__.py", "stdio"]}, True),
         ("x", {"command": ["uvx", "multi-mcp", "stdio"]}, True),
+        ("x", {"command": "/usr/lib/multi-mcp/multi-mcp-shim", "args": ["stdio"]}, True),
+        ("x", {"command": "/home/me/multi-mcp/multi-mcp-shim"}, True),
+        ("x", {"command": "C:\\Users\\me\\AppData\\Local\\Programs\\multi-mcp\\Multi-MCP-Shim.EXE stdio"}, True),
+        ("x", {"command": "multi-mcp stdio --expose tools"}, True),
+        ("x", {"command": "bash", "args": ["-lc", "exec '/opt/my apps/multi-mcp' stdio"]}, True),
+        ("x", {"command": "cmd", "args": ["/c", "multi-mcp", "stdio"]}, True),
+        ("x", {"command": "python3", "args": ["-m", "trayapp", "stdio"]}, True),
+        ("x", {"command": "python3", "args": ["/src/mm/packaging/dev.py", "run", "stdio"]}, True),
+        ("x", {"command": "npx", "args": ["-y", "mcp-remote", "http://localhost:7461/mcp", "--allow-http"]}, True),
+        ("x", {"url": "http://127.0.0.1:7461/mcp/"}, True),
+        ("x", {"command": "npx", "args": ["-y", "mcp-remote", "https://example.com/mcp"]}, False),
+        ("x", {"command": "uv", "args": ["--directory", "/src/multi-mcp", "run", "other", "stdio"]}, False),
         ("x", {"cmd": "C:\\Program Files\\multi-mcp\\multi-mcp.exe", "args": ["stdio"]}, True),
         ("x", {"url": "http://127.0.0.1:7461/mcp"}, True),
         ("multi-mcp", {"serverUrl": "http://localhost:9000/mcp"}, True),

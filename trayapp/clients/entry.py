@@ -12,8 +12,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from trayapp.clients.table import NAME, Client, Entry
+from trayapp.model.settings import HttpSettings
+from trayapp.service.command import SHIM as SHIM_PROGRAM
+from trayapp.service.command import TRAY, WHOLE
 
 SHIM = "stdio"  # the verb
+_PROGRAMS = frozenset((WHOLE, TRAY, SHIM_PROGRAM, "multi_mcp"))
+_FILE, _MODULE, _DEV = ("trayapp", "__main__.py"), ("-m", "trayapp"), ("packaging", "dev.py")  # ways to run a checkout
+_DEFAULT_PORT = HttpSettings().port
 _URLS = ("url", "serverUrl", "httpUrl", "uri")
 _LAUNCH = ("type", "command", "cmd", "args")  # the keys of an entry that say what is started
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -50,17 +56,35 @@ def is_ours(name: str, entry: Any) -> bool:
         return False
     entry = flat(entry)
     words = words_of(entry)
-    if SHIM in words and any(_is_program(word) for word in words):
+    if _starts_shim(words) or any(_starts_shim(word.split()) for word in words if SHIM in word):
         return True
-    url = next((entry[key] for key in _URLS if isinstance(entry.get(key), str)), None)
-    return url is not None and _is_our_url(url, name)
+    urls = [entry[key] for key in _URLS if isinstance(entry.get(key), str)]
+    return any(_is_our_url(url, name) for url in (*urls, *(word for word in words if "://" in word)))
 
 
-def _is_program(word: str) -> bool:
-    path = PureWindowsPath(word) if "\\" in word else PurePath(word)
-    if path.name.removesuffix(".exe") in (NAME, "multi_mcp"):
+def _starts_shim(words: Sequence[str]) -> bool:
+    """Whether a command line runs the shim: our program and the verb behind it, whatever starts them."""
+    if any(_name_of(word) == SHIM_PROGRAM for word in words):
         return True
-    return path.parts[-2:] == ("trayapp", "__main__.py")
+    return any(word == SHIM and _is_program(words[:at]) for at, word in enumerate(words))
+
+
+def _is_program(words: Sequence[str]) -> bool:
+    """Whether these words end in what runs multi-mcp."""
+    if not words:
+        return False
+    if tuple(words[-2:]) == _MODULE or _path(words[-1]).parts[-2:] == _FILE:
+        return True
+    return _name_of(words[-1]) in _PROGRAMS or (words[-1] == "run" and _path(words[-2:][0]).parts[-2:] == _DEV)
+
+
+def _name_of(word: str) -> str:
+    return _path(word).name.lower().removesuffix(".exe")
+
+
+def _path(word: str) -> PurePath:
+    word = word.strip("\"'")
+    return PureWindowsPath(word) if "\\" in word else PurePath(word)
 
 
 def _is_our_url(url: str, name: str) -> bool:
@@ -69,8 +93,8 @@ def _is_our_url(url: str, name: str) -> bool:
         port = parts.port
     except ValueError:
         return False
-    local = parts.hostname in _LOOPBACK and parts.path in _ENDPOINTS
-    return local and (name == NAME or port == 7461)
+    local = parts.hostname in _LOOPBACK and parts.path.rstrip("/") in _ENDPOINTS
+    return local and (name == NAME or port == _DEFAULT_PORT)
 
 
 def fault(client: Client, entry: Any, command: Sequence[str]) -> str:

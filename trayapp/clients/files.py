@@ -14,7 +14,7 @@ from pathlib import Path
 
 from trayapp.clients.places import Machine
 from trayapp.clients.table import Client
-from trayapp.config.files import read_bytes, storage_error, write_atomic
+from trayapp.config.files import FILE_MODE, read_bytes, storage_error, write_atomic
 from trayapp.config.problems import Unparsable
 from trayapp.config.text import too_large
 from trayapp.model.errors import FileChangedError, StorageError
@@ -117,6 +117,8 @@ def replace_text(path: Path, before: str | None, after: str, backup: Path | None
             raise FileChangedError(f"{path} was changed in the meantime", "Try again")
 
     if backup is not None and before is not None:
+        with contextlib.suppress(OSError):  # one that is there keeps its mode, and what it gets may hold secrets
+            backup.chmod(FILE_MODE)
         write_atomic(backup, before.encode("utf-8"), still_as_seen)
     write_atomic(path, after.encode("utf-8"), still_as_seen)
 

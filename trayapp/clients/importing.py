@@ -22,6 +22,7 @@ from trayapp.model.errors import FileChangedError
 from trayapp.model.plan import Config
 from trayapp.model.servers import SAMPLE, ServerConfig, launch_settings
 
+LONGEST_NAME = 100  # characters; with a client's name or a number behind it, one that servers.yaml takes
 ATTEMPTS = 3  # against a client that saves at the same moment
 
 
@@ -67,7 +68,7 @@ def as_server(name: str, entry: Mapping[str, Any]) -> ServerConfig | None:
 
 
 def _free_name(found: Found, taken: Collection[str]) -> str:
-    name = re.sub(r"[/\x00-\x1f\x7f]+", "-", found.name).strip() or found.client.name
+    name = re.sub(r"[/\x00-\x1f\x7f]+", "-", found.name).strip()[:LONGEST_NAME] or found.client.name
     for candidate in (name, f"{name}-{found.client.name}"):
         if candidate not in taken:
             return candidate

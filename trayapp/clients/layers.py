@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trayapp.clients.places import Machine
-from trayapp.clients.servers import read_servers
+from trayapp.clients.servers import Found, read_servers, watched_files
 from trayapp.clients.table import ALIASES, BY_NAME
 from trayapp.config.files import signature
 from trayapp.config.problems import nearest
@@ -29,8 +29,7 @@ class ClientLayers:
     def signature(self, names: Sequence[str]) -> object:
         """Changes with every save of one of the files. Blocks: some stats."""
         clients = [BY_NAME[known] for name in names if (known := ALIASES.get(name, name)) in BY_NAME]
-        templates = [template for client in clients for template in client.templates(self._machine.platform)]
-        return tuple(signature(self._machine.path(template)) for template in templates if self._machine.has(template))
+        return tuple(signature(path) for client in clients for path in watched_files(client, self._machine))
 
     def _layer(self, name: str, file: str) -> Imported:
         client = BY_NAME.get(ALIASES.get(name, name))
@@ -41,10 +40,13 @@ class ClientLayers:
                 name, problems=(Problem(file, 0, f"imports: no client is named {name}", hint, fatal=False),)
             )
         reading = read_servers(client, self._machine)
+        servers: dict[str, Found] = {}
+        for found in reading.servers:
+            servers.setdefault(found.name, found)  # of one in several files the first
         return Imported(
             client.name,
-            {found.name: found.entry for found in reading.servers},
-            {found.name: str(found.file) for found in reading.servers},
-            {found.name: found.line for found in reading.servers},
+            {name: found.entry for name, found in servers.items()},
+            {name: str(found.file) for name, found in servers.items()},
+            {name: found.line for name, found in servers.items()},
             reading.problems,
         )

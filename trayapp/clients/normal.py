@@ -5,14 +5,16 @@ Never here: files. What means nothing to us is left out and named, never guessed
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from trayapp.clients.entry import flat
 from trayapp.clients.table import Client
-from trayapp.clients.variables import Context, ours
-from trayapp.config.spelling import SERVER_KEYS, spelled
+from trayapp.clients.variables import Context, ours, unknown_places
+from trayapp.config.command import path_exists, split_command
+from trayapp.config.spelling import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, spelled
 
 Entry = dict[str, Any]
 
@@ -21,11 +23,14 @@ _URLS = ("url", "serverUrl", "httpUrl", "uri")
 _ENVS = ("env", "environment", "envs")
 _HEADERS = ("headers", "http_headers", "httpHeaders")
 _TYPES = {"http": "http", "streamable-http": "http", "streamable_http": "http", "streamablehttp": "http", "sse": "sse"}
+_REMOTE = frozenset((*_TYPES, "remote"))
+_LOCAL = frozenset(("stdio", "local"))
 _NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions of Goose that are part of it
 # said already, or only of use in the program itself
 _QUIET = frozenset(
     ("name", "description", "source", "gallery", "version", "bundled", "env_vars", "display_name", "icon")
 )
+_NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key that says so says nothing
 _CONNECT_TIMEOUT = "connect_timeout"
 
 
@@ -43,14 +48,22 @@ def normal(client: Client, raw: Any, context: Context) -> Normal | None:
         raise ValueError("it is no mapping")
     if raw.get("type") in _NO_SERVER:
         return None
-    raw = flat(raw)
+    raw = _of_its_type(flat(raw))
     reader = _Reader(client, raw, context)
     entry = reader.read()
     if "command" not in entry and "url" not in entry:
         if raw and set(raw) <= {"settings", "enabled", "source", "remote"}:
             return None  # an extension of Zed's that starts its server itself
         raise ValueError("it has neither command nor url")
-    return Normal(entry, tuple(sorted(reader.left)))
+    return Normal(entry, tuple(sorted(reader.left_out())))
+
+
+def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of an entry with both a command and an address, the half that its type names."""
+    kind = str(raw.get("type") or raw.get("transport")).lower()
+    other = (*_COMMANDS, "args", *_ENVS, "cwd") if kind in _REMOTE else (*_URLS, *_HEADERS) if kind in _LOCAL else ()
+    both = any(raw.get(key) for key in _COMMANDS) and any(raw.get(key) for key in _URLS)
+    return {key: value for key, value in raw.items() if key not in other} if both else raw
 
 
 class _Reader:
@@ -60,7 +73,8 @@ class _Reader:
         self._client = client
         self._raw = raw
         self._context = context
-        self.left = {str(key) for key in raw} - _QUIET
+        self.left = {str(key) for key, value in raw.items() if value not in _NOTHING} - _QUIET
+        self._unknown: set[str] = set()  # places that other programs read
 
     def read(self) -> Entry:
         entry: Entry = {}
@@ -74,17 +88,24 @@ class _Reader:
                 self.left.discard(key)
         return entry
 
+    def left_out(self) -> set[str]:
+        """What nothing was made of, after `read`."""
+        return self.left | self._unknown
+
     def _take(self, *keys: str) -> Any:
         """The first of these keys that says something; all of them count as read."""
         self.left -= set(keys)
         return next((self._raw[key] for key in keys if self._raw.get(key) is not None), None)
 
     def _text(self, value: Any) -> Any:
-        return ours(value, self._context) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        self._unknown |= set(unknown_places(value))
+        return ours(value, self._context)
 
     def _texts(self, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {str(key): self._text(item) for key, item in value.items()}
+        if isinstance(value, Mapping):  # null: a variable that is not to be set
+            return {str(key): self._text(item) for key, item in value.items() if item is not None}
         return [self._text(item) for item in value] if isinstance(value, list) else self._text(value)
 
     def _launch(self, entry: Entry) -> None:
@@ -93,8 +114,11 @@ class _Reader:
             args, env = command.get("args"), command.get("env")
             entry |= {"env": self._texts(env)} if env else {}
             command = command.get("path")
-        if isinstance(command, list) and command:
-            command, args = command[0], [*command[1:], *(args or [])]
+        if args is not None and not isinstance(args, list):
+            raise ValueError("args is no list")
+        words = command if isinstance(command, list) else _words_of_line(command, self._context.windows)
+        if words:
+            command, args = words[0], [*words[1:], *(args or [])]
         if command:
             entry["command"] = self._text(command)
         if args is not None and command:
@@ -128,6 +152,8 @@ class _Reader:
 
     def _oauth(self, entry: Entry) -> None:
         oauth = self._take("oauth")
+        if isinstance(self._raw.get("auth"), Mapping):  # Cursor's
+            oauth = self._take("auth")
         if oauth is False:
             entry["auth"] = "none"
         said = oauth if isinstance(oauth, Mapping) else {}
@@ -143,6 +169,10 @@ class _Reader:
         tools = self._raw.get("tools")
         if isinstance(tools, list):
             self._take("tools")
+            entry |= {"disabled": True} if not tools else {}  # Copilot's word for none
+        if isinstance(tools, Mapping):
+            self._take("tools")
+            entry |= {"tools": known} if (known := _known_switches(tools)) else {}
         listed = tools if isinstance(tools, list) and "*" not in tools else None
         include = self._take(*_INCLUDE) or listed
         exclude = self._take(*_EXCLUDE)
@@ -159,10 +189,33 @@ class _Reader:
                 entry[name] = int(seconds) if seconds == int(seconds) else seconds
 
 
+def _words_of_line(command: Any, windows: bool) -> list[str]:
+    """The words of a command line in one string; none for a program alone, whose path may hold blanks."""
+    if not isinstance(command, str) or len(command.split()) < 2 or path_exists(command):
+        return []
+    try:
+        words = split_command(command, exists=path_exists, windows=windows)
+    except ValueError:
+        return []
+    return words if words and (not re.search(r"[/\\]", words[0]) or path_exists(words[0])) else []
+
+
+def _known_switches(tools: Mapping[Any, Any]) -> dict[str, Any]:
+    """A mapping of tools without what says nothing here (Codex keeps approvals there)."""
+    plain = {name: said for name, said in tools.items() if not isinstance(said, Mapping)}
+    known = {
+        name: {key: value for key, value in said.items() if key in TOOL_KEYS | TOOL_NOTES}
+        for name, said in tools.items()
+        if isinstance(said, Mapping)
+    }
+    return plain | {name: said for name, said in known.items() if said}
+
+
 _OAUTH = {
-    "client_id": ("clientId", "client_id"),
-    "client_secret": ("clientSecret", "client_secret"),
+    "client_id": ("clientId", "client_id", "CLIENT_ID"),
+    "client_secret": ("clientSecret", "client_secret", "CLIENT_SECRET"),
     "scopes": ("scopes", "scope"),
+    "callback_port": ("callbackPort", "callback_port"),
 }
 _INCLUDE = ("includeTools", "enabled_tools", "enabledTools", "allowedTools", "available_tools")
 _EXCLUDE = ("excludeTools", "disabled_tools", "disabledTools")

@@ -8,14 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from trayapp.config.urls import has_variable
 from trayapp.model.redact import redacted
 
 _SCHEME = re.compile(r"(?i)((?:bearer|basic|token|apikey|bot)\s+)(\S.*)", re.DOTALL)
-_FLAG = re.compile(r"(--?[A-Za-z][\w-]*=)(.+)", re.DOTALL)
+_PAIR = re.compile(r"((?:--?)?[A-Za-z_][\w-]*=)(.+)", re.DOTALL)  # --token=x; of `docker run -e`: TOKEN=x
+_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*:(?!//)\s*)(.+)", re.DOTALL)  # of `--header`: Authorization: Bearer x
 _BARE_FLAG = re.compile(r"--?[A-Za-z][\w-]*")
+_QUERY = re.compile(r"(?<=[?&])([^=&#]+)=([^&#]+)")
 _NOT_IN_NAME = re.compile(r"[\s:{}$]+")
 
 Entry = Mapping[str, Any]
@@ -31,57 +34,79 @@ class Secret:
 
 
 def secrets_of(server: str, entry: Entry) -> list[Secret]:
-    """The secrets that stand in clear text in an entry's env, headers and args."""
+    """The secrets that stand in clear text in an entry, each name once."""
     found: list[Secret] = []
 
     def keep(secret: Secret) -> str:
         found.append(secret)
         return secret.value
 
-    _walk(server, entry, keep)
-    return found
+    _Walk(server, keep).entry(entry)
+    return list({secret.name: secret for secret in found}.values())
 
 
 def without_secrets(server: str, entry: Entry) -> dict[str, Any]:
     """The entry with `${keyring:NAME}` in the place of each of them."""
-    return _walk(server, entry, lambda secret: f"${{keyring:{secret.name}}}")
+    return _Walk(server, lambda secret: f"${{keyring:{secret.name}}}").entry(entry)
 
 
-def _walk(server: str, entry: Entry, become: Callable[[Secret], str]) -> dict[str, Any]:
-    changed = dict(entry)
-    for key, mark in (("env", "="), ("headers", ": ")):
-        values = entry.get(key)
-        if isinstance(values, Mapping):
-            changed[key] = {name: _value(server, str(name), value, mark, become) for name, value in values.items()}
-    args = entry.get("args")
-    if isinstance(args, list):
-        changed["args"] = [_argument(server, args, at, become) for at in range(len(args))]
-    return changed
+class _Walk:
+    """One way through an entry: what is a secret becomes what `become` makes of it."""
+
+    def __init__(self, server: str, become: Callable[[Secret], str]) -> None:
+        self._server = server
+        self._become = become
+        self._values: dict[str, str] = {}  # by name: two values never have one
+
+    def entry(self, entry: Entry) -> dict[str, Any]:
+        changed = dict(entry)
+        for key, mark in (("env", "="), ("headers", ": ")):
+            values = entry.get(key)
+            if isinstance(values, Mapping):
+                changed[key] = {name: self._value(str(name), value, mark) for name, value in values.items()}
+        args = entry.get("args")
+        if isinstance(args, list):
+            changed["args"] = [self._argument(args, at) for at in range(len(args))]
+        if isinstance(entry.get("url"), str):
+            changed["url"] = self._url(entry["url"])
+        secret = entry.get("client_secret")
+        if isinstance(secret, str) and secret and not has_variable(secret):
+            changed["client_secret"] = self._secret("client_secret", secret)
+        return changed
+
+    def _value(self, name: str, value: Any, mark: str) -> Any:
+        if not isinstance(value, str) or has_variable(value) or _is_clean(f"{name}{mark}{value}"):
+            return value
+        scheme = _SCHEME.fullmatch(value) if mark == ": " else None
+        head, secret = (scheme[1], scheme[2]) if scheme else ("", value)
+        return head + self._secret(name, secret)
+
+    def _argument(self, args: list[Any], at: int) -> Any:
+        """A word of a command line: a pair with a telling name, after a telling flag, or of a telling shape."""
+        word = args[at]
+        if not isinstance(word, str) or has_variable(word):
+            return word
+        if "://" in word and not all(_is_clean(pair[0]) for pair in _QUERY.finditer(word)):
+            return self._url(word)
+        for shape, mark in ((_PAIR, "="), (_HEADER, ": ")):
+            pair = shape.fullmatch(word)
+            if pair and not _is_clean(word):
+                return pair[1] + self._value(pair[1].strip("-=: "), pair[2], mark)
+        before = args[at - 1] if at and isinstance(args[at - 1], str) and _BARE_FLAG.fullmatch(args[at - 1]) else ""
+        if _is_clean(f"{before} {word}" if before else word):
+            return word
+        return self._secret(before.lstrip("-") or f"argument-{at + 1}", word)
+
+    def _url(self, url: str) -> str:
+        """An address with its query's secrets taken out, as they stand there, escapes and all."""
+        return _QUERY.sub(lambda pair: f"{pair[1]}={self._value(pair[1], pair[2], '=')}", url)
+
+    def _secret(self, name: str, value: str) -> str:
+        plain = _NOT_IN_NAME.sub("-", f"{self._server}.{name}")
+        numbered = (f"{plain}-{n}" if n > 1 else plain for n in count(1))
+        free = next(one for one in numbered if self._values.setdefault(one, value) == value)
+        return self._become(Secret(free, name, value))
 
 
-def _value(server: str, name: str, value: Any, mark: str, become: Callable[[Secret], str]) -> Any:
-    if not isinstance(value, str) or has_variable(value) or redacted(f"{name}{mark}{value}") == f"{name}{mark}{value}":
-        return value
-    scheme = _SCHEME.fullmatch(value) if mark == ": " else None
-    head, secret = (scheme[1], scheme[2]) if scheme else ("", value)
-    return head + become(_secret(server, name, secret))
-
-
-def _argument(server: str, args: list[Any], at: int, become: Callable[[Secret], str]) -> Any:
-    """A word of a command line: after a flag that names a secret, behind its `=`, or one that shows by its shape."""
-    word = args[at]
-    if not isinstance(word, str) or has_variable(word):
-        return word
-    flag = _FLAG.fullmatch(word)
-    if flag:
-        clean = redacted(word) == word
-        return word if clean else flag[1] + become(_secret(server, flag[1].strip("-="), flag[2]))
-    before = args[at - 1] if at and isinstance(args[at - 1], str) and _BARE_FLAG.fullmatch(args[at - 1]) else ""
-    shown = f"{before} {word}" if before else word
-    if redacted(shown) == shown:
-        return word
-    return become(_secret(server, before.lstrip("-") or f"argument-{at + 1}", word))
-
-
-def _secret(server: str, name: str, value: str) -> Secret:
-    return Secret(_NOT_IN_NAME.sub("-", f"{server}.{name}"), name, value)
+def _is_clean(text: str) -> bool:
+    return redacted(text) == text

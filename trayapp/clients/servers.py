@@ -16,6 +16,7 @@ from trayapp.clients.family import Document, Keys, lookup
 from trayapp.clients.files import locate
 from trayapp.clients.normal import Entry, normal
 from trayapp.clients.places import Machine
+from trayapp.clients.switched_off import read_switches, switched_off, switches_of
 from trayapp.clients.table import CLIENTS, Client
 from trayapp.clients.variables import Context, inputs_of
 from trayapp.config.problems import Unparsable
@@ -25,6 +26,7 @@ from trayapp.model.status import Problem
 
 USUAL_HOLDER = "mcpServers"
 LINES_TOLD_TO = 1_000_000  # characters; to find lines in more than that would cost a gateway that follows it too much
+EDITIONS_OF_CODE = frozenset(("vscode", "vscode-insiders", "vscodium"))
 _ALL_COUNT = frozenset(("opencode",))  # clients that lay all of their files over each other, later templates on top
 
 
@@ -63,7 +65,7 @@ def found_servers(machine: Machine | None = None, clients: Iterable[Client] = CL
 
 def read_servers(client: Client, machine: Machine, folder: Path | None = None) -> Reading:
     """The servers of one client; with `folder` also those that it has for sessions in that folder. Blocks."""
-    sources = [_Source(path, client.holder) for path in _user_files(client, machine)]
+    sources = [_Source(path, client.holder) for path in user_files(client, machine)]
     if folder is not None:
         sources += [_Source(folder / name, holder, folder) for name, holder in client.project]
     reader = _Reader(client, machine)
@@ -81,11 +83,29 @@ class _Source:
     folder: Path | None = None
 
 
-def _user_files(client: Client, machine: Machine) -> list[Path]:
-    if client.name not in _ALL_COUNT:
-        return [locate(client, machine).path]
+def user_files(client: Client, machine: Machine) -> list[Path]:
+    """The files that hold the user's servers, made or not: one, or all that the client lays over each other or keeps
+    beside it for a profile. Blocks: looks for profiles."""
     templates = [template for template in client.templates(machine.platform) if machine.has(template)]
-    return [machine.path(template) for template in templates]
+    if client.name in _ALL_COUNT:
+        return [machine.path(template) for template in templates]
+    path = locate(client, machine).path
+    return [path, *(_of_profiles(path) if client.name in EDITIONS_OF_CODE else ())]
+
+
+def watched_files(client: Client, machine: Machine) -> list[Path]:
+    """All files that decide which servers the user has there. Blocks as user_files."""
+    templates = [template for template in client.templates(machine.platform) if machine.has(template)]
+    found = dict.fromkeys([*map(machine.path, templates), *user_files(client, machine)])
+    return [*found, *(beside for path in found for beside in switches_of(client, path))]
+
+
+def _of_profiles(path: Path) -> list[Path]:
+    """VS Code keeps a file of its own for each profile but the default one."""
+    try:
+        return sorted((path.parent / "profiles").glob(f"*/{path.name}"))
+    except OSError:
+        return []
 
 
 def _joined(readings: Iterable[Reading]) -> Reading:
@@ -107,6 +127,7 @@ class _Raw:
     keys: Keys
     line: int
     inputs: Mapping[str, Mapping[str, Any]]
+    off: bool = False
     also: tuple[tuple[Path, Keys], ...] = ()
 
     def over(self, lower: _Raw) -> _Raw:
@@ -150,10 +171,12 @@ class _Reader:
         source = replace(source, holder=_holder(document, source.holder))
         servers = lookup(document, source.holder)
         lines = self._client.family.lines(text, source.holder) if servers and len(text) <= LINES_TOLD_TO else {}
+        beside = read_switches(self._client, locate(self._client, self._machine).path) if servers else []
         for name, value in servers.items() if isinstance(servers, Mapping) else ():
             if not is_ours(name, value):
                 place = (source, (*source.holder, name), lines.get(name, 0))
-                yield _Raw(name, value, *place, inputs_of(document))
+                off = switched_off(self._client, document, source.holder, name, beside)
+                yield _Raw(name, value, *place, inputs_of(document), off)
 
     def reading(self, folder: Path | None) -> Reading:
         """What was found for every folder, and for this one."""
@@ -179,7 +202,8 @@ class _Reader:
         if made is None:
             return None
         place = (self._client, raw.source.path, raw.keys, raw.name)
-        return Found(*place, made.entry, raw.line, folder, made.left_out, raw.also)
+        entry = made.entry | ({"disabled": True} if raw.off else {})
+        return Found(*place, entry, raw.line, folder, made.left_out, raw.also)
 
 
 def _holder(document: Document, holder: Keys) -> Keys:

@@ -155,7 +155,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         "copilot-cli", "Copilot CLI",
         _all("{COPILOT_HOME}/mcp-config.json", "{home}/.copilot/mcp-config.json"), _copilot,
-        restart="restart", own_command="copilot mcp add",
+        project=((".github/mcp.json", ("mcpServers",)),), restart="restart", own_command="copilot mcp add",
     ),
     # https://opencode.ai/docs/mcp-servers and /docs/config (all platforms: ~/.config/opencode; files are merged)
     Client(

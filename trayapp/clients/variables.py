@@ -13,6 +13,7 @@ from typing import Any
 
 _INPUT = re.compile(r"\$\{input:([^}]+)\}")
 _FOLDER = re.compile(r"\$\{(workspaceFolder|workspaceFolderBasename|workspaceRoot|userHome|pathSeparator|/)\}")
+_PLACE = re.compile(r"\$?\{(?:file|command|config):[^{}]+\}")
 _BARE = re.compile(r"\$(?!env:)([A-Za-z_]\w*)", re.ASCII)
 _PERCENT = re.compile(r"%([A-Za-z_]\w*)%", re.ASCII)
 _SECRET = re.compile(r"\$\{\{\s*(?:secrets|inputs)\.([A-Za-z_]\w*)\s*\}\}", re.ASCII)
@@ -35,6 +36,11 @@ def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     listed = document.get("inputs")
     asked = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
     return {str(item["id"]): item for item in asked if "id" in item}
+
+
+def unknown_places(text: str) -> list[str]:
+    """`{file:PATH}` and the like: what other programs read there and nothing of ours does."""
+    return _PLACE.findall(text)
 
 
 def ours(text: str, context: Context) -> str:
