@@ -43,7 +43,7 @@ async def sse_streams(client: httpx2.AsyncClient, url: str, server: str) -> Asyn
     try:
         async with to_us, incoming, outgoing, from_us, anyio.create_task_group() as tasks:
             endpoint = await tasks.start(_read, response, to_us, server)
-            tasks.start_soon(_write, client, endpoint, from_us, to_us)
+            tasks.start_soon(_write, client, endpoint, from_us, to_us, server)
             yield incoming, outgoing
             tasks.cancel_scope.cancel()
     finally:
@@ -119,38 +119,39 @@ async def _write(
     endpoint: httpx2.URL,
     from_us: MemoryObjectReceiveStream[SessionMessage],
     to_us: MemoryObjectSendStream[Incoming],
+    server: str,
 ) -> None:
     """Post in order; a request is not waited for, since some servers answer its POST only when it is done."""
     async with from_us, anyio.create_task_group() as tasks:
         async for outgoing in from_us:
             if isinstance(outgoing.message, JSONRPCRequest):
-                tasks.start_soon(_post, client, endpoint, outgoing.message, to_us)
+                tasks.start_soon(_post, client, endpoint, outgoing.message, to_us, server)
             else:
-                await _post(client, endpoint, outgoing.message, to_us)
+                await _post(client, endpoint, outgoing.message, to_us, server)
 
 
 async def _post(
-    client: httpx2.AsyncClient, endpoint: httpx2.URL, message: Any, to_us: MemoryObjectSendStream[Incoming]
+    client: httpx2.AsyncClient, endpoint: httpx2.URL, message: Any, to_us: MemoryObjectSendStream[Incoming], server: str
 ) -> None:
     body = message.model_dump(by_alias=True, mode="json", exclude_unset=True)
     try:
         response = await client.post(endpoint, json=body)
-        why = "" if response.is_success else _said(response)
+        why = "" if response.is_success else _said(response, server)
     except httpx2.HTTPError as error:
-        why = f"The message could not be sent: {error or type(error).__name__}"
+        why = f"{server} could not be sent the message: {error or type(error).__name__}"
     if why and isinstance(message, JSONRPCRequest):
         body = {"jsonrpc": "2.0", "id": message.id, "error": {"code": CONNECTION_CLOSED, "message": why}}
         refusal = JSONRPCError.model_validate(body)
         await _give(to_us, refusal)
 
 
-def _said(response: httpx2.Response) -> str:
+def _said(response: httpx2.Response, server: str) -> str:
     """What a refused POST says of itself: http_wire, or the server, may have put it into words."""
     try:
         message = loads(response.content)["error"]["message"]
     except (JsonError, KeyError, TypeError):
         message = None
-    return message if isinstance(message, str) else f"The server answered HTTP {response.status_code}"
+    return message if isinstance(message, str) else f"{server} answered HTTP {response.status_code}"
 
 
 async def _give(to_us: MemoryObjectSendStream[Incoming], message: Any) -> None:

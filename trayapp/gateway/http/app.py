@@ -18,6 +18,7 @@ import uvicorn
 
 from trayapp.gateway.http.arrivals import Arrivals
 from trayapp.gateway.http.asgi import Asgi, respond
+from trayapp.gateway.http.batches import Batches
 from trayapp.gateway.http.guard import Guard
 from trayapp.gateway.http.leaving import ended_in_order
 from trayapp.gateway.http.opening import Opening
@@ -81,7 +82,7 @@ async def serve(gateway: Gateway, file: FileEdits, sock: socket.socket, token: s
         sdk = Sdk(file, arrivals, presence, tasks)
         opened = Opening(arrivals, presence, sdk.loaded, tasks).around(sdk.streamable)
         quick = Quick(presence.peer_of, gateway.clock).around(opened)
-        streamable = presence.around(Single(arrivals).around(quick))
+        streamable = presence.around(Batches(presence.peer_of).around(Single(arrivals).around(quick)))
         await listen(Guard(by_path(streamable, Streams(arrivals), sdk.others), token), sock)
 
 
