@@ -47,6 +47,14 @@ def test_what_was_found_is_shown_and_nothing_is_written_without_a_yes(person: Pe
     assert TOKEN not in done.stdout + done.stderr
 
 
+def test_what_is_switched_off_there_and_what_only_the_user_knows_is_said(person: Person) -> None:
+    entries = {"s": {"command": "x", "args": ["${input:my key}"]}, "t": {"command": "y", "enabled": False}}
+    person.file(".config/Code/User/mcp.json", json.dumps({"servers": entries}))
+    done = person.says("import", "--dry-run")
+    assert "s: asks for what only you know: multi-mcp secret set 'my key'" in done.stdout
+    assert "t: is switched off there, and comes as disabled" in done.stdout
+
+
 @pytest.mark.requirement("import-shown")
 def test_a_copy_leaves_the_tools_file_as_it_is(person: Person, cursor: Path) -> None:
     before = cursor.read_text()

@@ -5,6 +5,8 @@ Never here: reading those files (clients), how servers.yaml is edited.
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -139,7 +141,9 @@ def _show(found: Sequence[Offer], reading: Reading, machine: Machine) -> None:
     else:
         say("No servers were found that multi-mcp does not have")
     for offer in found:
-        said = [f"{', '.join(offer.found.left_out)} has no meaning here"] if offer.found.left_out else []
+        said = ["is switched off there, and comes as disabled"] if offer.found.entry.get("disabled") is True else []
+        said += [f"{', '.join(offer.found.left_out)} has no meaning here"] if offer.found.left_out else []
+        said += [f"asks for what only you know: multi-mcp secret set {shlex.quote(name)}" for name in _asked(offer)]
         said += [f"holds {count(len(secrets), 'secret')} in clear text"] if (secrets := _secrets(offer)) else []
         if said:
             say(one_line(f"{offer.name}: {'; '.join(said)}"))
@@ -170,6 +174,12 @@ def _agreed(question: str) -> bool:
 
 def _secrets(offer: Offer) -> list[Secret]:
     return secrets_of(offer.name, offer.found.entry)
+
+
+def _asked(offer: Offer) -> list[str]:
+    """Names in the keyring that its entry comes with: VS Code asked its user for these."""
+    texts = json.dumps(offer.found.entry, ensure_ascii=False, default=str)
+    return list(dict.fromkeys(re.findall(r"\$\{keyring:([^:{}$]+)\}", texts)))
 
 
 def _hidden(new: list[Offer], hide: bool | None, asks: bool) -> list[Offer]:

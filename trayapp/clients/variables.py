@@ -17,6 +17,7 @@ _PLACE = re.compile(r"\$?\{(?:file|command|config):[^{}]+\}")
 _BARE = re.compile(r"\$(?!env:)([A-Za-z_]\w*)", re.ASCII)
 _PERCENT = re.compile(r"%([A-Za-z_]\w*)%", re.ASCII)
 _SECRET = re.compile(r"\$\{\{\s*(?:secrets|inputs)\.([A-Za-z_]\w*)\s*\}\}", re.ASCII)
+_NOT_IN_KEY = re.compile(r"[:{}$]+")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
 
 
@@ -61,7 +62,7 @@ def _input(asked: str, context: Context) -> str:
     default = known.get("default")
     if isinstance(default, str) and known.get("password") is not True:
         return f"${{{_NOT_IN_NAME.sub('_', asked)}:-{default}}}"
-    return f"${{keyring:{asked}}}"
+    return f"${{keyring:{_NOT_IN_KEY.sub('-', asked)}}}"
 
 
 def _place(found: re.Match[str], context: Context) -> str:

@@ -115,6 +115,8 @@ def lines_of(text: str, path: Path, *, listed: bool = False) -> dict[str, int]:
 class _Editor(Editor):
     """An Editor that can also be told what it should come to, inside of lists."""
 
+    by_hand = "Make this change by hand"  # `multi-mcp edit` opens servers.yaml
+
     def expect(self, whole: Any) -> None:
         """The outline of the whole text after the changes."""
         self._expected = whole

@@ -51,6 +51,8 @@ class Slot:
 class Editor:
     """One text being edited. Changes are noted, then made all at once by `finish`."""
 
+    by_hand = BY_HAND  # what to do about a change that is refused
+
     def __init__(self, text: str, file: str) -> None:
         self.text = text
         self.file = file
@@ -62,7 +64,7 @@ class Editor:
 
     def refuse(self, line: int, why: str) -> NoReturn:
         """Give up: nothing is written."""
-        raise EditRefusedError(f"{self.file}, line {line}: {why}", BY_HAND)
+        raise EditRefusedError(f"{self.file}, line {line}: {why}", self.by_hand)
 
     # --- looking
 
@@ -162,12 +164,12 @@ class Editor:
         done = 0
         for splice in sorted(self._splices, key=lambda splice: splice.start):
             if splice.start < done:
-                raise EditRefusedError(f"{self.file}: two changes fall on one place", BY_HAND)
+                raise EditRefusedError(f"{self.file}: two changes fall on one place", self.by_hand)
             parts += [self.text[done : splice.start], splice.new]
             done = splice.end
         text = "".join(parts) + self.text[done:]
         if not self._says_what_was_wanted(text):
-            raise EditRefusedError(f"{self.file} is written in a way that this change could damage", BY_HAND)
+            raise EditRefusedError(f"{self.file} is written in a way that this change could damage", self.by_hand)
         return text
 
     def _says_what_was_wanted(self, text: str) -> bool:
