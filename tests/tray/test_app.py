@@ -148,6 +148,8 @@ def test_a_sign_in_wanted_is_told_done_from_the_menu_and_undone(home: Path, addr
             panel.click("! Sign in to linear")
             panel.told("Signed in to linear")
             panel.until_header("1 of 1 server ready")
+            asks = "linear wants a sign-in"
+            until(lambda: all(asks not in n["title"] for n in list(panel.server.shown.values())), "nothing asks for it")
             panel.click("Servers > linear > Sign out")
             panel.told("Signed out of linear")
 

@@ -227,6 +227,9 @@ class FakeFace:
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
         return False
 
+    def withdraw(self, key: str) -> None:
+        return
+
 
 def test_a_menu_that_is_opened_again_at_once_is_not_looked_around_for_again(tmp_path: Path) -> None:
     looks: SimpleQueue[float] = SimpleQueue()

@@ -297,3 +297,21 @@ def test_the_first_button_of_an_offer_only_shows_and_the_yes_is_for_what_was_nam
     assert [action for _, action in notice.actions] == [
         Action(Verb.SHOW_OFFER), Action(verb, offer_key(offered)), Action(Verb.LEAVE_SERVERS),
     ]  # fmt: skip
+
+
+def test_what_asks_for_something_is_withdrawn_once_that_is_done() -> None:
+    told, over = Told(), list[tuple[str, ...]]()
+    for at, state in enumerate(
+        (running(wants("a"), wants("b")), running(server("a"), wants("b")), UP, F, UP, LOOP, UP)
+    ):
+        first = news(state, told, at * 100.0)
+        told, over = news(state, first.told, at * 100.0 + 50).told, [*over, first.over]  # past every delay
+    assert over == [
+        (),
+        (),
+        (Kind.SIGN_IN,),
+        (),
+        (),
+        (),
+        (Kind.CRASH_LOOP,),
+    ]  # an outage that is over was one all the same

@@ -86,6 +86,9 @@ class Speaker:
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
         return self.seen
 
+    def withdraw(self, key: str) -> None:
+        return
+
 
 @pytest.mark.parametrize(("key", "seen", "noted"), [(Kind.OFFER, True, True), (Kind.OFFER, False, False),
                                                     (Kind.TOOLS, True, False)])  # fmt: skip

@@ -75,8 +75,6 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("hanging", replace(TWO, hangs=True), K.DOWN,
      "multi-mcp: the gateway does not answer\nChoose Restart gateway in the menu, or wait",
      ["(Servers)", "Restart gateway", "(Reconnect all)", "Quit"]),
-    ("hanging-not-ours", replace(TWO, child=C.ATTACHED, hangs=True), K.DOWN,
-     "multi-mcp: the gateway does not answer\nWait, or end it yourself: multi-mcp doctor says how", []),
     ("starting-error-cut", TrayState(C.STARTING, error="x" * 300), K.STARTING,
      f"multi-mcp: the gateway is starting\n{'x' * 57}...", []),
     # -- healthy

@@ -49,6 +49,9 @@ class Face(Protocol):
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
         """Show it in the place of one with the same key; False when nobody sees it. May block."""
 
+    def withdraw(self, key: str) -> None:
+        """Show the one with that key no longer, where that can be."""
+
 
 class Renewal(Protocol):
     """Whether the program was replaced: of service/installed.Update."""
@@ -211,12 +214,14 @@ class App:
         with self._news_lock:
             fresh = news(self._desk.state(), self._told, self._clock())
             self._told = fresh.told
-        if fresh.notices:
-            threading.Thread(target=self._show_all, args=(fresh.notices,), name="news", daemon=True).start()
+        if fresh.notices or fresh.over:
+            threading.Thread(target=self._show_all, args=(fresh,), name="news", daemon=True).start()
         return fresh
 
-    def _show_all(self, notices: tuple[Notice, ...]) -> None:
-        for notice in notices:
+    def _show_all(self, fresh: News) -> None:
+        for key in fresh.over:
+            self._face.withdraw(key)
+        for notice in fresh.notices:
             self.show(notice)
 
     def show(self, notice: Notice) -> None:
@@ -240,6 +245,9 @@ class Speaker(Protocol):
         """See Face."""
         ...
 
+    def withdraw(self, key: str) -> None:
+        """See Face."""
+
 
 class OverBus:
     """Notifications over D-Bus (trayapp.tray.notifications)."""
@@ -253,6 +261,10 @@ class OverBus:
         labels = [(str(number), label) for number, (label, _) in enumerate(notice.actions)]
         chosen = partial(_choose, actions, click)
         return bool(self._notifier.notify(notice.key, notice.title, notice.text, labels, chosen if labels else None))
+
+    def withdraw(self, key: str) -> None:
+        """See Face."""
+        self._notifier.close(key)
 
 
 def _choose(actions: dict[str, Action], click: Callable[[Action], None], chosen: str) -> None:
@@ -274,3 +286,6 @@ class ByIcon:
             log.exception("A notification could not be shown")
             return False
         return True
+
+    def withdraw(self, key: str) -> None:
+        """They go by themselves."""

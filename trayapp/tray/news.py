@@ -84,11 +84,12 @@ class Told:
 @dataclass(frozen=True, slots=True)
 class News:
     """What is to be shown now, what to pass on to the next call, and in how many seconds that is due at the latest
-    (None: when the state changes)."""
+    (None: when the state changes). `over`: keys of notifications that ask for what is not wanted any more."""
 
     notices: tuple[Notice, ...]
     told: Told
     again_s: float | None
+    over: tuple[str, ...] = ()
 
 
 def news(state: TrayState, told: Told, now: float) -> News:
@@ -111,9 +112,12 @@ def news(state: TrayState, told: Told, now: float) -> News:
         child=state.child,
         crashed_at=now if _crashes(state, told) else told.crashed_at,
     )
-    return News((*([MENDED] if mended else []), *notices), after, _again_s(waiting, now))
+    over = tuple(kind for kind in ASKING if _names(kind, told.told) and not _names(kind, after.told))
+    return News((*([MENDED] if mended else []), *notices), after, _again_s(waiting, now), over)
 
 
+# They ask the user for something; some desktops keep them until somebody answers, who may have done so elsewhere.
+ASKING = (Kind.CRASH_LOOP, Kind.SIGN_IN, Kind.PERMISSIONS, Kind.APPROVAL, Kind.KEYRING)
 PASSING = frozenset({Kind.CRASHED, Kind.TOOLS})  # events: over as soon as they are told
 
 

@@ -6,13 +6,14 @@ Never here: doing it (actions), what is told without a click (news).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.lifecycle import State
 from trayapp.model.text import clean, count
 from trayapp.tray import texts
-from trayapp.tray.news import Notice
+from trayapp.tray.news import Kind, Notice
 from trayapp.tray.state import Action, Offered, Verb
 
 KEY = "click"  # of every outcome: the newest takes the place of the one before
@@ -162,12 +163,18 @@ def taken_over(servers: int, secrets: int) -> Notice:
         "They still have their own: multi-mcp import --move takes those out.",
     ]
     clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help"
-    return said(f"{count(servers, 'server')} taken over", *([clear] if secrets else []), *lines)
+    return _instead(Kind.OFFER, said(f"{count(servers, 'server')} taken over", *([clear] if secrets else []), *lines))
 
 
 def left() -> Notice:
     """After Leave them where they are."""
-    return said("They stay where they are", "To take them over later, on a terminal: multi-mcp import")
+    after = "To take them over later, on a terminal: multi-mcp import"
+    return _instead(Kind.OFFER, said("They stay where they are", after))
+
+
+def _instead(kind: Kind, notice: Notice) -> Notice:
+    """In the place of the notification that asked for it."""
+    return replace(notice, key=kind)
 
 
 def offer_text(servers: Sequence[Offered]) -> str:

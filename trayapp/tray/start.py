@@ -238,6 +238,10 @@ class SystemFace:
             _touch(self.offer_told)
         return seen
 
+    def withdraw(self, key: str) -> None:
+        """See Face."""
+        self.speaker.withdraw(key)
+
     def _nobody(self) -> None:
         """Said once: there is no place for an icon. Not at every login of a desktop that has none."""
         notice = no_host()

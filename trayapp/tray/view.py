@@ -24,9 +24,6 @@ WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
     ChildState.PAUSED: (IconKind.PAUSED, texts.PAUSED, texts.PAUSED_HINT),
 }
 
-# Only one of ours is ended by Restart gateway.
-HANGING_HINTS = {ChildState.RUNNING: texts.HANGS_HINT, ChildState.ATTACHED: texts.HANGS_HINT_FOREIGN}
-
 
 def view(state: TrayState) -> View:
     """What to show for `state`; never raises, whatever names and texts the state holds."""
@@ -94,7 +91,9 @@ def _troubles(state: TrayState, known: Facts) -> list[str]:
 
 def _why_down(state: TrayState, lines: int = 1) -> list[str]:
     """Why no gateway serves, on so many lines, and what to do."""
-    hint = HANGING_HINTS.get(state.child, "") if state.hangs else ""
+    hint = (
+        texts.HANGS_HINT if state.hangs else ""
+    )  # one that is not ours is not restarted: then it is said how to end it
     hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hint
     return [*texts.wrapped(state.error or "", lines), *([hint] if hint else [])]
 
