@@ -238,3 +238,19 @@ DIALECTS = ["http://json-schema.org/draft-07/schema#", "http://json-schema.org/d
 def test_a_few_words_beside_an_address_and_the_name_of_a_dialect_order_nothing(said: str, dialect: str) -> None:
     schema = {"$schema": dialect, "type": "object", "properties": {"url": {"default": "https://api.acme.test/x.json"}}}
     assert inspect_tool({"name": "ping", "description": said, "inputSchema": schema}) == ()
+
+
+@pytest.mark.requirement("inspect-found")
+@pytest.mark.parametrize("name", ["ping", "str", "go", "stop", "in", "ai", "as", "db"])
+def test_a_handful_of_words_is_no_order_whatever_each_of_them_weighs(name: str) -> None:
+    said = [
+        f"{name}",
+        f"does {name}",
+        f"{name} of odd",
+        f"Tool {name}",
+        f"The tool {name}",
+        f"Says {name}",
+        f"A {name}",
+    ]
+    tools = [tool(words, name, schema={"type": "object", "properties": {"x": {"type": "string"}}}) for words in said]
+    assert [item["description"] for item in tools if inspect_tool(item)] == []

@@ -72,7 +72,7 @@ SUSPECTS = {
     }.items()
 }
 BY_CHANCE = 0.06  # how much likelier the likeliest of twice as many windows is, though all are honest
-WORDS_LEAST = 4  # beside addresses: "Docs: https://...", "GET /users" and a link alone order nothing
+WORDS_LEAST = 6  # different ones, without addresses: "Docs: https://...", "GET /users", "Says hello" order nothing
 ADDRESSES = frozenset({"url", "path"})
 DOUBTFUL = -0.8  # score from which a text is looked through for signs: more than all of them together weigh
 
@@ -200,7 +200,7 @@ def features(window: Iterable[Sentence]) -> frozenset[int]:
 
 class Likely(NamedTuple):
     """How much the likeliest window looks like an order (from 0 it is one, more likely than not), the same of windows
-    that say more than an address, the sentence in those that does most, and all lines that might, of descriptions and
+    that say more than a few words, the sentence in those that does most, and all lines that might, of descriptions and
     of parameters."""
 
     score: float
@@ -221,7 +221,7 @@ def likeliest(found: Iterable[Sentence]) -> Likely:
         suspects = window if score >= DOUBTFUL else _suspects(window)
         doubtful.update((id(sentence), sentence) for sentence in suspects)
         best = max(best, score)
-        if score > worded and not _is_mere_address(window):
+        if score > worded and not _says_little(window):
             worded, worst = score, window
     chance = BY_CHANCE * math.log2(max(1, count))
     best, worded = (best if count else weights.BIAS) - chance, worded - chance
@@ -230,11 +230,10 @@ def likeliest(found: Iterable[Sentence]) -> Likely:
     return Likely(best, worded, text, "\n".join(lines[0]), "\n".join(lines[1]))
 
 
-def _is_mere_address(window: list[Sentence]) -> bool:
-    """Whether hardly anything is said but an address. A few features weigh much, and there nobody is told anything."""
-    kinds = [KINDS.get(word.kind, "") for sentence in window for word in sentence.words]
-    addresses = sum(kind in ADDRESSES for kind in kinds)
-    return addresses > 0 and len(kinds) - addresses < WORDS_LEAST
+def _says_little(window: list[Sentence]) -> bool:
+    """Whether there are hardly any words: each of so few features weighs much, and nobody is told what to do."""
+    said = {word.said for sentence in window for word in sentence.words if KINDS.get(word.kind) not in ADDRESSES}
+    return len(said) < WORDS_LEAST
 
 
 def scored(places: frozenset[int]) -> float:
