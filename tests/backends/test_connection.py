@@ -463,6 +463,33 @@ async def test_a_failed_list_is_an_error_for_who_asked_and_nothing_was_fetched()
         assert made.ear.offers == []
 
 
+async def test_all_who_wait_for_a_list_that_fails_are_told_so_by_one_request() -> None:
+    async with bench() as made:
+        asked, answer = anyio.Event(), anyio.Event()
+
+        async def fail(params: dict[str, Any]) -> dict[str, Any]:
+            asked.set()
+            await answer.wait()
+            raise RpcError(INTERNAL_ERROR, "broken today")
+
+        async def fetch() -> None:
+            with pytest.raises(ServerError, match="broken today"):
+                await made.pool.find("a").fetch()
+
+        made.net["a"].replies["tools/list"] = fail
+        made.apply(server("a"))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fetch)
+            await asked.wait()
+            tasks.start_soon(fetch)
+            tasks.start_soon(fetch)
+            await settle()
+            answer.set()
+        assert made.net["a"].methods().count("tools/list") == 1
+        await fetch()  # who comes later asks anew
+        assert made.net["a"].methods().count("tools/list") == 2
+
+
 async def test_only_announced_lists_are_asked_for_and_once() -> None:
     """resource-18."""
     async with bench() as made:

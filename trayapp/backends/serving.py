@@ -45,6 +45,7 @@ class Serving:
         self._world = world
         self._dirty = anyio.Event()
         self._fetching = anyio.Lock()
+        self._failed: RpcError | None = None  # over which the last fetch failed
         self.listening = Listening(
             connection.name, live, world, self.lists_changed, lambda: connection.used_since_connected
         )
@@ -158,12 +159,23 @@ class Serving:
         self._dirty.set()
 
     async def fetch(self) -> Offer:
-        """Read all lists now and tell the observer. Raises RpcError."""
+        """Read all lists now and tell the observer. Raises RpcError.
+
+        Who has waited for a fetch that failed does not begin another: a list that hangs takes a minute each time.
+        """
+        others = self._fetching.locked()
         async with self._fetching:
+            if others and self._failed is not None:
+                raise self._failed.with_traceback(None)
             return await self._fetch()
 
     async def _fetch(self) -> Offer:
-        offer = await fetch_offer(self._live.channel, self._live.peer)
+        self._failed = None
+        try:
+            offer = await fetch_offer(self._live.channel, self._live.peer)
+        except RpcError as error:
+            self._failed = error
+            raise
         await self._world.look_over(self._connection.name, offer)
         self._connection.tell(self._world.observer.offer_fetched, offer)
         return offer
