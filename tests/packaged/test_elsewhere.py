@@ -143,6 +143,8 @@ def test_the_release_workflow_holds_together() -> None:
     assert flow["permissions"] == {"contents": "read"}
     assert jobs["release"]["needs"] == "build"
     assert jobs["build"]["needs"] == "test"
+    used = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
+    assert [name for name in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", name)] == []
     steps = str(jobs)
     for part in ("dev.py build", "sbom-action", "attest-build-provenance", "SHA256SUMS", "demo", "--draft"):
         assert part in steps
