@@ -29,7 +29,10 @@ ANSWER_TIMEOUT_S = 1.5  # a gateway answers in milliseconds; less than the limit
 PORT_TIMEOUT_S = 0.5
 STARTING_S = 10.0  # from the lock to the listener; usually it takes 0.3 s
 CLOCK_S = 1.0  # how exact the times of files and of processes are
-SUCCESSION_HINT = "The new one follows once you start multi-mcp again; without a tray after ten minutes without a call"
+SUCCESSION_HINT = (
+    "A tray changes to the new one once you start multi-mcp again, a gateway without one after ten minutes without a "
+    "call; at once: multi-mcp stop, then multi-mcp start --detach"
+)
 LOCK = "gateway.lock"
 REGISTRIES = "backends-*.tsv"  # one for each gateway, named after its process: its servers' processes (POSIX only)
 
