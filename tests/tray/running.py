@@ -92,12 +92,15 @@ class TrayApp:
 
     def says(self, verb: str) -> str:
         """What a verb that fails prints on stderr, whose stdin stays open until it has begun to."""
-        pipe = subprocess.PIPE
+        command, pipe, nowhere = [*own_command(), verb], subprocess.PIPE, subprocess.DEVNULL
         with subprocess.Popen(
-            [*own_command(), verb], env=self.env, cwd=self.home, stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8"
+            command, env=self.env, cwd=self.home, stdin=pipe, stdout=nowhere, stderr=pipe, encoding="utf-8"
         ) as process:
+            assert process.stdin is not None
             assert process.stderr is not None
-            return process.stderr.readline() + process.communicate(timeout=END_S)[1]
+            first = process.stderr.readline()
+            process.stdin.close()
+            return first + process.stderr.read()  # communicate() would miss what came together with the first line
 
     @property
     def tray(self) -> subprocess.Popen[str]:
