@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.running import FakeGateway, Launch, environment, run_cli
+from tests.cli.running import PROGRAM, FakeGateway, Launch, environment, run_cli
 from tests.cli.samples import row
 from trayapp.cli.app import HIDDEN, VERBS, program
 from trayapp.service.about import version_text
@@ -42,7 +42,8 @@ def modules_after(home: Path, *argv: str) -> set[str]:
 def test_nothing_heavy_is_on_the_way_to_the_shim(home: Path) -> None:
     loaded = modules_after(home, "stdio", "--no-such-option")
     ours = {name for name in loaded if name.startswith("trayapp")}
-    assert ours == {"trayapp", "trayapp.__main__", "trayapp.shim", "trayapp.wire", "trayapp.wire.rundir"}
+    expected = {"trayapp", "trayapp.__main__", "trayapp.shim", "trayapp.wire", "trayapp.wire.rundir"}
+    assert ours == expected | {"trayapp.shim_options"}  # which is loaded because one was given
     assert not loaded & {"click", "json", "asyncio", "logging", "subprocess", "threading"}
 
 
@@ -97,6 +98,7 @@ def test_help_of_stdio_is_no_business_of_the_shim(home: Path) -> None:
         (["qqq"], ["Error: multi-mcp has no verb qqq", "See: multi-mcp --help"]),
         (["--foo"], ["Error: No such option '--foo'", "See: multi-mcp --help"]),
         (["list", "a", "b"], ["Error: Got unexpected extra argument (b)", "See: multi-mcp list --help"]),
+        (["secret"], ["Error: multi-mcp secret wants one of: delete, list, set", "See: multi-mcp secret --help"]),
         (["enable"], ["Error: Missing argument 'SERVER[/TOOL-GLOB]'", "See: multi-mcp enable --help"]),
     ],
 )
@@ -119,6 +121,18 @@ def test_a_reader_that_goes_away_is_no_error_worth_a_word(home: Path, start_cli:
         listing.stderr.close()
         listing.wait(20)
     assert errors == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no such device")
+@pytest.mark.parametrize("words", [["list"], ["list", "--json"]])
+def test_an_output_that_takes_nothing_is_an_error_in_a_line(home: Path, words: list[str]) -> None:
+    with FakeGateway(home, {LIST: [row("search")]}), Path("/dev/full").open("w") as full:
+        command = [*PROGRAM, *words]
+        done = subprocess.run(
+            command, env=environment(home), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "Error: The system: No space left on device\n"
 
 
 def test_letters_that_the_output_does_not_know_become_escapes(home: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+
+import pytest
 from rich.console import Console
 
-from trayapp.cli.output import Table
+from trayapp.cli.output import Table, has_colours
 
 TABLE = Table(("NAME", "STATE"), [("漢字", "idle"), ("long name", "failed [bold]x[/bold]")], {"idle": "dim"})
 
@@ -33,3 +36,20 @@ def test_on_a_terminal_a_row_is_one_line_cut_at_its_end_and_markup_is_text() -> 
     assert len(lines) == 3
     assert lines[2].startswith("long name  failed [bold")
     assert all(len(line) <= 24 for line in lines)
+
+
+class Terminal(io.StringIO):
+    """A stream that a person looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environ", "coloured"),
+    [({}, True), ({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_colours_are_for_terminals_whose_user_did_not_forbid_them(environ: dict[str, str], coloured: bool) -> None:
+    assert has_colours(Terminal(), environ) is coloured
+    assert not has_colours(io.StringIO(), environ)
+    assert not has_colours(None, environ)

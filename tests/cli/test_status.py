@@ -83,6 +83,18 @@ def test_watch_with_json_has_one_document_a_line(home: Path, start_cli: Launch) 
     assert [json.loads(line) for line in lines] == [as_sent(one) for one in snapshots]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes end in another way there")
+def test_watching_ends_without_a_word_when_the_reader_goes_away(home: Path, start_cli: Launch) -> None:
+    with FakeGateway(home, {}, (snapshot().to_json(),)):
+        watching = start_cli("status", "--watch")
+        assert watching.stdout is not None
+        watching.stdout.readline()
+        watching.stdout.close()
+        assert watching.stderr is not None
+        assert watching.stderr.read() == ""  # it does not wait for a change that would show it
+        watching.wait(20)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a console event there, not a signal")
 def test_ctrl_c_ends_without_a_traceback(home: Path, start_cli: Launch) -> None:
     with FakeGateway(home, {}, (snapshot().to_json(),)):

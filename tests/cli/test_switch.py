@@ -137,3 +137,11 @@ def test_a_switch_holds_in_a_running_gateway_at_once(started: Path) -> None:
     assert run_cli(started, "call", "sample_echo", "text=hi").returncode == 1
     assert run_cli(started, "enable", "sample/echo").returncode == 0
     assert run_cli(started, "call", "sample_echo", "text=hi").stdout == "hi\n"
+
+
+def test_a_slash_with_no_tool_behind_it_does_not_mean_the_whole_server(home: Path) -> None:
+    file = home / "servers.yaml"
+    file.write_text("servers: {a: {command: x}}\n", encoding="utf-8")
+    done = run_cli(home, "disable", "a/")
+    assert (done.returncode, done.stderr) == (2, "Error: Behind a/ there is no tool\nThe whole server is: a\n")
+    assert file.read_text(encoding="utf-8") == "servers: {a: {command: x}}\n"

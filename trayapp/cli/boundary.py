@@ -5,12 +5,14 @@ Never here: raising them, the texts.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 import click
 
-from trayapp.cli.output import is_terminal, note, print_json, safe_streams
+from trayapp.cli.output import has_colours, note, print_json, safe_streams
 from trayapp.cli.text import one_line
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 
@@ -39,8 +41,9 @@ def report(error: MultiMcpError, *, as_json: bool) -> int:
     """Say what happened and what to do, on stderr; with --json on stdout as well. The exit code."""
     title, hint = one_line(error.title), one_line(error.hint)
     if as_json:
-        print_json({"error": {"title": title, "hint": hint, "code": error.code}})
-    head = click.style("Error:", fg="red", bold=True) if is_terminal(sys.stderr) else "Error:"
+        with suppress(OSError):  # what cannot be written there is what is reported
+            print_json({"error": {"title": title, "hint": hint, "code": error.code}})
+    head = click.style("Error:", fg="red", bold=True) if has_colours(sys.stderr, os.environ) else "Error:"
     note(f"{head} {title}", *([hint] if hint else []), styled=True)
     return int(error.exit_code)
 
@@ -49,4 +52,7 @@ def usage_error(error: click.ClickException) -> UsageError:
     """What click found wrong with the words of a command line, in our form."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     command = context.command_path if context else "multi-mcp"
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        verbs = ", ".join(error.ctx.command.list_commands(error.ctx))
+        return UsageError(f"{command} wants one of: {verbs}", f"See: {command} --help")
     return UsageError(error.format_message().rstrip("."), f"See: {command} --help")

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 import click
 
 from trayapp.cli.options import examples, json_option
-from trayapp.cli.output import is_terminal, print_json, say, waiting
+from trayapp.cli.output import has_colours, print_json, say, waiting
 from trayapp.cli.servers_file import with_imports
 from trayapp.cli.text import count, one_line
 from trayapp.clients.doctor import CLIENT_CHECKS
@@ -42,7 +42,7 @@ def doctor_verb(as_json: bool) -> int:
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
-        say(*lines(findings, coloured=is_terminal(sys.stdout)), styled=True)
+        say(*lines(findings, coloured=has_colours(sys.stdout, os.environ)), styled=True)
     return ExitCode.FAILED if any(finding.state == "problem" for finding in findings) else ExitCode.OK
 
 

@@ -6,7 +6,6 @@ Never here: how a log is read (log_file), what gets into it (gateway/logs).
 from __future__ import annotations
 
 import os
-import select
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ import click
 
 from trayapp.cli.log_file import LogFile
 from trayapp.cli.options import ask, examples, json_option
-from trayapp.cli.output import note, print_json, say
+from trayapp.cli.output import await_input, note, print_json, say
 from trayapp.cli.servers_file import own_store
 from trayapp.cli.text import one_line
 from trayapp.config.parse import parse
@@ -103,8 +102,5 @@ def pause() -> None:
     """Wait FOLLOW_S. Raises BrokenPipeError as soon as nobody reads what we print."""
     if sys.platform == "win32" or sys.stdout is None:
         time.sleep(FOLLOW_S)
-        return
-    poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)  # no event is asked for: those of a closed reader come unasked
-    if poll.poll(FOLLOW_S * 1000):
-        raise BrokenPipeError
+    else:
+        await_input(None, FOLLOW_S)

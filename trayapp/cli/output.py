@@ -6,6 +6,7 @@ Never here: what is printed. rich is imported for a terminal only: in a pipe nob
 from __future__ import annotations
 
 import contextlib
+import select
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -67,6 +68,11 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
+def has_colours(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
+    """Whether it may be coloured: a terminal that can, and whose user did not forbid it (https://no-color.org)."""
+    return is_terminal(stream) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
 def print_json(value: Any, *, compact: bool = False) -> None:
     """One JSON document on stdout; `compact`: in one line."""
     say(json_text(value, indent=None if compact else 2))
@@ -87,6 +93,19 @@ def note(*lines: str, styled: bool = False) -> None:
 def note_lacking(lines: Sequence[str], *, as_json: bool) -> None:
     """What the gateway says that its answer lacks, below it; with --json nothing."""
     note(*([] if as_json else lines))
+
+
+def await_input(source: int | None, seconds: float | None = None) -> None:
+    """Wait until the descriptor `source` has something to read, `seconds` at most. Not for Windows.
+
+    Raises BrokenPipeError as soon as nobody reads what we print.
+    """
+    poll, printed = select.poll(), sys.stdout.fileno()
+    poll.register(printed, 0)  # no event is asked for: those of a closed reader come unasked
+    if source is not None:
+        poll.register(source, select.POLLIN)
+    if any(descriptor == printed for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)):
+        raise BrokenPipeError
 
 
 def print_table(table: Table) -> None:

@@ -15,7 +15,7 @@ from trayapp.cli import status_view as view
 from trayapp.cli.costs import show_costs
 from trayapp.cli.first import say_first_words
 from trayapp.cli.options import examples, gateway, json_option
-from trayapp.cli.output import is_terminal, print_json, say
+from trayapp.cli.output import await_input, is_terminal, print_json, say
 from trayapp.model.errors import NoGatewayError, UsageError
 from trayapp.wire.control import SNAPSHOT
 
@@ -44,7 +44,8 @@ def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
             say_first_words()
         return
     with gateway(timeout=None) as client:
-        watched(client.watch(), as_json)
+        polls = sys.platform != "win32" and sys.stdout is not None
+        watched(client.watch(await_input) if polls else client.watch(), as_json)
     raise NoGatewayError("The gateway ended")
 
 

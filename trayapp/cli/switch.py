@@ -17,7 +17,7 @@ from trayapp.cli.servers_file import own_config, own_store
 from trayapp.cli.text import one_line
 from trayapp.config.problems import nearest
 from trayapp.config.store import Store
-from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, ToolNotFoundError
+from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, ToolNotFoundError, UsageError
 from trayapp.model.plan import Config
 from trayapp.wire.control import LIST, RELOAD, ControlError
 
@@ -46,11 +46,13 @@ def disable_verb(target: str, as_json: bool) -> None:
 def switch(target: str, enabled: bool, as_json: bool) -> None:
     """Change the file, tell a running gateway, say what changed.
 
-    Raises Unparsable, ServerNotFoundError, ToolNotFoundError, StorageError.
+    Raises UsageError, Unparsable, ServerNotFoundError, ToolNotFoundError, StorageError.
     """
     store = own_store()
     store.create()
-    server, _, glob = target.partition("/")
+    server, slash, glob = target.partition("/")
+    if slash and not glob:
+        raise UsageError(f"Behind {target} there is no tool", f"The whole server is: {server}")
     config = own_config(store)
     check_server(server, config)
     changed = (

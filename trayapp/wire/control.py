@@ -73,6 +73,7 @@ class ControlClient:
         self._splitter = FrameSplitter()
         self._frames: list[bytes | Oversized] = []
         self._last_id = 0
+        self._wait: Callable[[int], None] = lambda source: None
 
     def __enter__(self) -> Self:
         return self
@@ -97,10 +98,12 @@ class ControlClient:
                 heard(str(message["params"]["text"]))
         raise NoGatewayError("The gateway ended before it answered")
 
-    def watch(self) -> Iterator[dict[str, Any]]:
-        """Snapshots, the present one first, until the gateway ends."""
+    def watch(self, wait: Callable[[int], None] = lambda source: None) -> Iterator[dict[str, Any]]:
+        """Snapshots, the present one first, until the gateway ends. `wait` is called before each look at what comes,
+        with the descriptor at which it will, and may raise."""
         self.call(WATCH)
         self._socket.settimeout(None)  # while nothing changes, nothing comes
+        self._wait = wait
         for message in self._messages():
             if message.get("method") == SNAPSHOT:
                 yield message["params"]
@@ -123,6 +126,7 @@ class ControlClient:
             self._frames += self._splitter.feed(data)
 
     def _receive(self) -> bytes:
+        self._wait(self._socket.fileno())
         try:
             return self._socket.recv(RECEIVE_BYTES)
         except TimeoutError:
