@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import FakeServer
 from tests.gateway.catalogue import CATALOGUE, stocked
 from tests.gateway.world import House, house, serve, server
@@ -188,6 +189,8 @@ async def test_a_projects_server_that_hangs_is_named_instead_of_waited_for_and_i
         made.net.servers = defaultdict(lambda: slow, made.net.servers)
         wire = made.control()
         wire.ask_only(1, control.LIST, {"project": str(tmp_path)})
+        while PROJECT_WAIT_S not in made.clock.slept:  # a thread reads the project's file first
+            await settle()
         await made.clock.pass_(PROJECT_WAIT_S * 0.9)
         assert wire.answers(1) == []
         await made.clock.pass_(PROJECT_WAIT_S * 0.2)
