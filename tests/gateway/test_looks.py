@@ -11,6 +11,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
+from tests.patience import stretched
 from trayapp.gateway.looks import Looks
 
 pytestmark = pytest.mark.anyio
@@ -54,7 +55,7 @@ async def test_all_folders_are_looked_at_in_one_thread(looks: Looks[str], folder
 async def test_a_folder_that_hangs_is_missing_and_holds_up_no_other(
     looks: Looks[str], folders: Folders, caplog: pytest.LogCaptureFixture
 ) -> None:
-    looks.limit_s, folders.hang = 0.05, {B}
+    looks.limit_s, folders.hang = stretched(0.2), {B}
     assert await looks.at([A, B, C], folders.look) == {A: "a", C: "c"}
     assert [record.getMessage() for record in caplog.records] == [
         "/b, where a client runs, does not answer; its project is not looked at"
