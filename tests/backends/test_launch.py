@@ -160,6 +160,16 @@ class TestNpx:
         with pytest.raises(ConnectFailedError, match=r"no program bin/npx \(ENOENT\)"):
             prepare(ServerConfig("x", command="bin/npx"), environ)
 
+    def test_a_command_line_beside_args_is_said_to_be_one(self, environ: dict[str, str]) -> None:
+        for command, hint in (
+            ("npx -y", "command: [npx, ...]"),
+            ("nothing -y", "Install it"),
+            ("nothing", "Install it"),
+        ):
+            with pytest.raises(ConnectFailedError) as caught:
+                prepare(ServerConfig("x", command=command, args=("other",)), environ)
+            assert hint in caught.value.hint
+
 
 # -- secrets ---------------------------------------------------------------------------------------------------------
 

@@ -185,6 +185,9 @@ def test_a_value_that_nothing_can_be_started_with_is_refused_by_place(server: Se
 def test_a_header_takes_no_second_line_and_a_command_is_not_empty() -> None:
     with pytest.raises(ConfigError, match="header X"):
         resolved(ServerConfig("s", url="https://x", headers={"X": "${V}"}), {"V": "a\r\nY: b"})
+    for unsent in ("a\x07", "\u00fc", "\u6f22"):  # what is sent as a header is ASCII
+        with pytest.raises(ConfigError, match="header X of s holds a character that cannot be sent"):
+            resolved(ServerConfig("s", url="https://x", headers={"X": "${V}"}), {"V": unsent})
     with pytest.raises(ConfigError, match="empty"):
         resolved(ServerConfig("s", command="${V}"), {"V": " "})
     assert resolved(ServerConfig("s", command="x", args=("a\nb",))).args == ("a\nb",)

@@ -147,10 +147,13 @@ def _found(launch: StdioLaunch) -> StdioLaunch:
     program = find_program(command, launch.env, launch.cwd)
     if program is None:
         on_path = "" if _is_path(command) else " on the PATH"
+        first = command.split()[0]
+        is_line = first != command and find_program(first, launch.env, launch.cwd) is not None
+        as_list = f"Beside args, command is the program alone; or write all as one list: command: [{first}, ...]"
         raise ConnectFailedError(
             launch.server,
             f"Cannot start {launch.server}: no program {command}{on_path} (ENOENT)",
-            "Install it, or write its full path in servers.yaml",
+            as_list if is_line else "Install it, or write its full path in servers.yaml",
         )
     return replace(launch, argv=(program, *args))
 

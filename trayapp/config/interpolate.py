@@ -184,7 +184,7 @@ def _check(server: ServerConfig) -> None:
             f"A header of {server.name} has a name that cannot be sent", "Names hold letters, digits and -"
         )
     for where, text in _texts(server):
-        if "\0" in text or (where.startswith("header") and re.search(r"[\r\n]", text)):
+        if "\0" in text or (where.startswith("header") and re.search(r"[^\t\x20-\x7e]", text)):
             raise ConfigError(f"The {where} of {server.name} holds a character that cannot be sent", "Remove it")
 
 
