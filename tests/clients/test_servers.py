@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.clients.machines import PLATFORMS, file_of, machine_in, world_in
-from trayapp.clients.connect import connect
+from tests.clients.machines import COMMAND, PLATFORMS, file_of, machine_in, world_in
+from trayapp.clients.connect import connect, disconnect
 from trayapp.clients.entry import is_ours
 from trayapp.clients.importing import take_away
 from trayapp.clients.layers import ClientLayers
@@ -390,6 +390,26 @@ def test_opencode_lays_its_files_over_each_other_mappings_too(tmp_path: Path) ->
     assert read(machine, "opencode")["s"]["headers"] == {"G": "1", "S": "g"}
     (found,) = read_servers(BY_NAME["opencode"], machine, folder).servers
     assert (found.file.parent, [path.name for path, _ in found.also]) == (folder, ["opencode.json"])
+
+
+def test_opencode_2_keeps_its_servers_one_level_below(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    newer = {"a": {"type": "local", "command": ["x"], "disabled": True, "timeout": {"startup": 2000, "request": 500}}}
+    text = json.dumps({"mcp": {"timeout": {"startup": 1}, "servers": newer}}, indent=2)
+    path = file_of(BY_NAME["opencode"], world)
+    path.write_text(text)
+    assert read(world.machine, "opencode") == {
+        "a": {"command": "x", "args": [], "disabled": True, "connect_timeout": 2, "request_timeout": 0.5}
+    }
+    assert connect("opencode", world).changes
+    document = json.loads(path.read_text())
+    assert document["mcp"]["servers"]["multi-mcp"] == {"type": "local", "command": COMMAND}
+    assert not connect("opencode", world).changes
+    assert list(read(world.machine, "opencode")) == ["a"]
+    disconnect("opencode", world)
+    assert path.read_text() == text
+    saved(tmp_path, str(path), '{"mcp": {"servers": {"type": "local", "command": ["x"]}}}')  # a server of that name
+    assert list(read(world.machine, "opencode")) == ["servers"]
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from trayapp.clients import entry as ours
 from trayapp.clients import files
-from trayapp.clients.family import lookup
+from trayapp.clients.family import Keys, lookup
 from trayapp.clients.files import Located, locate
-from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, NAME, Client
+from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, Client
 from trayapp.clients.world import Noted, World, note, noted, this_world
 from trayapp.config.problems import Unparsable, nearest
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError, UsageError
@@ -113,7 +113,12 @@ def _state(client: Client, place: Located, world: World) -> tuple[State, str]:
 
 
 def _entry(client: Client, text: str, file: Path) -> Any:
-    return lookup(client.family.read(text, str(file)), (*client.holder, NAME))
+    document = client.family.read(text, str(file))
+    return lookup(document, ours.place_of(client, document))
+
+
+def _place(client: Client, text: str, file: Path) -> Keys:
+    return ours.place_of(client, client.family.read(text, str(file)))
 
 
 # --- what would change
@@ -132,7 +137,8 @@ def plan_connect(name: str, world: World | None = None) -> Change:
     entry = _entry(client, text or "", place.path)
     after = text
     if entry is None:
-        after = _inserted(client, text or "", ours.wanted_entry(client, world.command), place.path)
+        keys = _place(client, text or "", place.path)
+        after = _inserted(client, text or "", ours.wanted_entry(client, world.command, keys), place.path)
     elif ours.fault(client, entry, world.command):
         after = _repaired(client, text or "", entry, world, place.path)
     keep = entry is None or not files.backup_of(place.path).exists()
@@ -155,7 +161,7 @@ def plan_disconnect(name: str, world: World | None = None) -> Change:
     original = _original(client, text, entry, place.path)
     if original is not None:
         return Change(client, place.path, text, original, "disconnected", restores=True)
-    after = client.family.drop(text, (*client.holder, NAME), str(place.path))
+    after = client.family.drop(text, _place(client, text, place.path), str(place.path))
     return Change(client, place.path, text, after, "disconnected")
 
 
@@ -172,13 +178,13 @@ def _inserted(client: Client, text: str, entry: Any, file: Path) -> str:
     """The text with our entry in it; what a file of that client must hold besides is added to one without content."""
     if client.fresh and not client.family.read(text, str(file)):
         text = text + ("" if not text or text.endswith("\n") else "\n") + client.fresh
-    return client.family.put(text, (*client.holder, NAME), entry, str(file))
+    return client.family.put(text, _place(client, text, file), entry, str(file))
 
 
 def _repaired(client: Client, text: str, entry: Any, world: World, file: Path) -> str:
-    path = (*client.holder, NAME)
+    path = _place(client, text, file)
     if not isinstance(entry, Mapping):
-        return client.family.put(text, path, ours.wanted_entry(client, world.command), str(file))
+        return client.family.put(text, path, ours.wanted_entry(client, world.command, path), str(file))
     for key, value in ours.repairs(client, entry, world.command).items():
         if value is None:
             text = client.family.drop(text, (*path, key), str(file))

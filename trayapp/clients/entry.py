@@ -11,6 +11,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from trayapp.clients.family import Document, Keys, lookup
 from trayapp.clients.table import NAME, Client, Entry
 from trayapp.model.settings import HttpSettings
 from trayapp.service.command import SHIM as SHIM_PROGRAM
@@ -26,9 +27,27 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ENDPOINTS = ("/mcp", "/sse")
 
 
-def wanted_entry(client: Client, command: Sequence[str]) -> Entry:
-    """What stands in that client's file when it is connected."""
-    return client.entry(command[0], list(command[1:]))
+def holders(client: Client, document: Document) -> list[Keys]:
+    """The keys that lead to servers in that file, those of its newer form first."""
+    newer = (*client.holder, client.inner)
+    inside = lookup(document, newer) if client.inner else None
+    is_server = isinstance(inside, Mapping) and any(
+        isinstance(inside.get(key), str | list) for key in (*_LAUNCH, "url")
+    )
+    return [newer, client.holder] if isinstance(inside, Mapping) and not is_server else [client.holder]
+
+
+def place_of(client: Client, document: Document) -> Keys:
+    """The keys that lead to our entry, or will once it is there."""
+    places = [(*holder, NAME) for holder in holders(client, document)]
+    return next((place for place in places if lookup(document, place) is not None), places[0])
+
+
+def wanted_entry(client: Client, command: Sequence[str], place: Keys = ()) -> Entry:
+    """What stands in that client's file when it is connected, at `place` (as place_of)."""
+    entry = client.entry(command[0], list(command[1:]))
+    newer = client.inner and place[:-1] == (*client.holder, client.inner)
+    return {key: value for key, value in entry.items() if key != "enabled"} if newer else entry
 
 
 def flat(entry: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -180,9 +180,12 @@ class _Reader:
         entry |= {"exclude_tools": exclude} if exclude else {}
 
     def _times(self, entry: Entry) -> None:
-        """`timeout`, in the client's own unit, as seconds. OpenCode's is about the list of tools alone."""
+        """`timeout`, in the client's own unit, as seconds. OpenCode 1's is about the list of tools alone."""
         said, connecting = self._take("timeout"), self._take("connectionTimeout")
         key = _CONNECT_TIMEOUT if self._client.name == "opencode" else "request_timeout"
+        parts: Any = said if isinstance(said, Mapping) else None  # of OpenCode 2
+        if parts is not None:
+            key, said, connecting = "request_timeout", parts.get("request"), parts.get("startup")
         for name, value, unit in ((key, said, self._client.timeout_unit), (_CONNECT_TIMEOUT, connecting, "ms")):
             if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
                 seconds = value / 1000 if unit == "ms" else value

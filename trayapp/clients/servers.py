@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.clients import files
-from trayapp.clients.entry import is_ours
+from trayapp.clients.entry import holders, is_ours
 from trayapp.clients.family import Document, Keys, lookup
 from trayapp.clients.files import locate
 from trayapp.clients.normal import Entry, normal
@@ -164,16 +164,21 @@ class _Reader:
         except StorageError as error:
             self._problems.append(Problem(str(source.path), 0, error.title, error.hint, fatal=False))
             return
-        sources = [source, *(_projects(document, source) if self._client.name == "claude-code" else ())]
+        sources = [replace(source, holder=holder) for holder in self._holders(document, source)]
+        sources += _projects(document, source) if self._client.name == "claude-code" else ()
         self._raw += [raw for each in sources for raw in self._below(text or "", document, each)]
 
+    def _holders(self, document: Document, source: _Source) -> list[Keys]:
+        return holders(self._client, document) if source.holder == self._client.holder else [source.holder]
+
     def _below(self, text: str, document: Document, source: _Source) -> Iterator[_Raw]:
+        inner = self._holders(document, source)  # no server, but the place of more of them
         source = replace(source, holder=_holder(document, source.holder))
         servers = lookup(document, source.holder)
         lines = self._client.family.lines(text, source.holder) if servers and len(text) <= LINES_TOLD_TO else {}
         beside = read_switches(self._client, locate(self._client, self._machine).path) if servers else []
         for name, value in servers.items() if isinstance(servers, Mapping) else ():
-            if not is_ours(name, value):
+            if (*source.holder, name) not in inner and not is_ours(name, value):
                 place = (source, (*source.holder, name), lines.get(name, 0))
                 off = switched_off(self._client, document, source.holder, name, beside)
                 yield _Raw(name, value, *place, inputs_of(document), off)

@@ -27,7 +27,8 @@ class Client:
 
     `files`: where it keeps the user's servers; the first that exists counts, else the first whose folder does.
     `installed`: folders or files that show that it is there, when the folder of the file is not the sign.
-    `holder`: the keys that lead to its servers. `entry`: what it wants for a stdio server, from program and arguments.
+    `holder`: the keys that lead to its servers; `inner`: one more that its newer files have.
+    `entry`: what it wants for a stdio server, from program and arguments.
     `project`: files of one folder that it reads too. `fresh`: what a file that we make must hold besides.
     """
 
@@ -41,6 +42,7 @@ class Client:
     installed: tuple[str, ...] = ()
     project: tuple[tuple[str, Keys], ...] = ()
     fresh: str = ""
+    inner: str = ""
     http: bool = True
     restart: Restart = "no"  # what it needs to see a new entry
     max_tools: int = 0  # it takes, 0 = no limit known
@@ -157,14 +159,15 @@ CLIENTS: tuple[Client, ...] = (
         _all("{COPILOT_HOME}/mcp-config.json", "{home}/.copilot/mcp-config.json"), _copilot,
         project=((".github/mcp.json", ("mcpServers",)),), restart="restart", own_command="copilot mcp add",
     ),
-    # https://opencode.ai/docs/mcp-servers and /docs/config (all platforms: ~/.config/opencode; files are merged)
+    # https://opencode.ai/docs/mcp-servers and /docs/config (all platforms: ~/.config/opencode; files are merged);
+    # https://opencode.ai/v2/docs/mcp-servers (`mcp.servers`, without `enabled`)
     Client(
         "opencode", "OpenCode",
         _all(
             "{OPENCODE_CONFIG}", "{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc",
             "{config}/opencode/config.json",
         ), _opencode, ("mcp",), jsonc, "JSONC",
-        project=(("opencode.jsonc", ("mcp",)), ("opencode.json", ("mcp",))),
+        inner="servers", project=(("opencode.jsonc", ("mcp",)), ("opencode.json", ("mcp",))),
         restart="restart", own_command="opencode mcp add",
     ),
     # https://antigravity.google/docs/mcp (`serverUrl`; 2.0, the CLI and the IDE share ~/.gemini/config;
