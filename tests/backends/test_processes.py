@@ -261,7 +261,7 @@ async def test_one_that_has_ended_before_we_hear_of_its_begin_is_no_mistake_of_o
         await process.gone.wait()
         stdout = transport.get_pipe_transport(1)
         assert stdout is not None
-        while not stdout.is_closing():
+        while not stdout.is_closing() or transport.get_returncode() is None:
             await anyio.lowlevel.checkpoint()
     process.connection_made(transport)  # as late as a busy machine makes it
     assert process.pid == transport.get_pid()
