@@ -37,6 +37,20 @@ def test_what_an_entry_holds_under_the_name_of_a_secret_is_one(entry: dict[str, 
     assert "debug-and-more" not in found
 
 
+@pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        ("/home/me/keys/service account.json", False),
+        ("~/.aws/credentials", False),
+        ("C:\\Users\\me\\key.pem", False),
+        ("/mXq8Zt3vN0/pLw72KdE5rY1sGh4", True),
+    ],
+)
+def test_the_path_of_a_file_with_secrets_is_none(value: str, secret: bool) -> None:
+    server = ServerConfig("one", env={"APPLICATION_CREDENTIALS": value}, args=("--password", value))
+    assert list(secrets_in(server, {})) == ([value, value] if secret else [])
+
+
 def test_a_secret_of_the_keyring_and_of_the_environment_is_taken_out_of_every_text() -> None:
     entry = {"STAGE": "${keyring:stage}", "LEVEL": "${MY_TOKEN}", "PLACE": "${WHERE}"}
     server = ServerConfig("one", command="/bin/sh", env=entry, inherit_env=False)

@@ -14,10 +14,12 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from trayapp.config.interpolate import variable_names
 from trayapp.model.redact import redacted
+from trayapp.model.secret_names import is_random
 from trayapp.model.servers import ServerConfig
 
 _AFTER_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|bot)\s+(\S.*)", re.DOTALL)
 _USERINFO = re.compile(r"://[^/\s:@]*:([^/\s]+)@")
+_PATH = re.compile(r"(?:~|\.{0,2}|[A-Za-z]:)(?:[/\\][\w.@ -]+)+")
 _FLAG = re.compile(r"(--?[A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
 
 
@@ -40,8 +42,10 @@ def secret_variables(server: ServerConfig, environ: Mapping[str, str]) -> Iterat
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Whether a value goes when it stands behind that name."""
-    return bool(value) and redacted(name + value) != name + value
+    """Whether a value goes when it stands behind that name. A file of secrets is none: errors have to name it."""
+    if not value or (_PATH.fullmatch(value) and not any(map(is_random, re.split(r"[/\\]", value)))):
+        return False
+    return redacted(name + value) != name + value
 
 
 def _of_header(value: str) -> Iterator[str]:
