@@ -131,6 +131,7 @@ def test_the_words_of_the_entry_are_what_a_desktop_starts(tmp_path: Path) -> Non
     XdgEntry(file).write(Start(PROGRAM, "/h"))
     command = next(line for line in file.read_text().splitlines() if line.startswith("Exec="))
     assert shlex.split(command.removeprefix("Exec=")) == ["/usr/bin/env", "MULTI_MCP_HOME=/h", *PROGRAM]
+    assert f"\nTryExec={PROGRAM[0]}\n" in file.read_text()  # of a deleted folder nothing is started, and nothing said
 
 
 @pytest.mark.parametrize("path", ["/a$b/x", "/100%/x", "/a`b/x", "/a\nb/x"])

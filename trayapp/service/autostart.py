@@ -150,7 +150,7 @@ class XdgEntry(FileEntry):
         """See Entry."""
         words = [*(["/usr/bin/env", f"{HOME}={start.home}"] if start.home else []), *start.argv]
         refuse_unsafe(words)
-        write_file(self._path, desktop_text(words).encode())
+        write_file(self._path, desktop_text(words, start.argv[0]).encode())
 
     def remove(self) -> None:
         """See Entry."""
@@ -184,8 +184,9 @@ def refuse_unsafe(words: list[str]) -> None:
             )
 
 
-def desktop_text(words: list[str]) -> str:
-    """The entry (freedesktop.org "Desktop Entry Specification"); every word quoted."""
+def desktop_text(words: list[str], program: str) -> str:
+    """The entry (freedesktop.org "Desktop Entry Specification"); every word quoted. Where `program` was deleted since,
+    TryExec has desktops pass over it in silence."""
     return (
         "[Desktop Entry]\n"
         "Type=Application\n"
@@ -193,6 +194,7 @@ def desktop_text(words: list[str]) -> str:
         f"Name={APP}\n"
         "Comment=All your MCP servers behind one local endpoint\n"
         f"Exec={' '.join(map(_quoted, words))}\n"
+        f"TryExec={_escaped(program)}\n"
         f"Icon={APP}\n"
         "Terminal=false\n"
         "StartupNotify=false\n"
@@ -205,7 +207,11 @@ def desktop_text(words: list[str]) -> str:
 def _quoted(word: str) -> str:
     """In quotes, with `\\` and `"` escaped; then once more for the string type of the value."""
     inner = word.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + inner.replace("\\", "\\\\") + '"'
+    return f'"{_escaped(inner)}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\")
 
 
 def _unquoted(word: str) -> str:
