@@ -74,3 +74,10 @@ def test_every_redacted_text_is_without_what_the_process_was_given() -> None:
     lines = LineRedactor()
     assert redacted(f"one\ntwo {PLAIN}") == f"one\ntwo {REDACTED}"
     assert lines.feed(f"it is {PLAIN[:7]}") + lines.feed(f"{PLAIN[7:]} now\n") == f"it is {REDACTED} now\n"
+
+
+def test_what_follows_a_private_key_in_its_last_line_is_looked_at_too() -> None:
+    KNOWN.note([KEY])
+    text = redacted(f"{KEY.rstrip()} and BgkqhkiG9w0B again")
+    assert "BgkqhkiG9w0B" not in text
+    assert text.endswith(f" and {REDACTED} again")

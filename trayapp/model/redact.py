@@ -100,14 +100,14 @@ class _Lines:
         if "\x1b" in line:
             line = _COLOURS.sub("", line)
         if self._in_key:
-            return self._key_line(line)
-        line = KNOWN.without(line)
+            return KNOWN.without(self._key_line(line))
         if self._block_indent is not None and (not line.strip() or _indent(line) > self._block_indent):
             return line[: _indent(line)] + REDACTED if line.strip() else line
         self._block_indent = None
         return self._plain(line)
 
     def _plain(self, line: str) -> str:
+        line = KNOWN.without(line)
         if "-----BEGIN" in line:
             line = self._without_key(line)
         if line.rstrip().endswith(("|", ">", "-", "+")) and (head := _BLOCK_HEAD.fullmatch(line)):
