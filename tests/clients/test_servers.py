@@ -14,7 +14,7 @@ from trayapp.clients.entry import is_ours
 from trayapp.clients.importing import take_away
 from trayapp.clients.layers import ClientLayers
 from trayapp.clients.places import Machine
-from trayapp.clients.servers import Reading, found_servers, read_servers
+from trayapp.clients.servers import Reading, found_servers, read_servers, user_files
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
 
 
@@ -378,6 +378,18 @@ def test_a_folders_own_files_are_read_with_that_folder_in_their_variables(tmp_pa
     machine = machine_in(tmp_path)
     assert read(machine, "vscode", folder) == {"v": {"command": f"{folder}/x", "args": ["src/"]}}
     assert read(machine, "vscode") == {}
+
+
+@pytest.mark.parametrize("client", ["cursor", "codex", "gemini-cli", "jetbrains"])
+def test_in_the_home_folder_the_users_own_file_is_read_once(tmp_path: Path, client: str) -> None:
+    machine = machine_in(tmp_path)
+    file = user_files(BY_NAME[client], machine)[0]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    toml = '[mcp_servers.a]\ncommand = "x"\n'
+    file.write_text(toml if client == "codex" else '{"mcpServers": {"a": {"command": "x"}}}', encoding="utf-8")
+    for folder in (machine.home, machine.home / "x" / ".."):
+        found = read_servers(BY_NAME[client], machine, folder).servers
+        assert [(one.name, one.folder) for one in found] == [("a", None)]
 
 
 def test_opencode_lays_its_files_over_each_other_mappings_too(tmp_path: Path) -> None:  # config-28

@@ -67,11 +67,22 @@ def read_servers(client: Client, machine: Machine, folder: Path | None = None) -
     """The servers of one client; with `folder` also those that it has for sessions in that folder. Blocks."""
     sources = [_Source(path, client.holder) for path in user_files(client, machine)]
     if folder is not None:
-        sources += [_Source(folder / name, holder, folder) for name, holder in client.project]
+        users = {
+            _real(source.path) for source in sources
+        }  # in the home folder the user's own file is the folder's, too
+        beside = [_Source(folder / name, holder, folder) for name, holder in client.project]
+        sources += [source for source in beside if _real(source.path) not in users]
     reader = _Reader(client, machine)
     for source in sources:
         reader.look(source)
     return reader.reading(folder)
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a link that leads back to itself
+        return path
 
 
 @dataclass(frozen=True, slots=True)
