@@ -163,3 +163,11 @@ def test_without_a_keyring_nothing_is_taken_over_when_it_was_asked_for(person: P
     done = person.says("import", "--keyring", "--yes")
     assert done.returncode == 1
     assert person.servers.read_text() == "settings: {token_store: file}\n"
+
+
+def test_a_server_named_as_the_sample_of_a_first_start_gets_another_name(person: Person) -> None:
+    person.file(".cursor/mcp.json", '{"mcpServers": {"sample": {"command": "mine"}, "other": {"command": "x"}}}')
+    done = person.says("import", "cursor", "--yes")
+    assert done.returncode == 0, done.stderr
+    text = person.servers.read_text(encoding="utf-8")
+    assert all(f"\n  {name}:\n" in text for name in ("sample", "sample-cursor", "other"))

@@ -124,8 +124,7 @@ def _is_read_anyway(found: Found) -> bool:
 
 def _existing(store: Store, reading: Reading) -> dict[Path | None, Config]:
     """What is configured now, by folder. Raises Unparsable: nothing is written beside what cannot be read."""
-    loaded = store.read()
-    existing: dict[Path | None, Config] = {None: parse(loaded.text, str(store.path))}
+    existing: dict[Path | None, Config] = {None: parse(store.start(), str(store.path))}
     for folder in {found.folder for found in reading.servers if found.folder is not None}:
         existing[folder] = project_file.read_config(project_file.project_file_of(folder))
     return existing

@@ -55,6 +55,13 @@ class Store:
         data = read_bytes(self.path, MAX_BYTES)
         return Loaded("", MISSING) if data is None else Loaded(decode(data, self.path.name), _fingerprint(data))
 
+    def start(self) -> str:
+        """The text that the next edit begins with: that of a missing file is its first one. Raises as `read`."""
+        return self._start(self.read())
+
+    def _start(self, seen: Loaded) -> str:
+        return seen.text if seen.exists else self._first_text()
+
     def signature(self) -> Signature | None:
         """Changes with every save, at the price of one stat; None when there is no file."""
         return signature(self.path)
@@ -96,7 +103,7 @@ class Store:
     def _edit(self, change: Callable[[str], str], attempts: int) -> bool:
         for left in range(attempts - 1, -1, -1):
             seen = self.read()
-            text = change(seen.text if seen.exists else self._first_text())
+            text = change(self._start(seen))
             try:
                 return self.write(text, seen)
             except FileChangedError:
