@@ -396,28 +396,33 @@ def test_opencode_lays_its_files_over_each_other_mappings_too(tmp_path: Path) ->
     folder = tmp_path / "src"
     saved(tmp_path, ".config/opencode/opencode.json",
           '{"mcp": {"s": {"type": "remote", "url": "https://s", "headers": {"G": "1", "S": "g"}}}}')  # fmt: skip
+    saved(folder, ".opencode/opencode.json", '{"mcp": {"t": {"type": "remote", "url": "https://t"}}}')
     saved(folder, "opencode.json", '{"mcp": {"s": {"headers": {"P": "1", "S": "p"}}}}')
     machine = machine_in(tmp_path)
     assert read(machine, "opencode", folder)["s"]["headers"] == {"G": "1", "S": "p", "P": "1"}
     assert read(machine, "opencode")["s"]["headers"] == {"G": "1", "S": "g"}
-    (found,) = read_servers(BY_NAME["opencode"], machine, folder).servers
+    found, other = read_servers(BY_NAME["opencode"], machine, folder).servers
+    assert (other.name, other.file.parent.name) == ("t", ".opencode")
     assert (found.file.parent, [path.name for path, _ in found.also]) == (folder, ["opencode.json"])
 
 
 def test_opencode_2_keeps_its_servers_one_level_below(tmp_path: Path) -> None:
     world = world_in(tmp_path)
     newer = {"a": {"type": "local", "command": ["x"], "disabled": True, "timeout": {"startup": 2000, "request": 500}}}
-    text = json.dumps({"mcp": {"timeout": {"startup": 1}, "servers": newer}}, indent=2)
+    older = {"b": {"type": "local", "command": ["y"]}}  # both forms count
+    text = json.dumps({"mcp": {"timeout": {"startup": 1}, "servers": newer} | older}, indent=2)
     path = file_of(BY_NAME["opencode"], world)
     path.write_text(text)
     assert read(world.machine, "opencode") == {
-        "a": {"command": "x", "args": [], "disabled": True, "connect_timeout": 2, "request_timeout": 0.5}
+        "a": {"command": "x", "args": [], "disabled": True, "connect_timeout": 2, "request_timeout": 0.5},
+        "b": {"command": "y", "args": []},
     }
+    assert read_servers(BY_NAME["opencode"], world.machine).problems == ()
     assert connect("opencode", world).changes
     document = json.loads(path.read_text())
     assert document["mcp"]["servers"]["multi-mcp"] == {"type": "local", "command": COMMAND}
     assert not connect("opencode", world).changes
-    assert list(read(world.machine, "opencode")) == ["a"]
+    assert list(read(world.machine, "opencode")) == ["a", "b"]
     disconnect("opencode", world)
     assert path.read_text() == text
     saved(tmp_path, str(path), '{"mcp": {"servers": {"type": "local", "command": ["x"]}}}')  # a server of that name

@@ -183,13 +183,14 @@ class _Reader:
         return holders(self._client, document) if source.holder == self._client.holder else [source.holder]
 
     def _below(self, text: str, document: Document, source: _Source) -> Iterator[_Raw]:
-        inner = self._holders(document, source)  # no server, but the place of more of them
+        beneath = source.holder == self._client.holder and len(self._holders(document, source)) > 1
         source = replace(source, holder=_holder(document, source.holder))
         servers = lookup(document, source.holder)
         lines = self._client.family.lines(text, source.holder) if servers and len(text) <= LINES_TOLD_TO else {}
         beside = read_switches(self._client, locate(self._client, self._machine).path) if servers else []
         for name, value in servers.items() if isinstance(servers, Mapping) else ():
-            if (*source.holder, name) not in inner and not is_ours(name, value):
+            older = isinstance(value, Mapping) and "type" in value  # beside them settings stand, and the newer place
+            if (older or not beneath) and not is_ours(name, value):
                 place = (source, (*source.holder, name), lines.get(name, 0))
                 off = switched_off(self._client, document, source.holder, name, beside)
                 yield _Raw(name, value, *place, inputs_of(document), off)

@@ -167,7 +167,9 @@ CLIENTS: tuple[Client, ...] = (
             "{OPENCODE_CONFIG}", "{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc",
             "{config}/opencode/config.json",
         ), _opencode, ("mcp",), jsonc, "JSONC",
-        inner="servers", project=(("opencode.jsonc", ("mcp",)), ("opencode.json", ("mcp",))),
+        project=tuple(
+            (f"{folder}opencode.{ending}", ("mcp",)) for folder in ("", ".opencode/") for ending in ("jsonc", "json")
+        ), inner="servers",
         restart="restart", own_command="opencode mcp add",
     ),
     # https://antigravity.google/docs/mcp (`serverUrl`; 2.0, the CLI and the IDE share ~/.gemini/config;
