@@ -114,3 +114,12 @@ def test_on_a_terminal_it_asks_and_no_is_the_answer_of_a_blank_line(
         os.close(theirs)
         assert process.wait(RUN_TIMEOUT_S) == code
     assert shown(home, project)["trusted"] is (code == 0)
+
+
+@pytest.mark.requirement("trust-verb")
+def test_the_folder_that_a_program_is_to_run_in_is_shown_where_it_is_another(home: Path, project: Path) -> None:
+    entries = {"a": {"command": "./go", "cwd": ".."}, "b": {"command": "go", "cwd": "~"}, "c": {"command": "x"}}
+    text = json.dumps({"mcpServers": entries})
+    (project / ".mcp.json").write_text(text, encoding="utf-8")
+    lines = run_cli(home, "trust", str(project)).stdout.splitlines()
+    assert lines[1:] == ["  a: ./go", f"    in the folder {project}/..", "  b: go", "    in the folder ~", "  c: x"]

@@ -115,6 +115,8 @@ def _starts(server: ServerConfig) -> str:
 def _remarks(server: ServerConfig, laid: Overlay) -> Iterator[str]:
     if server.name not in laid.own:
         yield "your own server, started as in servers.yaml"
+    if server.command is not None and server.cwd not in (None, str(laid.folder)):
+        yield f"in the folder {server.cwd}"
     if server.env:
         yield f"with {', '.join(server.env)} in its environment"
     if server.headers:
