@@ -150,10 +150,15 @@ def test_a_broken_servers_yaml_is_left_alone(person: Person, cursor: Path) -> No
 def test_secrets_go_into_the_keyring_before_the_servers_are_taken_over(person: Person, cursor: Path) -> None:
     person.servers.write_text("settings: {token_store: file}\n", encoding="utf-8")
     person.env["MULTI_MCP_PASSPHRASE"] = "of the tests"
+    alike = {"gh": {"command": "gh", "env": {"TOKEN": TOKEN[::-1]}}}  # of this folder: under a name of its own
+    person.file(".claude.json", json.dumps({"projects": {str(person.folder): {"mcpServers": alike}}}))
     done = person.says("import", "--keyring", "--yes")
     assert done.returncode == 0, done.stderr
-    assert 'env: {TOKEN: "${keyring:gh.TOKEN}"}' in person.servers.read_text()
-    assert person.says("secret", "list").stdout == "gh.TOKEN\n"
+    texts = [path.read_text() for path in (person.folder / ".multi-mcp.yaml", person.servers)]
+    assert [name in text for text, name in zip(texts, ("keyring:gh.TOKEN}", "keyring:gh.TOKEN-2}"), strict=True)] == [
+        True, True,
+    ]  # fmt: skip
+    assert person.says("secret", "list").stdout == "gh.TOKEN\ngh.TOKEN-2\n"
     assert TOKEN not in person.servers.read_text() + done.stdout + done.stderr
 
 

@@ -37,7 +37,7 @@ from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.redact import redacted
 from trayapp.model.status import problem_json
-from trayapp.service.secrets import store_secret
+from trayapp.service.secrets import secret_names, store_secret
 
 
 @click.command("import", epilog=examples("multi-mcp import", "multi-mcp import cursor --move --yes"))
@@ -189,10 +189,27 @@ def _hidden(new: list[Offer], hide: bool | None, asks: bool) -> list[Offer]:
     names = ", ".join(secret.name for secret in secrets)
     if not hide and not _agreed(one_line(f"Put {count(len(secrets), 'secret')} into the keyring ({names})?")):
         return new
-    if _kept(secrets, insist=hide is True):
-        return [with_entry(offer, without_secrets(offer.name, offer.found.entry)) for offer in new]
+    kept, hidden = _named_anew(new)
+    if _kept(kept, insist=hide is True):
+        return hidden
     note("No keyring would keep them: they are taken over as they are. See: multi-mcp doctor")
     return new
+
+
+def _named_anew(new: Sequence[Offer]) -> tuple[list[Secret], list[Offer]]:
+    """The secrets, under names that nothing in the keyring has: a server of another folder may be named alike."""
+    try:
+        taken = set(secret_names())
+    except MultiMcpError:
+        taken = set()  # what cannot be listed cannot be kept either, which _kept tells
+    secrets: list[Secret] = []
+    hidden: list[Offer] = []
+    for offer in new:
+        found = secrets_of(offer.name, offer.found.entry, taken)
+        hidden.append(with_entry(offer, without_secrets(offer.name, offer.found.entry, taken)))
+        secrets += found
+        taken |= {secret.name for secret in found}
+    return secrets, hidden
 
 
 def _kept(secrets: Sequence[Secret], *, insist: bool) -> bool:

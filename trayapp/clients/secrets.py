@@ -6,7 +6,7 @@ Never here: the keyring. No value ever gets into a text that is shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -33,29 +33,30 @@ class Secret:
     value: str = field(repr=False)
 
 
-def secrets_of(server: str, entry: Entry) -> list[Secret]:
-    """The secrets that stand in clear text in an entry, each name once."""
+def secrets_of(server: str, entry: Entry, taken: Collection[str] = ()) -> list[Secret]:
+    """The secrets that stand in clear text in an entry, each name once, none of them one of `taken`."""
     found: list[Secret] = []
 
     def keep(secret: Secret) -> str:
         found.append(secret)
         return secret.value
 
-    _Walk(server, keep).entry(entry)
+    _Walk(server, keep, taken).entry(entry)
     return list({secret.name: secret for secret in found}.values())
 
 
-def without_secrets(server: str, entry: Entry) -> dict[str, Any]:
+def without_secrets(server: str, entry: Entry, taken: Collection[str] = ()) -> dict[str, Any]:
     """The entry with `${keyring:NAME}` in the place of each of them."""
-    return _Walk(server, lambda secret: f"${{keyring:{secret.name}}}").entry(entry)
+    return _Walk(server, lambda secret: f"${{keyring:{secret.name}}}", taken).entry(entry)
 
 
 class _Walk:
     """One way through an entry: what is a secret becomes what `become` makes of it."""
 
-    def __init__(self, server: str, become: Callable[[Secret], str]) -> None:
+    def __init__(self, server: str, become: Callable[[Secret], str], taken: Collection[str]) -> None:
         self._server = server
         self._become = become
+        self._taken = taken
         self._values: dict[str, str] = {}  # by name: two values never have one
 
     def entry(self, entry: Entry) -> dict[str, Any]:
@@ -104,7 +105,8 @@ class _Walk:
     def _secret(self, name: str, value: str) -> str:
         plain = _NOT_IN_NAME.sub("-", f"{self._server}.{name}")
         numbered = (f"{plain}-{n}" if n > 1 else plain for n in count(1))
-        free = next(one for one in numbered if self._values.setdefault(one, value) == value)
+        untaken = (one for one in numbered if one not in self._taken)
+        free = next(one for one in untaken if self._values.setdefault(one, value) == value)
         return self._become(Secret(free, name, value))
 
 
