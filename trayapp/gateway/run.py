@@ -43,8 +43,8 @@ from trayapp.gateway.peer import FramePeer
 from trayapp.gateway.private import close_to_others
 from trayapp.gateway.projects import look_with
 from trayapp.gateway.servers_file import Layers, NoLayers, Outcome, ServersFile
-from trayapp.gateway.succession import await_turn
-from trayapp.model.errors import MultiMcpError
+from trayapp.gateway.succession import await_turn, is_amid
+from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
 from trayapp.model.late import late_module
 from trayapp.model.plan import Config
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
@@ -61,6 +61,7 @@ else:
 log = logging.getLogger(__name__)
 
 LINGER_CHECK_S = 5.0
+FOUND_CHECK_S = 5.0  # on the same beat; a look costs one system call
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 MAKES_ROOM = -1  # no exit code: this process is to go on as the program that replaced its own
 
@@ -88,7 +89,7 @@ def run_gateway(
     try:
         share_one_heap()
         _prefer_pidfd()
-        process = Process(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed)
+        process = Process(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
         # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11), before asyncio's loop was spared most of its
         # turns (turns), the gateway's CPU a call of 100 B was 88 us there against 94, of 50 KB 254/300, 100 KB 253/301,
         # 1 MB 995/1,026, with 64 in flight 20.4/20.6; each start takes 3.5 ms and 2 MiB more, and one test of
@@ -127,7 +128,9 @@ class Process:
         open: Open | None = None,
         layers: Callable[[], Layers] = NoLayers,
         is_followed: Callable[[], bool] = bool,
+        lock: GatewayLock | None = None,
     ) -> None:
+        self._lock = lock
         self.makes_room = False
         self._is_followed = is_followed
         self._environ = Environment(own_environment(environ))
@@ -142,6 +145,7 @@ class Process:
         self._gateway: Gateway
         self._door: Door
         self._listener: Listener
+        self._token: str
         self._tasks: anyio.abc.TaskGroup
 
     async def main(self, linger: bool, on_ready: Callable[[], None]) -> None:
@@ -152,15 +156,16 @@ class Process:
             self._tasks = tasks
             tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
             await anyio.to_thread.run_sync(close_to_others, self._private_places())
-            token = await anyio.to_thread.run_sync(kept_token, self._paths.config_file.with_name(TOKEN_NAME))
+            place = self._paths.config_file.with_name(TOKEN_NAME)
+            self._token = token = await anyio.to_thread.run_sync(kept_token, place)
             self._door = Door(gateway, self._file, token, self._http_changed)
             await anyio.to_thread.run_sync(self._file.create)
             await self._file.reload()
-            self._listener = listener = await listen(self._run, self._accept, __version__, token)
+            self._listener = await listen(self._run, self._accept, __version__, token)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._door.serve, anyio.sleep)
             keep_trying = partial(accounts.vault.keep_trying, anyio.sleep)
-            for work in (keep_trying, self._file.follow):
+            for work in (keep_trying, self._file.follow, self._stay_found):
                 tasks.start_soon(kept_up, partial(gateway.once_calm, work), anyio.sleep)
             watch = partial(watch_wake, self._look_around, SystemClock())
             reap = partial(anyio.to_thread.run_sync, reap_leftovers, self._run)
@@ -177,7 +182,7 @@ class Process:
             await accounts.close()
             with anyio.move_on_after(LAST_WRITES_S):
                 await gateway.offers.written()
-            listener.close()
+            self._listener.close()
             await gateway.pool.stop()
             self._keeper.close()
             gateway.copies.clear(own=True)
@@ -266,6 +271,36 @@ class Process:
         self._gateway.changed()
         if self._gateway.state != "stopping":
             self._listener.publish(url)
+
+    async def _stay_found(self) -> None:
+        """Somebody may remove the runtime folder, a log-out or a cleaner of temporary files: then it is made anew, or,
+        where another gateway has begun there meanwhile, this one ends once no call is under way.
+        """
+        while True:
+            await next_beat(FOUND_CHECK_S)
+            if self._listener.is_found():
+                continue
+            try:
+                await self._listen_anew()
+            except AlreadyRunningError as error:
+                log.warning("%s, because our runtime folder was removed: ending once no call is under way", error)
+                while is_amid(self._gateway):
+                    await next_beat(FOUND_CHECK_S)
+                self._gateway.stop_wanted.set()
+                return
+            except StorageError as error:
+                log.warning("Nobody finds this gateway: %s", error)
+            else:
+                log.warning("The runtime folder had been removed: %s is there again", self._run)
+
+    async def _listen_anew(self) -> None:
+        """Raises AlreadyRunningError, StorageError."""
+        if self._lock is not None:
+            self._lock.acquire_anew()
+        self._listener.close()
+        self._listener = await listen(self._run, self._accept, __version__, self._token)
+        if self._gateway.http_url is not None:
+            self._listener.publish(self._gateway.http_url)
 
     async def _hold(self, link: Link, work: Callable[[], Any]) -> None:
         """One connection from start to end: the boundary at which one session's failure stops."""

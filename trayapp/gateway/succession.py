@@ -30,7 +30,12 @@ async def await_turn(gateway: Gateway, is_followed: Callable[[], bool], is_asked
 def is_quiet(gateway: Gateway, since: float) -> bool:
     """Whether nothing was called for QUIET_S, and nothing is under way. `since`: when the gateway began."""
     used = max((connection.last_used or since for connection in gateway.pool), default=since)
-    return gateway.clock.now() - used >= QUIET_S and not any(
+    return gateway.clock.now() - used >= QUIET_S and not is_amid(gateway)
+
+
+def is_amid(gateway: Gateway) -> bool:
+    """Whether a call or a start is under way."""
+    return any(
         (
             *(connection.in_flight or connection.state is State.CONNECTING for connection in gateway.pool),
             *(session.open_calls for session in gateway.sessions),

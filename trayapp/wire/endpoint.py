@@ -21,7 +21,7 @@ from pathlib import Path
 
 from trayapp.model.errors import StorageError
 from trayapp.wire.frames import FrameDispatcher
-from trayapp.wire.greeting import GREETING, USES_TCP, Endpoint, Hello, endpoint_file
+from trayapp.wire.greeting import GREETING, USES_TCP, Endpoint, Hello, endpoint_file, read_endpoint
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.lock import GatewayLock as GatewayLock  # the lock belongs to the endpoint, its code is the tray's too
 from trayapp.wire.lock import private_folder as private_folder
@@ -191,6 +191,13 @@ class Listener:
     run: str
     endpoint: Endpoint
     server: asyncio.Server
+    place: tuple[int, int] | None = None  # of the socket: its file system and its number there
+
+    def is_found(self) -> bool:
+        """Whether whoever looks for a gateway here comes to this one: nothing was removed, or taken by another."""
+        published = read_endpoint(self.run)
+        is_published = published is not None and (published.pid, published.port) == (os.getpid(), self.endpoint.port)
+        return is_published and (not self.endpoint.socket or _place_of(self.endpoint.socket) == self.place)
 
     def publish(self, http_url: str | None) -> None:
         """Say in the endpoint file where HTTP clients come in. A disk that is full costs them that, nothing else."""
@@ -202,12 +209,15 @@ class Listener:
 
     def close(self) -> None:
         """Stop listening; connections that exist stay until they are closed."""
+        published, path = read_endpoint(self.run), self.endpoint.socket
+        is_ours = bool(path) and _place_of(path) == self.place
         self.server.close()
-        with suppress(OSError):
-            endpoint_file(self.run).unlink()
-        if self.endpoint.socket:
+        if published is None or published.pid == os.getpid():  # not another gateway's, which found our folder removed
             with suppress(OSError):
-                Path(self.endpoint.socket).unlink()
+                endpoint_file(self.run).unlink()
+        if is_ours:
+            with suppress(OSError):
+                Path(path).unlink()
 
 
 async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: bool = USES_TCP) -> Listener:
@@ -224,13 +234,22 @@ async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: b
             f"Cannot listen on {path or '127.0.0.1'}: {error.strerror}", "Check the folder's rights"
         ) from None
     port = server.sockets[0].getsockname()[1] if tcp else 0
-    listener = Listener(run, Endpoint(os.getpid(), version, path, port, token, time.time()), server)
+    endpoint = Endpoint(os.getpid(), version, path, port, token, time.time())
+    listener = Listener(run, endpoint, server, _place_of(path) if path else None)
     try:
         write_endpoint(run, listener.endpoint)
     except StorageError:
         listener.close()
         raise
     return listener
+
+
+def _place_of(path: str) -> tuple[int, int] | None:
+    try:
+        facts = Path(path).stat()
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
 
 
 def _socket_place(run: str) -> str:

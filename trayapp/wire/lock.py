@@ -76,6 +76,11 @@ class GatewayLock(FileLock):
         if holder is not None:
             raise AlreadyRunningError(holder)
 
+    def acquire_anew(self) -> None:
+        """Hold the file that is there now: ours may have been removed. Raises as `acquire`; then none is held."""
+        self.release()
+        self.acquire()
+
 
 def _lock_now(descriptor: int) -> bool:
     try:
