@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
 import pytest
 
 from tests.e2e.http_client import STREAMS, HttpClient, http_client
+from tests.fixtures.clock import FakeClock
 from tests.gateway.http.place import TOKEN, Place, place, until
 from tests.gateway.world import serve, server
 from trayapp.gateway.http import app
+from trayapp.gateway.http.asgi import Headers
 from trayapp.gateway.http.door import bind
-from trayapp.gateway.http.presence import GONE_S
+from trayapp.gateway.http.peers import HttpPeer
+from trayapp.gateway.http.presence import GONE_S, SESSION_HEADER, Presence
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-client-gone")]
 
@@ -157,3 +161,59 @@ async def test_of_very_many_idle_sessions_the_oldest_end_and_their_clients_begin
             answers = [await ping(http, session) for session in (of_sdk, used, left, unused, third, streaming)]
             assert answers == [404, 404, 404, 200, 200, 200]
         tasks.cancel_scope.cancel()
+
+
+async def test_no_session_with_an_open_request_ends_for_many_idle_ones(tmp_path: Path) -> None:
+    """Not one that the SDK was told of anew, as its client was away; and those whose clients have gone end first."""
+    sock = bind(0)
+    assert sock is not None
+    async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
+        tasks.start_soon(app.serve, at.made.gateway, at.edits, sock, TOKEN, 3)
+        http.base_url = httpx2.URL(f"http://127.0.0.1:{sock.getsockname()[1]}")
+        idle, away, gone = await opened(http), await opened(http), await opened(http)
+        for times, session in enumerate((away, gone), 1):
+            async with http.stream("GET", "/mcp", headers={"Mcp-Session-Id": session}) as stream:
+                assert stream.status_code == 200
+            await until(lambda: at.made.clock.slept.count(GONE_S) == times)  # noqa: B023  # waited for in this turn
+        await at.made.clock.pass_(GONE_S)
+        await until(lambda: len(at.made.gateway.sessions) == 1)
+        headers = {"Mcp-Session-Id": away, "Mcp-Protocol-Version": VERSION}
+        async with http.stream("GET", "/mcp", headers=headers) as stream:
+            assert (stream.status_code, await ping(http, away)) == (200, 200)
+            few = [idle, await opened(http), await opened(http)]
+            await until(lambda: len(at.made.gateway.sessions) == 4)
+            assert [await ping(http, session) for session in few] == [200, 200, 200]
+            for _ in range(4):
+                last = await opened(http)
+            await until(lambda: len(at.made.gateway.sessions) == 4)
+            assert [await ping(http, session) for session in (*few, last, away)] == [404, 404, 404, 200, 200]
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_client_that_comes_just_before_its_session_is_to_end_keeps_it() -> None:
+    said, done = list[tuple[str, str | None]](), anyio.Event()
+
+    async def heard(scope: Any, receive: Any, send: Any) -> None:
+        said.append((scope["method"], Headers(scope).get(SESSION_HEADER)))
+        if scope["method"] == "POST":
+            await done.wait()
+
+    def nothing(*message: object) -> None: ...
+
+    async with anyio.create_task_group() as tasks:
+        presence = Presence(FakeClock(), tasks, 1)
+        watched = presence.around(heard)
+        peers = {name: HttpPeer(None) for name in "abc"}
+        for name, peer in peers.items():
+            tasks.start_soon(peer.run, nothing, nothing)
+            if name == "b":
+                scope = {"type": "http", "method": "POST", "headers": [(SESSION_HEADER.encode(), b"a")]}
+                tasks.start_soon(watched, scope, nothing, nothing)
+            presence.note(name, peer)
+        await anyio.wait_all_tasks_blocked()
+        assert said == [("POST", "a"), ("DELETE", "b")]
+        done.set()
+        await anyio.wait_all_tasks_blocked()
+        assert said == [("POST", "a"), ("DELETE", "b"), ("DELETE", "c")]
+        for peer in peers.values():
+            peer.close()

@@ -89,7 +89,7 @@ class Opened:
             if event["type"] == "http.response.start":
                 heard.update(event)
 
-        scope = under_id({**self._scope, OPENED: self}, session_id)
+        scope = under_id({**self._scope, OPENED: self, GIVEN_ID: self.id}, session_id)
         lines = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
         lines.append((b"content-length", str(len(body)).encode()))
         await app({**scope, "headers": lines}, replayed(body, receive), send)

@@ -109,6 +109,8 @@ class Presence:
         peer.give_up(calls)
         if whole:
             peer.close()
+            if session_id in self._idle:
+                self._idle.move_to_end(session_id, last=False)  # before any whose client is there
 
     def _rests(self, session_id: str) -> None:
         """Nobody asks anything in that session now."""
@@ -118,10 +120,12 @@ class Presence:
 
     async def _end(self, session_id: str) -> None:
         """Take leave as its client should have: so it ends wherever something of it is."""
-        if not self._crowded:
+        if session_id in self._open:
+            return  # its client was quicker; it rests again after that
+        peer = self._peers.pop(session_id, None)
+        if not self._crowded and peer is not None and not peer.closed:
             self._crowded = True
             log.warning("More than %d sessions over HTTP are idle: from now on the oldest of them end", self._idle_most)
-        self._peers.pop(session_id, None)
         assert self._app is not None
         headers = [(SESSION_HEADER.encode(), session_id.encode())]
         scope = {"type": "http", "method": "DELETE", "path": "/mcp", "query_string": b"", "headers": headers}
