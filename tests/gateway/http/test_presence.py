@@ -15,6 +15,7 @@ from tests.e2e.http_client import STREAMS, HttpClient, http_client
 from tests.fixtures.clock import FakeClock
 from tests.gateway.http.place import TOKEN, Place, place, until
 from tests.gateway.world import serve, server
+from trayapp.gateway.boundary import fenced
 from trayapp.gateway.http import app
 from trayapp.gateway.http.asgi import Headers
 from trayapp.gateway.http.door import bind
@@ -207,8 +208,8 @@ async def test_a_client_that_comes_just_before_its_session_is_to_end_keeps_it() 
         for name, peer in peers.items():
             tasks.start_soon(peer.run, nothing, nothing)
             if name == "b":
-                scope = {"type": "http", "method": "POST", "headers": [(SESSION_HEADER.encode(), b"a")]}
-                tasks.start_soon(watched, scope, nothing, nothing)
+                scope: Any = {"type": "http", "method": "POST", "headers": [(SESSION_HEADER.encode(), b"a")]}
+                tasks.start_soon(fenced, watched, scope, nothing, nothing)
             presence.note(name, peer)
         await anyio.wait_all_tasks_blocked()
         assert said == [("POST", "a"), ("DELETE", "b")]
