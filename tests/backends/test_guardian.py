@@ -139,7 +139,7 @@ def test_a_mark_is_compared_whole_and_only_one_that_ends_in_a_dash_is_a_beginnin
 
 @linux_only
 def test_where_there_is_no_proc_ps_tells_sessions_groups_and_descendants() -> None:
-    with process(LEADER) as leader, process(LEADER, MINE, "apart") as other:
+    with process(LEADER, f"{MINE}-here") as leader, process(LEADER, MINE, "apart") as other:
         children = [int(first_line(made)) for made in (leader, other)]
         found = {pid for pid, _ in guardian._family_by_ps([leader.pid])}
         assert found == {leader.pid, children[0]}
