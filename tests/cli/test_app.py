@@ -53,9 +53,12 @@ def test_the_version_is_told_without_click(home: Path) -> None:
     assert not modules_after(home, "--version") & {"click", "trayapp.cli"}
 
 
-def test_status_loads_neither_gateway_nor_files_nor_rich(home: Path) -> None:
-    loaded = modules_after(home, "status")
-    assert "trayapp.cli.status" in loaded
+@pytest.mark.parametrize(
+    ("verb", "module"), [(["status"], "status"), (["call", "tool"], "call"), (["list"], "listing")]
+)
+def test_a_short_verb_loads_neither_gateway_nor_files_nor_rich(verb: list[str], module: str, home: Path) -> None:
+    loaded = modules_after(home, *verb)
+    assert f"trayapp.cli.{module}" in loaded
     assert not {name for name in loaded if name.startswith(("trayapp.gateway", "trayapp.backends", "trayapp.config"))}
     assert not loaded & {"rich", "mcp", "yaml", "psutil"}
 

@@ -45,7 +45,7 @@ def list_verb(
         print_table(Table(("TOOL", "NOTE", "DESCRIPTION"), [cells(row) for row in rows], STYLES))
     else:
         say("No tools" if not (disabled or stale or withheld) else "No such tools")
-    folder = here() if project is None and server is None else None
+    folder = here() if project is None and server is None and not as_json else None
     of_folder = [f"Without the servers of this project, for those: {listed_by(folder)}"] if folder else []
     note_lacking([*lacking, *of_folder], as_json=as_json)
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trayapp.clients.places import Machine, shown_path
-from trayapp.config.project import find_project
 from trayapp.wire.control import ControlError
 
 UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # codes of errors
@@ -19,6 +17,9 @@ UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # codes of errors
 
 def here() -> Path | None:
     """The project's folder of the one that one is in. Blocks."""
+    from trayapp.clients.places import Machine
+    from trayapp.config.project import find_project  # most verbs come to their end without it
+
     try:
         found = find_project(Path.cwd(), Machine().home)
     except OSError:  # the folder was removed
@@ -28,6 +29,8 @@ def here() -> Path | None:
 
 def named(folder: Path) -> str:
     """A folder as a word of a command line."""
+    from trayapp.clients.places import Machine, shown_path
+
     whole = str(folder)
     return shown_path(folder, Machine().home) if shlex.quote(whole) == whole else shlex.quote(whole)
 
