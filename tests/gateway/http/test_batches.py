@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.http_client import STREAMS
 from tests.gateway.http.place import Place, place
 from tests.gateway.world import serve, server
+from trayapp.gateway.http.batches import MOST
 
 pytestmark = pytest.mark.anyio
 
@@ -59,6 +60,8 @@ async def test_a_batch_without_requests_is_accepted_and_one_of_no_messages_is_no
         assert (accepted.status_code, accepted.content) == (202, b"")
         assert (await posted(at, [])).status_code == 400
         assert "error" in answers_in(await posted(at, [5]))[None]
+        too_many = await posted(at, [TOLD] * (MOST + 1))
+        assert (too_many.status_code, too_many.json()["error"]["code"]) == (400, -32600)
 
 
 async def test_later_revisions_know_no_batches(tmp_path: Path) -> None:

@@ -16,8 +16,11 @@ from trayapp.gateway.http.peers import HttpPeer
 from trayapp.gateway.http.presence import SESSION_HEADER
 from trayapp.gateway.http.quick import VERSION_HEADER, takes_both
 from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.messages import INVALID_REQUEST, RpcError
 
+MOST = 1_000  # messages of a batch; each takes some 12 KB while it waits, and half a million fit into one body
 BATCHED = (None, "2024-11-05", "2025-03-26")  # they do not name their revision: the header came with the next one
+TOO_MANY = RpcError(INVALID_REQUEST, f"A batch may hold {MOST} messages; send the others after them")
 
 
 class Batches:
@@ -33,7 +36,10 @@ class Batches:
             if not self._may_batch(scope):
                 await app(scope, receive, send)
             elif (body := await whole(receive)) is not None:
-                if parts := parts_in(body):
+                parts = parts_in(body)
+                if len(parts) > MOST:
+                    await respond(send, dumps({"jsonrpc": "2.0", "id": None, "error": TOO_MANY.body()}), 400)
+                elif parts:
                     await _answer_all(app, parts, scope, receive, send)
                 else:
                     await app(scope, replayed(body, receive), send)
