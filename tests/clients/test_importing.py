@@ -172,6 +172,11 @@ def test_taking_servers_away_keeps_all_else_and_a_backup(tmp_path: Path) -> None
              "client_secret": "${keyring:s.client_secret}"},
             {"s.exaApiKey": "k3y%2Dof-mine", "s.client_secret": "plain"},
         ),
+        (  # some services have the key in the path
+            {"url": f"https://a.test/s/{TOKEN}/mcp"},
+            {"url": "https://a.test/s/${keyring:s.url}/mcp"},
+            {"s.url": TOKEN},
+        ),
         ({"command": "x", "args": ["-y", "@scope/pkg"]}, {"command": "x", "args": ["-y", "@scope/pkg"]}, {}),
     ],
 )  # fmt: skip

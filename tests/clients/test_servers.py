@@ -438,6 +438,7 @@ def test_opencode_2_keeps_its_servers_one_level_below(tmp_path: Path) -> None:
         ({"args": ["x"]}, "it has neither command nor url"),
         ({"command": "x", "env": 5}, "in a way that we do not know"),
         ({"command": ["x"], "args": "a b"}, "args is no list"),
+        ({"command": "x", "env": {"A": "half \ud800"}}, "it holds half of a letter"),
     ],
 )
 def test_a_wrong_entry_is_a_problem_and_leaves_the_others(tmp_path: Path, entry: object, why: str) -> None:
@@ -449,6 +450,14 @@ def test_a_wrong_entry_is_a_problem_and_leaves_the_others(tmp_path: Path, entry:
     assert (problem.file, problem.line, problem.server, problem.fatal) == (str(path), 3, "arr", False)
     assert problem.message.startswith("arr of Cursor: ")
     assert problem.message.endswith(why)
+
+
+def test_numbers_and_names_that_nothing_can_be_done_with_stop_no_reading(tmp_path: Path) -> None:
+    servers = '"a": {"command": "x", "timeout": 1e999}, "\\ud800": {"command": "y"}'
+    saved(tmp_path, ".cursor/mcp.json", f'{{"mcpServers": {{{servers}}}}}')
+    assert read(machine_in(tmp_path), "cursor") == {"a": {"command": "x"}, "?": {"command": "y"}}
+    saved(tmp_path, ".config/goose/config.yaml", "extensions:\n  1: {type: stdio, cmd: x, timeout: .inf, 2: 3}\n")
+    assert read(machine_in(tmp_path), "goose") == {"1": {"command": "x"}}
 
 
 def test_a_file_that_cannot_be_read_is_one_problem_with_its_line(tmp_path: Path) -> None:

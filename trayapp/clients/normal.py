@@ -5,6 +5,7 @@ Never here: files. What means nothing to us is left out and named, never guessed
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ _QUIET = frozenset(
 )
 _NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key that says so says nothing
 _CONNECT_TIMEOUT = "connect_timeout"
+_ENDLESS = 10.0**15  # of a time in whatever unit: as good as none, and 1e999 is no number that can be reckoned with
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ def normal(client: Client, raw: Any, context: Context) -> Normal | None:
         raise ValueError("it is no mapping")
     if raw.get("type") in _NO_SERVER:
         return None
-    raw = _of_its_type(flat(raw))
+    raw = _of_its_type({str(key): value for key, value in flat(raw).items()})  # of YAML a key may be a number
+    _refuse_halves(raw)
     reader = _Reader(client, raw, context)
     entry = reader.read()
     if "command" not in entry and "url" not in entry:
@@ -56,6 +59,14 @@ def normal(client: Client, raw: Any, context: Context) -> Normal | None:
             return None  # an extension of Zed's that starts its server itself
         raise ValueError("it has neither command nor url")
     return Normal(entry, tuple(sorted(reader.left_out())))
+
+
+def _refuse_halves(raw: Mapping[str, Any]) -> None:
+    """JSON's `"\\ud800"` is half of a letter: nothing that holds one can be written, started or sent."""
+    try:
+        json.dumps(raw, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a letter") from None
 
 
 def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -187,7 +198,7 @@ class _Reader:
         if parts is not None:
             key, said, connecting = "request_timeout", parts.get("request"), parts.get("startup")
         for name, value, unit in ((key, said, self._client.timeout_unit), (_CONNECT_TIMEOUT, connecting, "ms")):
-            if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _ENDLESS:
                 seconds = value / 1000 if unit == "ms" else value
                 entry[name] = int(seconds) if seconds == int(seconds) else seconds
 

@@ -19,6 +19,7 @@ _PAIR = re.compile(r"((?:--?)?[A-Za-z_][\w-]*=)(.+)", re.DOTALL)  # --token=x; o
 _HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*:(?!//)\s*)(.+)", re.DOTALL)  # of `--header`: Authorization: Bearer x
 _BARE_FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 _QUERY = re.compile(r"(?<=[?&])([^=&#]+)=([^&#]+)")
+_STEP = re.compile(r"(?<=[^/:]/)[^/?#]+")  # of a path: some services put the key there
 _NOT_IN_NAME = re.compile(r"[\s:{}$]+")
 
 Entry = Mapping[str, Any]
@@ -99,8 +100,13 @@ class _Walk:
         return self._secret(before.lstrip("-") or f"argument-{at + 1}", word)
 
     def _url(self, url: str) -> str:
-        """An address with its query's secrets taken out, as they stand there, escapes and all."""
-        return _QUERY.sub(lambda pair: f"{pair[1]}={self._value(pair[1], pair[2], '=')}", url)
+        """An address with the secrets of its path and its query taken out, as they stand there, escapes and all."""
+        way, mark, rest = url.partition("?")
+        way = _STEP.sub(lambda step: self._step(step[0]), way)
+        return way + _QUERY.sub(lambda pair: f"{pair[1]}={self._value(pair[1], pair[2], '=')}", mark + rest)
+
+    def _step(self, step: str) -> str:
+        return step if has_variable(step) or _is_clean(step) else self._secret("url", step)
 
     def _secret(self, name: str, value: str) -> str:
         plain = _NOT_IN_NAME.sub("-", f"{self._server}.{name}")

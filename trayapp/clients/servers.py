@@ -193,7 +193,7 @@ class _Reader:
             if (older or not beneath) and not is_ours(name, value):
                 place = (source, (*source.holder, name), lines.get(name, 0))
                 off = switched_off(self._client, document, source.holder, name, beside)
-                yield _Raw(name, value, *place, inputs_of(document), off)
+                yield _Raw(_readable(name), value, *place, inputs_of(document), off)
 
     def reading(self, folder: Path | None) -> Reading:
         """What was found for every folder, and for this one."""
@@ -221,6 +221,11 @@ class _Reader:
         place = (self._client, raw.source.path, raw.keys, raw.name)
         entry = made.entry | ({"disabled": True} if raw.off else {})
         return Found(*place, entry, raw.line, folder, made.left_out, raw.also)
+
+
+def _readable(name: object) -> str:
+    """A server's name as text that can be shown and written: YAML has numbers there, JSON halves of letters."""
+    return str(name).encode(errors="replace").decode()
 
 
 def _holder(document: Document, holder: Keys) -> Keys:
