@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ import pytest
 
 from tests.cli.running import environment
 from tests.e2e.client import client_of
-from tests.fixtures.odd import until
+from tests.fixtures.odd import Odd, until
 from tests.patience import stretched
 from trayapp.service.command import shim_command
 from trayapp.wire.endpoint import listen
@@ -88,6 +89,21 @@ async def test_another_gateway_that_began_there_is_left_in_peace(env: dict[str, 
                 async with client_of(list(shim_command()), env, Path(run).parent) as client:
                     assert await client.request("ping", {}) == {}
                 assert second.returncode is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+async def test_one_that_ends_is_not_found_any_more_however_long_it_takes(env: dict[str, str], tmp_path: Path) -> None:
+    odd = Odd(tmp_path, switches=("--ignore-eof",))
+    entry = {"command": odd.argv[0], "args": odd.argv[1:], "lifecycle": "eager"}
+    file = Path(env["MULTI_MCP_HOME"]) / "servers.yaml"
+    file.write_text(json.dumps({"settings": {"http": {"enabled": False}}, "servers": {"odd": entry}}))
+    with anyio.fail_after(stretched(60)):
+        async with gateway(env) as process:
+            await until(lambda: odd.received("tools/list"))
+            process.terminate()
+            await until(lambda: odd.events("eof"))
+            await process.wait()  # many looks later
+        assert sorted(path.name for path in Path(run_dir(env)).iterdir()) == ["gateway.lock"]
 
 
 async def test_over_tcp_the_endpoint_file_is_what_is_found(tmp_path: Path) -> None:

@@ -278,6 +278,8 @@ class Process:
         """
         while True:
             await next_beat(FOUND_CHECK_S)
+            if self._gateway.state == "stopping":
+                return  # it is not to be found any more
             if self._listener.is_found():
                 continue
             try:
