@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote, quote_plus
 
@@ -29,6 +30,8 @@ def knowing(*values: str) -> KnownSecrets:
         str,
         quote,
         quote_plus,
+        lambda value: re.sub("%..", lambda found: found[0].lower(), quote(value)),
+        lambda value: json.dumps(value)[1:-1].replace("/", "\\/"),
         lambda value: json.dumps(value)[1:-1],
         lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
         lambda value: b64encode(value.encode()).decode().rstrip("="),
@@ -67,6 +70,10 @@ def test_the_oldest_of_very_many_secrets_is_forgotten() -> None:
     known.note(f"a-later-secret-{number}" for number in range(MOST))
     assert known.without("the-first-secret-0") == "the-first-secret-0"
     assert known.without("a-later-secret-0 x") == f"{REDACTED} x"
+    known.note((f"a-token-of-the-hour-{number}" for number in range(MOST + 1)), renewed=True)
+    assert known.without("a-later-secret-0 x") == f"{REDACTED} x"
+    assert known.without("a-token-of-the-hour-1000") == REDACTED
+    assert known.without("a-token-of-the-hour-0 x") == "a-token-of-the-hour-0 x"
 
 
 def test_every_redacted_text_is_without_what_the_process_was_given() -> None:

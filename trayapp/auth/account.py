@@ -206,7 +206,8 @@ class Account:
 
     def _hold(self, grant: Grant | None) -> None:
         if grant is not None:
-            KNOWN.note(filter(None, (grant.access_token, grant.refresh_token, grant.client.secret)))
+            KNOWN.note(filter(None, (grant.access_token, grant.refresh_token)), renewed=True)
+            KNOWN.note(filter(None, (grant.client.secret,)))
         self._grant, self._loaded = grant, True
         self._changed()
 

@@ -12,37 +12,42 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
+from trayapp.model.late import late
 from trayapp.model.secret_shapes import REDACTED
 
 SHORTEST = 8  # characters; shorter ones would take words out of every text,
 SHORTEST_MIXED = 6  # but for those with letters and digits
 WORD_LONGEST = 9  # letters: a single word like `postgres` is a bad password, and a good name of a server
-MOST = 1_000  # values; a token that was renewed makes the oldest one forgotten
+MOST = 1_000  # values of each kind; of more the oldest is forgotten, as tokens are that were renewed long ago
 BASE64_GROUP = 3  # bytes: what is encoded with more behind it begins alike
+_ESCAPE = late("%[0-9A-F]{2}")
 
 
 class KnownSecrets:
     """Values in the order in which they were last noted, each with the forms in which it may be written."""
 
     def __init__(self) -> None:
-        self._forms: dict[str, tuple[str, ...]] = {}
+        self._lasting: dict[str, tuple[str, ...]] = {}
+        self._renewed: dict[str, tuple[str, ...]] = {}
         self._longest_first: tuple[str, ...] = ()
 
-    def note(self, values: Iterable[str]) -> None:
-        """From now on these are secrets; those that could be everyday words are left out."""
+    def note(self, values: Iterable[str], *, renewed: bool = False) -> None:
+        """From now on these are secrets; those that could be everyday words are left out. `renewed`: others follow them
+        every hour, which make none forgotten that is told of but once."""
+        kept = self._renewed if renewed else self._lasting
         worth = [part for value in values for part in (value, *_lines(value)) if is_telling(part)]
-        if not worth or (len(worth) == 1 and worth[0] in self._forms):
+        if not worth or (len(worth) == 1 and worth[0] in kept):
             return
         for value in worth:
-            self._forms[value] = self._forms.pop(value, ()) or _forms(value)
-        while len(self._forms) > MOST:
-            del self._forms[next(iter(self._forms))]
-        every = {form for forms in self._forms.values() for form in forms}
+            kept[value] = kept.pop(value, ()) or _forms(value)
+        while len(kept) > MOST:
+            del kept[next(iter(kept))]
+        every = {form for forms in (*self._lasting.values(), *self._renewed.values()) for form in forms}
         self._longest_first = tuple(sorted(every, key=lambda form: (-len(form), form)))
 
     def forget(self) -> None:
         """As new."""
-        self._forms, self._longest_first = {}, ()
+        self._lasting, self._renewed, self._longest_first = {}, {}, ()
 
     def without(self, text: str) -> str:
         """`text` with REDACTED in the place of each."""
@@ -74,5 +79,7 @@ def _forms(value: str) -> tuple[str, ...]:
     whole = data[: len(data) // BASE64_GROUP * BASE64_GROUP]
     encoded = [encode(whole).decode() for encode in (b64encode, urlsafe_b64encode)]
     escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
+    escaped += [text.replace("/", "\\/") for text in escaped]  # as PHP has it
     quoted = [quote(data, safe=""), quote(data), quote_plus(data)]
+    quoted += [_ESCAPE.sub(lambda found: found[0].lower(), text) for text in quoted]
     return tuple(dict.fromkeys((value, *escaped, *quoted, *encoded)))
