@@ -39,6 +39,21 @@ def test_what_starts_the_same_way_is_offered_once() -> None:
     assert names(both, "servers: {mine: {command: [npx, x], title: T}}") == [("mine", "mine"), ("mine", "mine")]
 
 
+def test_what_was_taken_over_with_its_secrets_in_the_keyring_is_known_again() -> None:
+    one = {"command": "x", "args": ["--token", TOKEN], "env": {"API_KEY": "k3y-of-mine"}}
+    text = "servers: {a: %s, a-claude-code: %s}" % (  # noqa: UP031 (braces)
+        json.dumps(without_secrets("a", one)),
+        json.dumps(without_secrets("a-claude-code", one)),
+    )
+    other = one | {"env": {"API_KEY": "k3y-of-other"}}
+    mine, second, third = found("a", one), found("a", other, "claude-code"), found("a", other, "windsurf")
+    assert names([mine], text) == [("a", "a")]
+    assert names([mine, found("a", one, "claude-code")], text) == [("a", "a"), ("a", "a")]
+    assert names([mine, second], text) == [("a", "a"), ("a-claude-code", "a-claude-code")]
+    assert names([mine, third], text) == [("a", "a"), ("a-windsurf", "")]  # of two secrets none passes for the other
+    assert names([found("a", one | {"command": "y"})], text) == [("a-cursor", "")]
+
+
 def test_a_name_that_another_server_has_gets_the_clients_behind_it() -> None:
     text = "servers: {a: {command: other}, a-cursor: {command: third}, wrong: {}}"
     servers = [found("a", {"command": "x"}), found("wrong", {"command": "y"}), found("a/b", {"command": "z"})]

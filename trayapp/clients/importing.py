@@ -14,6 +14,7 @@ from typing import Any
 
 from trayapp.clients import files
 from trayapp.clients.family import Keys
+from trayapp.clients.secrets import without_secrets
 from trayapp.clients.servers import Found, found_servers
 from trayapp.clients.table import Client
 from trayapp.clients.world import World, said_no
@@ -38,7 +39,8 @@ class Offer:
 def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> list[Offer]:
     """What could be taken over, in order. `existing`: what is configured, by folder (None: servers.yaml).
 
-    A name that another server has gets the client's behind it; what starts the same way is taken over once.
+    A name that another server has gets the client's behind it; what starts the same way is taken over once, also where
+    its secrets went into the keyring.
     """
     taken: dict[Path | None, dict[str, ServerConfig | None]] = {
         folder: {**dict.fromkeys(_wrong(config)), **config.servers} for folder, config in existing.items()
@@ -48,10 +50,23 @@ def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> li
         names = taken.setdefault(one.folder, {})
         server = as_server(one.name, one.entry)
         known = next((name for name, other in names.items() if other and server and _same(other, server)), "")
+        known = known or _hidden_as(one, names)
         name = known or _free_name(one, names)
         made.append(Offer(one, name, known))
-        names[name] = server
+        names[name] = server  # as it stands there: of two secrets none passes for the other
     return made
+
+
+def _hidden_as(found: Found, names: Mapping[str, ServerConfig | None]) -> str:
+    """The name under which an earlier import took it over, its secrets into the keyring; "" if none did.
+
+    What the keyring has is not asked: a secret that was changed at the client since makes no other server.
+    """
+    for name in _names_of(found):
+        other, server = names.get(name), as_server(name, without_secrets(name, found.entry))
+        if other and server and _same(other, server):
+            return name
+    return ""
 
 
 def _wrong(config: Config) -> list[str]:
@@ -67,9 +82,16 @@ def as_server(name: str, entry: Mapping[str, Any]) -> ServerConfig | None:
     return parse(json.dumps({"servers": {name: dict(entry)}}), "").servers.get(name)
 
 
-def _free_name(found: Found, taken: Collection[str]) -> str:
+def _names_of(found: Found) -> tuple[str, str]:
+    """The name that it gets here, and the one where another server has that."""
     name = re.sub(r"[/\x00-\x1f\x7f]+", "-", found.name).strip()[:LONGEST_NAME] or found.client.name
-    for candidate in (name, f"{name}-{found.client.name}"):
+    return name, f"{name}-{found.client.name}"
+
+
+def _free_name(found: Found, taken: Collection[str]) -> str:
+    wished = _names_of(found)
+    name = wished[0]
+    for candidate in wished:
         if candidate not in taken:
             return candidate
     return next(f"{name}-{n}" for n in range(2, len(taken) + 3) if f"{name}-{n}" not in taken)
