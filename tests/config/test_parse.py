@@ -75,6 +75,10 @@ def test_a_profile_whose_limits_cannot_be_read_is_left_out_instead_of_showing_ev
         ("{url: 'https://a/', callback_port: \"80\"}", "Write 80 without quotes"),
         ("{command: x, disabled: 'maybe'}", ""),
         ("{url: 'https://a/', bearer_token_env: '${TOKEN}'}", "Write it as TOKEN"),
+        ("{url: 'https://a/', bearer_token_env: '{env:TOKEN}'}", "Write it as TOKEN"),
+        ("{url: 'https://a/', bearer_token_env: '$env:TOKEN'}", "Write it as TOKEN"),
+        ("{url: 'https://a/', bearer_token_env: '${keyring:a}'}", ""),
+        ("{url: 'https://a/', bearer_token_env: eyJhbGciOi.eyJzdWIi.c2ln}", ""),  # of a token nothing is repeated
         ("npx server", "Write it as {command: ...} or {url: ...}"),
         ("[npx, server]", "Write it as {command: ...} or {url: ...}"),
     ],

@@ -17,6 +17,7 @@ Reader = Callable[[Node], Any]
 MAX_TIME_S = 365 * 86_400.0  # a year; larger ones overflow the timers of some systems
 MAX_DIGITS = 30  # of a number
 _VARIABLE = re.compile(r"[A-Za-z_][\w()]*", re.ASCII)
+_ITS_VALUE = re.compile(r"(?:\$env:|\$?\{(?:env:)?|\$|%)([A-Za-z_][\w()]*)(?:\}|:-|%|\Z)", re.ASCII)
 
 SECONDS = {
     "ms": 0.001, "millis": 0.001, "milliseconds": 0.001,
@@ -171,8 +172,8 @@ def variable(node: Node) -> str:
     """The name of a variable."""
     name = text(node).strip()
     if not _VARIABLE.fullmatch(name):
-        plain = _VARIABLE.search(name)
-        raise Wrong(node, "must be the name of a variable alone", f"Write it as {plain[0]}" if plain else "")
+        its_value = _ITS_VALUE.search(name)
+        raise Wrong(node, "must be the name of a variable alone", f"Write it as {its_value[1]}" if its_value else "")
     return name
 
 
