@@ -392,7 +392,7 @@ async def test_a_refused_message_ends_nothing_on_sse_either() -> None:
         with pytest.raises(RpcError, match="400"):
             await case.call()
         server.refusal = lambda seen: Response("Could not find session", 404) if seen.verb == "POST" else None
-        with pytest.raises(RpcError, match="web answered HTTP 404"):  # the stream may have been cut, and we not know yet
+        with pytest.raises(RpcError, match="web answered HTTP 404"):  # it was cut, and we may not know yet
             await case.call()
         server.refusal = lambda seen: None
         assert await case.call()
