@@ -111,10 +111,12 @@ async def list_changed(pair: Pair) -> Seen:
         pair.client.ask("subscriptions/listen", pair.params({"notifications": {"toolsListChanged": True}}), key())
         await pair.client.heard("notifications/subscriptions/acknowledged")
     began = time.perf_counter()
-    while not _told(pair):
+    while True:
         name = key()
         await pair.call("grow", {"name": name})  # until the gateway listens to a newer server
         await anyio.sleep(5 * LOOK_S)
+        if _told(pair):
+            break
     took = time.perf_counter() - began
     while pair.exposed(name) not in await pair.listed():  # noqa: ASYNC110 (told means: ask again)
         await anyio.sleep(LOOK_S)
