@@ -40,6 +40,18 @@ async def calling(at: Place, key: str) -> AsyncIterator[HttpClient]:
         yield client
 
 
+@asynccontextmanager
+async def port(tmp_path: Path, idle_most: int) -> AsyncIterator[tuple[Place, httpx2.AsyncClient]]:
+    """The HTTP port as the gateway opens it, with so many idle sessions at most, and a client's way there."""
+    sock = bind(0)
+    assert sock is not None
+    async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
+        tasks.start_soon(app.serve, at.made.gateway, at.edits, sock, TOKEN, idle_most)
+        http.base_url = httpx2.URL(f"http://127.0.0.1:{sock.getsockname()[1]}")
+        yield at, http
+        tasks.cancel_scope.cancel()
+
+
 async def known(at: Place) -> None:
     serve(at.made.net["a"])
     await at.made.known(server("a"))
@@ -141,11 +153,7 @@ async def ping(http: httpx2.AsyncClient, session: str) -> int:
 
 async def test_of_very_many_idle_sessions_the_oldest_end_and_their_clients_begin_anew(tmp_path: Path) -> None:
     """Wherever they are: one that the SDK has, one that it has not heard of, and one whose client took its leave."""
-    sock = bind(0)
-    assert sock is not None
-    async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
-        tasks.start_soon(app.serve, at.made.gateway, at.edits, sock, TOKEN, 2)
-        http.base_url = httpx2.URL(f"http://127.0.0.1:{sock.getsockname()[1]}")
+    async with port(tmp_path, idle_most=2) as (at, http):
         of_sdk, streaming = await opened(http), await opened(http)
         async with http.stream("GET", "/mcp", headers={"Mcp-Session-Id": streaming}) as stream:
             assert stream.status_code == 200
@@ -161,16 +169,11 @@ async def test_of_very_many_idle_sessions_the_oldest_end_and_their_clients_begin
             await until(lambda: len(at.made.gateway.sessions) == 3)
             answers = [await ping(http, session) for session in (of_sdk, used, left, unused, third, streaming)]
             assert answers == [404, 404, 404, 200, 200, 200]
-        tasks.cancel_scope.cancel()
 
 
 async def test_no_session_with_an_open_request_ends_for_many_idle_ones(tmp_path: Path) -> None:
     """Not one that the SDK was told of anew, as its client was away; and those whose clients have gone end first."""
-    sock = bind(0)
-    assert sock is not None
-    async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
-        tasks.start_soon(app.serve, at.made.gateway, at.edits, sock, TOKEN, 3)
-        http.base_url = httpx2.URL(f"http://127.0.0.1:{sock.getsockname()[1]}")
+    async with port(tmp_path, idle_most=3) as (at, http):
         idle, away, gone = await opened(http), await opened(http), await opened(http)
         for times, session in enumerate((away, gone), 1):
             async with http.stream("GET", "/mcp", headers={"Mcp-Session-Id": session}) as stream:
@@ -188,7 +191,6 @@ async def test_no_session_with_an_open_request_ends_for_many_idle_ones(tmp_path:
                 last = await opened(http)
             await until(lambda: len(at.made.gateway.sessions) == 4)
             assert [await ping(http, session) for session in (*few, last, away)] == [404, 404, 404, 200, 200]
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_client_that_comes_just_before_its_session_is_to_end_keeps_it() -> None:
