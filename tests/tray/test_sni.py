@@ -335,6 +335,15 @@ def test_a_text_that_waits_for_another_update_holds_up_nobody(shown: Shown, item
     assert item.texts() == ["new"]
 
 
+@pytest.mark.requirement("tray-submenus")
+def test_what_a_burst_of_changes_ended_in_is_told_once_more(shown: Shown, item: Item) -> None:
+    """GNOME's extension lets an older answer overwrite what a signal told it."""
+    heard = signals_of(item, ["LayoutUpdated", "ItemsPropertiesUpdated"])
+    shown.icon.menu = Menu(KeyedItem("git", "git   starting", None))
+    shown.icon.menu = Menu(KeyedItem("git", "git   ready", None))
+    assert heard(3) == ["LayoutUpdated", "ItemsPropertiesUpdated", "ItemsPropertiesUpdated"]
+
+
 # -- what panels ask ---------------------------------------------------------------------------------------------------
 
 

@@ -51,12 +51,12 @@ def menus(depth: int = 2) -> st.SearchStrategy[tuple[Entry, ...]]:
 
 
 def paths(node: Node, menu: tuple[Entry, ...], above: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], int]:
-    """What each item means (keys from the top, with a count for twins) -> its number."""
+    """Map what each item means (keys from the top, with a count for twins, and kinds) to its number."""
     found: dict[tuple[Any, ...], int] = {}
     seen: dict[str, int] = {}
     for child, item in zip(node.children, menu, strict=True):
         seen[item.key] = seen.get(item.key, 0) + 1
-        path = (*above, (item.key, seen[item.key]))
+        path = (*above, (item.key, seen[item.key], item.kind))
         found[path] = child.number
         found |= paths(child, item.children, path)
     return found
@@ -98,16 +98,21 @@ def test_texts_that_hold_counters_do_not_fill_the_memory_and_numbers_are_never_u
 
 
 def told(old: Node, new: Node, change: Difference) -> Node:
-    """What a panel shows that showed `old`, was told of the change, and read again what it was told to."""
-    fresh = dict(change.changed)
-    lost = dict(change.removed)
+    """Return what KDE's panel shows that showed `old`, was told of the change, and reads again what it was told to.
+
+    It reads one level. What it knows below stays as it is; what is new it reads when it is opened.
+    """
+    fresh, lost = dict(change.changed), dict(change.removed)
+    known = {node.number: node for node in walk(old)}
+    source = {node.number: node for node in walk(new)}
 
     def after(node: Node) -> Node:
-        if node.number == change.parent:
-            return next(known for known in walk(new) if known.number == node.number)
-        kept = {name: value for name, value in node.properties.items() if name not in lost.get(node.number, [])}
-        properties = {**kept, **fresh.get(node.number, {})}
-        return Node(node.number, properties, tuple(map(after, node.children)))
+        if node.number not in known:
+            return node
+        before = known[node.number]
+        kept = {name: value for name, value in before.properties.items() if name not in lost.get(node.number, [])}
+        children = source[node.number].children if node.number in change.parents else before.children
+        return Node(node.number, {**kept, **fresh.get(node.number, {})}, tuple(map(after, children)))
 
     return after(old)
 
@@ -125,21 +130,46 @@ def test_what_panels_are_told_is_enough_to_show_the_new_menu(
 @given(menus())
 def test_nothing_is_told_of_a_menu_that_is_the_same(menu: tuple[Entry, ...]) -> None:
     numbers = Numbers()
-    assert difference(numbered(menu, numbers)[0], numbered(menu, numbers)[0]) == (None, [], [])
+    assert difference(numbered(menu, numbers)[0], numbered(menu, numbers)[0]) == ([], [], [])
 
 
 def test_a_change_inside_a_submenu_leaves_the_rest_alone() -> None:
     numbers = Numbers()
     old, _ = numbered((entry("quit"), entry("servers", "", entry("git"))), numbers)
     new, _ = numbered((entry("quit"), entry("servers", "", entry("git"), entry("linear"))), numbers)
-    assert difference(old, new) == (2, [], [])
+    assert difference(old, new) == ([2], [], [])
+
+
+@pytest.mark.requirement("tray-submenus")
+def test_each_submenu_that_changed_is_told_not_only_what_is_around_them() -> None:
+    numbers = Numbers()
+    servers = (
+        entry("git", "", entry("sign in")),
+        entry("linear", "", entry("sign in")),
+        entry("time", "", entry("log")),
+    )
+    old, _ = numbered((entry("servers", "", *servers),), numbers)
+    servers = (entry("git", "", entry("out")), entry("linear", "", entry("out")), entry("time", "", entry("log")))
+    new, _ = numbered((entry("servers", "", *servers),), numbers)
+    git, linear, _ = new.children[0].children
+    assert difference(old, new) == ([git.number, linear.number], [], [])
+
+
+@pytest.mark.requirement("tray-submenus")
+@pytest.mark.parametrize("more", [{"toggle-type": ("s", "checkmark")}, {"children-display": ("s", "submenu")}])
+def test_an_entry_that_becomes_another_kind_of_entry_is_a_new_one_for_the_panel(more: dict[str, Any]) -> None:
+    numbers = Numbers()
+    plain, _ = numbered((entry("servers"),), numbers)
+    other, _ = numbered((entry("servers", **more),), numbers)
+    assert plain.children[0].number != other.children[0].number
+    assert difference(plain, other).parents == [ROOT]
 
 
 def test_another_text_is_no_change_of_layout() -> None:
     numbers = Numbers()
     old, _ = numbered((entry("git", "starting"),), numbers)
     new, _ = numbered((entry("git", "ready"),), numbers)
-    assert difference(old, new) == (None, [(1, {"label": ("s", "ready")})], [])
+    assert difference(old, new) == ([], [(1, {"label": ("s", "ready")})], [])
 
 
 # -- reading a pystray menu --------------------------------------------------------------------------------------------

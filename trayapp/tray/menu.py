@@ -33,7 +33,7 @@ def menu(state: TrayState, known: Facts, header: str) -> tuple[Entry, ...]:
         Item("header", header, enabled=False),
         *_wants(state, known),
         SEPARATOR,
-        Item("servers", texts.SERVERS, enabled=bool(known.servers), children=_servers(known.servers)),
+        Item("servers", texts.SERVERS, children=_servers(known.servers)),
         Item("reconnect", texts.RECONNECT_ALL, Action(Verb.RECONNECT), enabled=up and known.wanted > 0),
         Item("refresh", texts.REFRESH, Action(Verb.REFRESH), enabled=up and known.wanted > 0),
         Item("open", texts.OPEN_FILE, Action(Verb.OPEN_FILE)),
@@ -148,7 +148,9 @@ def _problem(problem: Problem) -> Item:
 
 
 def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
-    """Trouble first; a long list goes on in groups by name."""
+    """Trouble first; a long list goes on in groups by name. Never empty: some panels build submenus only once."""
+    if not servers:
+        return (Item("servers/none", texts.NO_SERVERS, enabled=False),)
     if len(servers) <= SERVERS_SHOWN:
         return tuple(map(_server, servers))
     first = [server for server in servers if server.state in TROUBLE][:SERVERS_SHOWN]

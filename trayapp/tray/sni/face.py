@@ -84,6 +84,7 @@ class Face:
     def close(self) -> None:
         """Take item and menu off the bus. Panels notice at the end of the connection: the protocol has no goodbye."""
         self.show(False)
+        self._menu.close()
         self._bus.withdraw(ITEM_PATH)
         self._bus.withdraw(MENU_PATH)
 

@@ -17,6 +17,8 @@ from trayapp.tray.sni.tree import ROOT, Difference, Node, Numbers, Properties, d
 MENU = "com.canonical.dbusmenu"
 ALL_LEVELS = -1
 VERSION = 3  # of the protocol, as libdbusmenu says
+REPEAT_S = 1.0  # after the last change; a panel has read the layout by then
+NOTHING = Difference([], [], [])
 
 
 class MenuService:
@@ -41,6 +43,7 @@ class MenuService:
         self._tickets, self._shown_ticket = itertools.count(1), 0
         self._numbers, self._revision = Numbers(), 1
         self._root, self._shown = numbered((), self._numbers)
+        self._repeat: threading.Timer | None = None
 
     def show(self, menu: Iterable[Any] | None) -> None:
         """Show the items of a pystray menu as they are now. From any thread; of two at once the later one counts."""
@@ -54,14 +57,36 @@ class MenuService:
             before = self._root
             self._root, self._shown = numbered(read, self._numbers)
             told = difference(before, self._root)
-            self._revision += told.parent is not None
+            self._revision += bool(told.parents)
             self._tell(told)
+            if told != NOTHING:
+                self._repeat_soon()
+
+    def close(self) -> None:
+        """Tell panels nothing more."""
+        with self._lock:
+            if self._repeat is not None:
+                self._repeat.cancel()
 
     def _tell(self, told: Difference) -> None:
+        """Tell panels of each submenu that changed: KDE reads one level only, from the parent that it is told."""
         if told.changed or told.removed:
             self._bus.emit(self._path, MENU, "ItemsPropertiesUpdated", "a(ia{sv})a(ias)", (told.changed, told.removed))
-        if told.parent is not None:
-            self._bus.emit(self._path, MENU, "LayoutUpdated", "ui", (self._revision, told.parent))
+        for parent in told.parents:
+            self._bus.emit(self._path, MENU, "LayoutUpdated", "ui", (self._revision, parent))
+
+    def _repeat_soon(self) -> None:
+        """Send all properties again after a burst: GNOME may take an older answer for newer than a signal."""
+        if self._repeat is not None:
+            self._repeat.cancel()
+        self._repeat = threading.Timer(REPEAT_S, self._tell_again)
+        self._repeat.daemon = True
+        self._repeat.start()
+
+    def _tell_again(self) -> None:
+        with self._lock:
+            nodes = [(node.number, node.properties) for node in walk(self._root) if node.number != ROOT]
+            self._tell(Difference([], nodes, []))
 
     # -- what panels ask -------------------------------------------------------------------------------------------
 

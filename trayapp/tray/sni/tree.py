@@ -1,7 +1,8 @@
 """A menu as a tree of numbered nodes, and what changed from one to the next: values and pure functions.
 
 A number belongs to what an item means (its key, or its text, below its parent's), never to its place: what a panel
-shows may be older than what we know, and a click on it must do what was shown, or nothing.
+shows may be older than what we know, and a click on it must do what was shown, or nothing. It also belongs to the kind
+of item: libdbusmenu-qt (KDE, LXQt) builds a submenu or a check mark only when it first sees a number.
 Never here: D-Bus messages, what a click does.
 """
 
@@ -15,6 +16,8 @@ from typing import Any, NamedTuple
 ROOT = 0
 REMEMBERED = 1000  # numbers of items that are gone: a menu whose texts hold counters makes new ones all day
 
+KIND = ("type", "children-display", "toggle-type")
+
 Properties = dict[str, tuple[str, Any]]  # name -> D-Bus signature and value
 Key = tuple[str | int, ...]
 
@@ -27,6 +30,11 @@ class Entry:
     properties: Properties
     item: Any
     children: tuple[Entry, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Return what panels build for it once and for all: a submenu, a check mark, a separator or a plain entry."""
+        return "/".join(str(self.properties[name][1]) for name in KIND if name in self.properties)
 
     @property
     def clickable(self) -> bool:
@@ -94,7 +102,7 @@ def _nodes(menu: tuple[Entry, ...], parent: Key, numbers: Numbers, shown: dict[i
     nodes = []
     for entry in menu:
         seen[entry.key] = seen.get(entry.key, 0) + 1  # separators, and twins that nobody gave a key
-        key = (*parent, entry.key, seen[entry.key])
+        key = (*parent, entry.key, seen[entry.key], entry.kind)
         number = numbers[key]
         shown[number] = entry
         nodes.append(Node(number, entry.properties, _nodes(entry.children, key, numbers, shown)))
@@ -109,34 +117,27 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 class Difference(NamedTuple):
-    """What panels have to be told. `parent`: the deepest node that holds all items that came, went or moved; None if
-    none did. `changed` and `removed`: properties of nodes that are in both trees, by number.
+    """What panels have to be told. `parents`: nodes of both trees whose own children came, went or moved, outermost
+    first. `changed` and `removed`: properties of nodes that are in both trees, by number.
     """
 
-    parent: int | None
+    parents: list[int]
     changed: list[tuple[int, Properties]]
     removed: list[tuple[int, list[str]]]
 
 
 def difference(old: Node, new: Node) -> Difference:
-    """What is different in `new`; two nodes of one number are taken for the same item."""
+    """Compare two trees; two nodes of one number are taken for the same item."""
     before = {node.number: node for node in walk(old)}
-    changed, removed = [], []
+    parents, changed, removed = [], [], []
     for node in walk(new):
         known = before.get(node.number)
-        if known is None or known.properties == node.properties:
+        if known is None:
             continue
+        if [child.number for child in known.children] != [child.number for child in node.children]:
+            parents.append(node.number)
         if fresh := {name: value for name, value in node.properties.items() if known.properties.get(name) != value}:
             changed.append((node.number, fresh))
         if lost := [name for name in known.properties if name not in node.properties]:
             removed.append((node.number, lost))
-    return Difference(_changed_below(old, new), changed, removed)
-
-
-def _changed_below(old: Node, new: Node) -> int | None:
-    """The deepest node, at or below these two, that holds all changes of structure."""
-    if [child.number for child in old.children] != [child.number for child in new.children]:
-        return new.number
-    pairs = zip(old.children, new.children, strict=True)
-    places = [place for before, after in pairs if (place := _changed_below(before, after)) is not None]
-    return places[0] if len(places) == 1 else new.number if places else None
+    return Difference(parents, changed, removed)
