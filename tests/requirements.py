@@ -133,6 +133,7 @@ REQUIREMENTS: dict[str, str] = {
     "cli-enable-disable": "`enable` and `disable` change file and lists, for a server and for tool globs.",
     "cli-stop": "`stop` ends the gateway and all its backends.",
     "cli-demo": "`demo` does the whole round trip through a real shim in a temporary home and exits 0.",
+    "desk-session-found": "A gateway started without the session's variables finds the session bus and the keyring.",
     # Logs and the doctor
     "log-redacted": "Nothing that looks like a secret gets into a log, in whatever form or pieces a server writes it.",
     "log-shown": "`logs [SERVER]` shows the last lines without control sequences; -f follows across rotation.",

@@ -36,6 +36,9 @@ def dispatch(argv: list[str]) -> int:
 
         print(f"multi-mcp {version_text()}")
         return 0
+    from trayapp.service.session import find_session
+
+    find_session(os.environ)
     if argv == ["start", "--linger"]:  # the gateway that a shim starts: without the library of the command line
         from trayapp.cli.become import lingering_gateway
 

@@ -23,7 +23,7 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
   <type>session</type>
-  <listen>unix:dir={folder}</listen>
+  <listen>unix:path={folder}/bus</listen>
   {more}
   <policy context="default">
     <allow send_destination="*" eavesdrop="true"/>
@@ -84,14 +84,14 @@ class Desk:
     environ: dict[str, str] = field(default_factory=dict)
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def start_bus(self) -> None:
-        """A bus that nothing is on."""
-        runtime = self.folder / "run"
+    def start_bus(self, runtime: Path | None = None) -> None:
+        """A bus that nothing is on; `runtime` is the session's runtime folder."""
+        runtime = runtime or self.folder / "run"
         runtime.mkdir(mode=0o700, exist_ok=True)
         kept = {name: value for name, value in os.environ.items() if name not in NO_DISPLAY}
         self.environ = {**kept, "HOME": str(self.folder), "XDG_RUNTIME_DIR": str(runtime)}
         config = self.folder / "bus.conf"  # without service files: nothing is started by being asked for
-        config.write_text(BUS_CONFIG.format(folder=self.folder, more=""))
+        config.write_text(BUS_CONFIG.format(folder=runtime, more=""))
         argv = [require("dbus-daemon"), f"--config-file={config}", "--nofork", "--print-address=1"]
         bus = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self.environ)
         self.processes.append(bus)

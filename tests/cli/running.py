@@ -35,11 +35,11 @@ Answer = Any  # a JSON value, an error to answer with, or a function of the para
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     """This process's environment with that home, and nothing that would open windows or colour texts."""
-    desktop = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
-    dropped = (*desktop, "EDITOR", "VISUAL", "FORCE_COLOR", "NO_COLOR", "PYTHONWARNINGS")
+    dropped = ("DISPLAY", "WAYLAND_DISPLAY", "EDITOR", "VISUAL", "FORCE_COLOR", "NO_COLOR", "PYTHONWARNINGS")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     # The login shell is asked for its PATH: not the one of whoever runs the tests, whose rc files do as they please.
-    return kept | {"MULTI_MCP_HOME": str(home), "PYTHONIOENCODING": "utf-8", "SHELL": "/bin/sh"} | more
+    no_session = {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""}  # else the real one is found
+    return kept | no_session | {"MULTI_MCP_HOME": str(home), "PYTHONIOENCODING": "utf-8", "SHELL": "/bin/sh"} | more
 
 
 def run_cli(

@@ -1,0 +1,68 @@
+"""What an AI tool starts, with six variables, in a real login session with a real keyring."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from tests.auth.issuer import Guarded, browse, guarded
+from tests.e2e.client import RawClient
+from tests.e2e.login_session import LoginSession, login_session
+from tests.fixtures.odd import until
+from trayapp.wire.control import LOGIN, LOGIN_WAIT, SNAPSHOT, ControlClient
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
+
+
+async def ask(session: LoginSession, method: str, **params: str) -> dict[str, object]:
+    """A control request to the session's gateway."""
+
+    def work() -> dict[str, object]:
+        with ControlClient(session.gateway_run, 60) as client:
+            answer: dict[str, object] = client.call(method, params)
+            return answer
+
+    return await anyio.to_thread.run_sync(work)
+
+
+@asynccontextmanager
+async def signed_in() -> AsyncIterator[tuple[LoginSession, Guarded]]:
+    """A session with the server `web`, to which the user has signed in once."""
+    async with guarded() as server:
+        with login_session() as session:
+            settings = {"expose": "tools", "http": {"enabled": False}}
+            session.write(json.dumps({"settings": settings, "servers": {"web": {"url": server.url()}}}))
+            async with session.client():
+                begun = await ask(session, LOGIN, server="web")
+                await browse(str(begun["url"]))
+                await ask(session, LOGIN_WAIT, server="web")
+            yield session, server
+
+
+@pytest.mark.requirement("desk-session-found")
+async def test_a_gateway_that_an_ai_tool_starts_with_six_variables_keeps_the_user_signed_in() -> None:
+    async with signed_in() as (session, server):
+        visits = len(server.issuer.visits)
+        await anyio.to_thread.run_sync(session.kill_gateway)
+        async with session.client() as client:
+            first = await still_signed_in(session, client)
+            await anyio.to_thread.run_sync(session.kill_gateway)
+            await until(lambda: session.gateway_pid() not in (0, first))  # the shim starts the next one
+            await still_signed_in(session, client)
+        assert len(server.issuer.visits) == visits
+        doctor = await anyio.to_thread.run_sync(session.verb, "doctor")
+        assert "There is no session bus" not in doctor.stdout
+
+
+async def still_signed_in(session: LoginSession, client: RawClient) -> int:
+    """Assert it by a call and by what the gateway shows; the gateway's process id."""
+    answer = await client.call("web_echo", text="still here")
+    assert "still here" in answer["content"][0]["text"]
+    gateway: Any = (await ask(session, SNAPSHOT))["gateway"]
+    assert gateway["keyring"] == "available"
+    return int(gateway["pid"])

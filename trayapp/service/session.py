@@ -1,0 +1,45 @@
+"""The user's login session, for a process that was started without its variables: an AI tool passes on six of them.
+
+The session bus leads to the keyring. Never here: D-Bus; DISPLAY, which no program of ours needs to serve.
+"""
+
+# pathlib costs the start of a gateway more than all of this
+# ruff: noqa: PTH116, PTH118
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+TYPE_CHECKING = False  # as in typing, which costs as much
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping
+
+RUNTIME, BUS = "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"
+RUNTIME_FOLDERS = "/run/user"  # of systemd and elogind: one a user, named by the user's number
+
+
+def find_session(environ: MutableMapping[str, str], folders: str = RUNTIME_FOLDERS) -> None:
+    """Set the runtime folder and the bus address where they are missing and this user's own are there.
+
+    A variable that is set, even to nothing, stays as it is.
+    """
+    if sys.platform in ("win32", "darwin"):
+        return
+    folder = environ.get(RUNTIME, os.path.join(folders, str(os.getuid())))
+    if not _is_own(folder, stat.S_ISDIR):
+        return
+    environ.setdefault(RUNTIME, folder)
+    bus = os.path.join(folder, "bus")
+    if _is_own(bus, stat.S_ISSOCK):
+        environ.setdefault(BUS, f"unix:path={bus}")
+
+
+def _is_own(path: str, is_kind: Callable[[int], bool]) -> bool:
+    """True if that stands there and belongs to this user."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return False
+    return is_kind(facts.st_mode) and facts.st_uid == os.getuid()
