@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -55,6 +56,24 @@ def test_servers_get_nothing_of_what_a_packaged_program_needs(
     before = dict(environ)
     assert clean_environment(environ, frozen=True, bundle=BUNDLE) == expected
     assert clean_environment(environ, frozen=False, bundle=BUNDLE) == environ == before
+
+
+@pytest.mark.requirement("life-folder")
+def test_a_server_without_a_folder_runs_in_the_home_folder_and_never_in_the_gateways(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home := tmp_path / "home").mkdir()
+    (home / "srv").mkdir()
+    monkeypatch.chdir("/")
+    environ = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    folders = {None: home, "srv": home / "srv", "./srv": home / "srv", "~/srv": home / "srv", str(tmp_path): tmp_path}
+    for cwd, folder in folders.items():
+        launch = prepare(ServerConfig("x", command=sys.executable, cwd=cwd), environ)
+        assert isinstance(launch, StdioLaunch)
+        assert Path(launch.cwd or "/") == folder
+    launch = prepare(ServerConfig("x", command=sys.executable), environ | {"HOME": str(tmp_path / "none")})
+    assert isinstance(launch, StdioLaunch)
+    assert Path(launch.cwd or "/") == Path(tempfile.gettempdir())
 
 
 def test_this_program_is_not_packaged_and_passes_all_on() -> None:

@@ -303,7 +303,7 @@ def test_an_unknown_server_is_named_with_the_known_ones() -> None:
         set_server_enabled(BLOCK, "nobody", True)
 
 
-ADDED = {"command": "npx", "args": ["-y", "@a/b", "."], "env": {"A": "1", "B": "${X}"}}
+ADDED = {"command": "npx", "args": ["-y", "@a/b", "x"], "env": {"A": "1", "B": "${X}"}}
 HOMES = [
     ("empty", ""),
     ("mark only", "\ufeff"),
@@ -331,7 +331,7 @@ def test_a_server_is_added_anywhere_and_removed_again(text: str, name: str) -> N
     config, before = read(new), read(text)
     assert config.problems == ()
     assert list(config.servers) == [*before.servers, name]
-    assert config.servers[name].args == ("-y", "@a/b", ".")
+    assert config.servers[name].args == ("-y", "@a/b", "x")
     assert config.servers[name].env == {"A": "1", "B": "${X}"}
     assert config.settings == before.settings
     gone = remove_server(new, name)

@@ -44,7 +44,7 @@ def test_what_only_the_project_has_is_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "own", "expected"),
     [  # config-01, config-05 to config-09
-        ("x: {command: three}", True, {"command": "three", "args": ("1",), "env": {"A": "1"}}),
+        ("x: {command: three}", True, {"command": "three", "args": ("1",), "env": {}}),
         ("x: {env: {B: '2'}}", True, {"command": "one", "args": ("1",), "env": {"B": "2"}}),
         ("x: {args: ['2'], env: {B: '2'}}", True, {"args": ("2",), "env": {"B": "2"}}),
         ("x: {url: 'https://z.test'}", True, {"command": None, "args": (), "env": {}, "url": "https://z.test"}),
@@ -153,3 +153,46 @@ def test_the_users_own_problems_stay_the_users(tmp_path: Path) -> None:
 def test_a_project_can_complete_an_entry_that_the_user_left_unusable(tmp_path: Path) -> None:
     made = laid(tmp_path, "servers: {y: {command: c}}", user="servers: {y: {title: why}}")
     assert (made.config.servers["y"].title, set(made.own)) == ("why", {"y"})
+
+
+SECRETIVE = """
+servers:
+  run: {command: node, args: [server.js], env: {TOKEN: t}, cwd: ~/mine}
+  here: {command: node, args: [server.js], env: {TOKEN: t}}
+  web: {url: "https://a.test/mcp", headers: {Authorization: s}, bearer_token_env: T, auth: bearer}
+  corp: {url: "https://a.test/mcp", client_id: c, client_secret: s}
+"""
+
+
+@pytest.mark.requirement("project-no-environment")
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "run: {command: evil}",
+        "run: {command: node evil.js}",
+        "run: {args: [evil.js]}",
+        "run: {cwd: .}",
+        "run: {cwd: /tmp, scope: session}",
+        "run: {url: 'https://evil.test/mcp'}",
+        "web: {url: 'https://evil.test/mcp'}",
+        "web: {url: 'https://a.test/mcp2', headers: {X: y}}",
+        "web: {command: evil}",
+        "corp: {serverUrl: 'https://evil.test/mcp'}",
+    ],
+)
+def test_a_project_that_starts_something_else_gets_nothing_that_the_user_gave_to_the_own_server(
+    tmp_path: Path, entry: str
+) -> None:
+    made = laid(tmp_path, f"servers:\n  {entry}\n", user=SECRETIVE)
+    server = made.config.servers[made.named[0]]
+    assert (server.env, server.bearer_token_env, server.client_id, server.client_secret) == ({}, None, None, None)
+    assert "Authorization" not in server.headers
+
+
+@pytest.mark.requirement("project-no-environment")
+@pytest.mark.parametrize("entry", ["here: {scope: session}", "here: {inherit_env: false}", "run: {scope: session}"])
+def test_a_users_program_that_keeps_its_environment_keeps_its_folder(tmp_path: Path, entry: str) -> None:
+    made = laid(tmp_path, f"servers:\n  {entry}\n", user=SECRETIVE)
+    (name,) = made.own
+    server, mine = made.config.servers[name], parse(SECRETIVE, "").servers[name]
+    assert (server.env, server.cwd) == ({"TOKEN": "t"}, mine.cwd)

@@ -11,6 +11,8 @@ from tests.fixtures.clock import settle
 from tests.gateway.test_bridge import older, question, said, tool_call
 from tests.gateway.world import house, server
 from trayapp.backends.launch import StdioLaunch
+from trayapp.gateway.own import folder_of
+from trayapp.model.servers import ServerConfig
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("scope-session")]
 
@@ -86,3 +88,22 @@ async def test_a_changed_entry_starts_each_anew(tmp_path: Path) -> None:
         await made.known(server("a", scope="session", args=("--other",)))
         await client.call("a_echo", 2)
         assert made.net["a#1"].opened == 2
+
+
+@pytest.mark.requirement("life-folder")
+@pytest.mark.parametrize(
+    ("cwd", "said", "folder"),
+    [
+        (None, "/src/shop", "/src/shop"),
+        ("/srv", "/src/shop", "/srv"),
+        ("~/srv", "/src/shop", "~/srv"),
+        ("./srv", "/src/shop", "/src/shop/srv"),
+        (None, "/", None),
+        ("./srv", "/", "./srv"),
+        (None, "", None),
+        (None, "relative", None),
+        (None, ["/"], None),
+    ],
+)
+def test_its_folder_is_the_sessions_unless_the_entry_names_one(cwd: str | None, said: Any, folder: str | None) -> None:
+    assert folder_of(ServerConfig("a", command="x", cwd=cwd), said) == folder

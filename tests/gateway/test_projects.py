@@ -116,7 +116,7 @@ async def test_what_the_project_starts_in_another_way_is_a_process_of_its_own(tm
         assert "result" in await outside.call("both_echo")
         assert "result" in await inside.call("user_echo")
         theirs, mine = made.made.net[made.key("both")], made.made.net["both"]
-        for fake, words, cwd in ((theirs, "theirs", str(folder)), (mine, "mine", None)):
+        for fake, words, cwd in ((theirs, "theirs", str(folder)), (mine, "mine", str(Path.home()))):
             launch = fake.launches[-1]
             assert isinstance(launch, StdioLaunch)
             assert launch.argv[1:] == (words,)

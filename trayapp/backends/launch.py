@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -133,8 +134,8 @@ def _checked(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets)
         return HttpLaunch(server.name, ready.url, headers, ready.type, auth_of(ready), client)
     if ready.command is None:
         raise ConfigError(f"{server.name} has neither command nor url", "Give it one of them in servers.yaml")
-    cwd = ready.cwd
-    if cwd is not None and not Path(cwd).is_dir():
+    cwd = working_folder(ready.cwd, home)
+    if not Path(cwd).is_dir():
         raise ConnectFailedError(
             server.name, f"Cannot start {server.name}: no folder {cwd} (ENOENT)", "Correct its cwd in servers.yaml"
         )
@@ -167,6 +168,13 @@ async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: flo
     with anyio.move_on_after(NPX_LIMIT_S), suppress(OSError):
         return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
     return None
+
+
+def working_folder(cwd: str | None, home: str) -> str:
+    """Return the folder in which a server runs: its `cwd`, else the home folder; never the gateway's own."""
+    if cwd is None and not Path(home).is_dir():  # users of services may have none
+        return tempfile.gettempdir()
+    return str(Path(home, cwd or ""))
 
 
 def child_environment(server: ServerConfig, environ: Mapping[str, str]) -> dict[str, str]:

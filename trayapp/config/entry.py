@@ -15,6 +15,7 @@ from trayapp.config.command import Exists, split_command
 from trayapp.config.keys import read_keys
 from trayapp.config.nodes import Mapping, Node, Pair, is_null
 from trayapp.config.problems import Report, Wrong, nearest, shown
+from trayapp.config.relative_paths import is_relative, relative_paths
 from trayapp.config.server_values import reader_of, unknown_tool_keys
 from trayapp.config.spelling import SERVER_KEYS, TOOL_KEYS
 from trayapp.model.servers import ServerConfig
@@ -27,10 +28,14 @@ OAUTH_ONLY = ("client_id", "client_secret", "scopes", "callback_port")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What splitting a command needs to know of the machine."""
+    """What reading an entry needs to know of the machine, and of the file.
+
+    `in_project`: its servers run in the project's folder, so that a relative path means something.
+    """
 
     exists: Exists
     windows: bool
+    in_project: bool = False
 
 
 def name_fault(name: str) -> str | None:
@@ -77,7 +82,10 @@ class _Entry:
         self._check_always_on()
         self._check_bearer()
         self._check_oauth()
-        return self._build() if self._usable else None
+        server = self._build() if self._usable else None
+        if server is not None and not self._surroundings.in_project:
+            self._check_folder(server)
+        return server
 
     def _fail(self, place: Any, message: str, hint: str = "") -> None:
         self._usable = False
@@ -150,6 +158,20 @@ class _Entry:
             self._note_useless(OAUTH_ONLY, "auth: oauth")
         elif "client_secret" in self._values and "client_id" not in self._values:
             self._note_useless(("client_secret",), "client_id")
+
+    def _check_folder(self, server: ServerConfig) -> None:
+        """Note relative paths of a server that no project and no session gives a folder: it runs in the home folder."""
+        if server.command is None or server.scope == "session":
+            return
+        if server.cwd is not None:
+            if is_relative(server.cwd):
+                message = f"cwd: {shown(server.cwd)} is relative to your home folder here"
+                self._report.add(self._place("cwd"), message, "Write the whole path, or ~/...", server=server.name)
+            return
+        for word in relative_paths(server.command, server.args)[:1]:
+            message = f"{shown(word)} is relative, and {shown(server.name)} has no cwd: it runs in your home folder"
+            hint = "Write the whole path, or say in which folder it runs: cwd: ~/..."
+            self._report.add(self._place("args", "command"), message, hint, server=server.name)
 
     def _build(self) -> ServerConfig | None:
         values = {key: value for key, (_, value) in self._values.items()}

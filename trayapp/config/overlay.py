@@ -12,6 +12,8 @@ from pathlib import Path
 from trayapp.config.command import Exists, path_exists
 from trayapp.config.entry import Surroundings, read_entry
 from trayapp.config.laid import merged_pair, user_pairs
+from trayapp.config.layers import HTTP_FIELDS, field_of
+from trayapp.config.nodes import Mapping, Pair, pairs
 from trayapp.config.parse import read_top, server_pairs
 from trayapp.config.problems import Report, Unparsable
 from trayapp.config.project import ProjectFile
@@ -57,11 +59,15 @@ def preview(
     for pair in top:
         if not is_servers_key(pair.name):
             report.add(pair.key, "Only servers count in a project's file", "The rest belongs into servers.yaml")
-    surroundings = Surroundings(exists, windows)
+    surroundings = Surroundings(exists, windows, in_project=True)
     below = user_pairs(user, surroundings)
     servers = dict(user.servers)
     for key, pair in above.items():
-        merged = merged_pair(below[key], pair, surroundings) if key in below else pair
+        lower = below.get(key)
+        merged = merged_pair(lower, pair, surroundings) if lower else pair
+        entry = read_entry(merged, Report(name), surroundings)
+        if lower and _starts_another(user.servers.get(key), entry):
+            merged = merged_pair(_without_private(lower), pair, surroundings)
         entry = read_entry(merged, report, surroundings)
         if entry is None:
             servers.pop(key, None)  # not the user's own: the project wants another one
@@ -69,8 +75,34 @@ def preview(
             servers[key] = entry
     named = tuple(key for key in above if key in servers)
     own = frozenset(key for key in named if _is_own(user.servers.get(key), servers[key]))
-    servers.update({key: _at_home(servers[key], file.folder) for key in own})
+    moved = [key for key in own if _says(above[key], _LAUNCH) or key not in user.servers]
+    servers.update({key: _at_home(servers[key], file.folder) for key in moved})
     return Overlay(file.folder, Config(user.settings, servers, report.sorted()), named, own)
+
+
+# What a user's entry holds for its own program or address alone
+_PRIVATE = (HTTP_FIELDS | frozenset(("env", "cwd"))) - {"url", "type"}
+_LAUNCH = frozenset(("command", "args", "env", "cwd"))  # without these a project's entry leaves the user's folder alone
+
+
+def _starts_another(user: ServerConfig | None, server: ServerConfig | None) -> bool:
+    """True if the merged entry starts or reaches something else than the user's own."""
+    if user is None or server is None:
+        return True
+    return (user.command, user.args, user.cwd, user.url) != (server.command, server.args, server.cwd, server.url)
+
+
+def _without_private(lower: Pair) -> Pair:
+    """Return the user's entry without what only its own program or address may get: environment, headers, tokens."""
+    if not isinstance(lower.value, Mapping):
+        return lower
+    kept = [(pair.key, pair.value) for pair in pairs(lower.value) if field_of(pair.name) not in _PRIVATE]
+    return replace(lower, value=replace(lower.value, pairs=kept))
+
+
+def _says(entry: Pair, wanted: frozenset[str]) -> bool:
+    """True if an entry says any of these fields."""
+    return isinstance(entry.value, Mapping) and any(field_of(pair.name) in wanted for pair in pairs(entry.value))
 
 
 def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from trayapp.config.relative_paths import is_relative
 from trayapp.model.servers import ServerConfig
 
 if TYPE_CHECKING:
@@ -70,8 +72,22 @@ class OwnServers:
             for key, mine in own.keys.items() if own else ():
                 server = shared.get(key)
                 if server is not None and server.scope == "session":
-                    found[mine] = replace(server, name=mine, cwd=server.cwd or session.cwd)
+                    found[mine] = replace(server, name=mine, cwd=folder_of(server, session.cwd))
         return found
+
+
+def folder_of(server: ServerConfig, said: Any) -> str | None:
+    """Return the folder of a session's own server: that of its entry, else the session's; both joined if relative.
+
+    `said`: where the session's client runs. A root is no folder that one works in: programs that the desktop starts
+    run there.
+    """
+    folder = (
+        said if isinstance(said, str) and Path(said).is_absolute() and Path(said) != Path(Path(said).anchor) else None
+    )
+    if server.cwd is None or folder is None or not is_relative(server.cwd):
+        return server.cwd or folder
+    return str(Path(folder, server.cwd))
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:

@@ -129,12 +129,14 @@ def _launch(server: ServerConfig, world: World) -> Iterable[Finding]:
 def _program_of(server: ServerConfig, ready: ServerConfig, world: World) -> Iterable[Finding]:
     """`ready` is the server with its variables' values, `server` the one that may be shown."""
     assert ready.command is not None
-    if ready.cwd is not None and not Path(ready.cwd).is_dir():
+    home = world.environ.get("HOME") or str(Path.home())
+    folder = Path(home, ready.cwd or "")
+    if ready.cwd is not None and not folder.is_dir():
         where = "Make it, or correct cwd in servers.yaml"
         yield Finding("server.cwd", "problem", f"{server.name}: there is no folder {server.cwd}", where)
         return
     path = ready.env.get("PATH", world.environ.get("PATH"))
-    if not _is_there(ready.command, ready.cwd, path):
+    if not _is_there(ready.command, folder, path):
         where = "Install it, or write its full path in servers.yaml"
         on_path = "" if _is_path(ready.command) else " on the PATH"
         yield Finding(
@@ -146,9 +148,9 @@ def _is_path(command: str) -> bool:
     return os.sep in command or bool(os.altsep and os.altsep in command)
 
 
-def _is_there(command: str, cwd: str | None, path: str | None) -> bool:
+def _is_there(command: str, cwd: Path, path: str | None) -> bool:
     if _is_path(command):
-        file = Path(cwd or ".", command)
+        file = Path(cwd, command)
         return file.is_file() and os.access(file, os.X_OK)
     return shutil.which(command, path=path) is not None
 
