@@ -84,6 +84,7 @@ REQUIREMENTS: dict[str, str] = {
     "conformance-client": "As a client the gateway passes all that the official suite requires of each revision.",
     "transport-real-servers": "The six real reference servers are listed together and each answers a call.",
     # Catalog
+    "cat-each-list-apart": "A list that fails or hangs takes no other with it; what was known stays; why is shown.",
     "cat-cache-first": "Later starts serve the list from the cache with no backend process running.",
     "cat-first-run": "Nothing cached: the endpoint answers at once, discovery follows, sessions get list_changed.",
     "cat-entry-used": "A cache entry is used while its launch hash fits; an older one is served during refresh.",

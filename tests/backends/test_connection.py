@@ -450,17 +450,17 @@ async def test_a_bad_list_leaves_the_server_connected(slow: bool) -> None:
         await settle()
         assert made.state("a") is State.CONNECTED
         assert made.pool.find("a").error is None
-        assert not made.ear.known("a")
+        assert all(not offer.tools for _, offer in made.ear.offers)
 
 
-async def test_a_failed_list_is_an_error_for_who_asked_and_nothing_was_fetched() -> None:
+async def test_a_failed_list_is_an_error_for_who_asked_and_is_told_as_failed() -> None:
     """merge-16."""
     async with bench() as made:
         made.net["a"].replies["tools/list"] = refuse(INTERNAL_ERROR, "broken today")
         made.apply(server("a"))
         with pytest.raises(ServerError, match="broken today"):
             await made.pool.find("a").fetch()
-        assert made.ear.offers == []
+        assert [(offer.tools, offer.failed) for _, offer in made.ear.offers] == [((), {"tools": "broken today"})]
 
 
 async def test_all_who_wait_for_a_list_that_fails_are_told_so_by_one_request() -> None:

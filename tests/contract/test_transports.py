@@ -12,9 +12,14 @@ import pytest
 from tests.contract.ways import WAYS, opened
 from tests.fixtures.fake_transport import Awaiting
 from trayapp.backends.listing import fetch_offer
+from trayapp.model.offer import Offer
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, RpcError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("way", WAYS)]
+
+
+async def told(offer: Offer) -> None:
+    """Hear of what was read so far."""
 
 
 @pytest.mark.requirement("transport-all-three")
@@ -24,7 +29,7 @@ async def test_handshake_lists_and_a_call(way: str, tmp_path: Path) -> None:
         assert server.transport.kind == ("stdio" if way == "fake" else way)
         assert server.peer.protocol == "2025-11-25"
         assert server.peer.instructions
-        offer = await fetch_offer(server.transport.channel, server.peer)
+        offer = await fetch_offer(server.transport.channel, server.peer, told)
         names = [tool["name"] for tool in offer.tools]
         assert {"echo", "hold", "release", "progress", "fail", "notify", "ask"} <= set(names)
         assert len(names) == len(set(names)) > 6

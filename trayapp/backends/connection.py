@@ -162,19 +162,25 @@ class Connection:
         if max(backoff_left_s(ago, self._world.settings()), self.wait_asked_s - ago) > 0:
             raise ServerBackoffError(self.name, ago, self.error.title if self.error else "unknown")
 
-    async def fetch(self, *, explicit: bool = False) -> Offer:
-        """Read all lists now and tell the observer. Raises ServerError; the connection stays as it is."""
+    async def fetch(self, *, explicit: bool = False, soon: bool = False) -> Offer:
+        """Read all lists now and tell the observer; the connection stays as it is.
+
+        `soon`: return what was read while other lists take long. Raises ServerError, also when tools were not listed.
+        """
         live = await self.ensure(explicit=explicit)
         self.in_flight += 1  # nobody may close it as idle meanwhile
         try:
             assert self._serving is not None
-            return await self._serving.fetch()
+            offer = await self._serving.fetch(soon=soon)
         except RpcError as error:
             if live.transport.refusal.unauthorized:
                 raise refused(self.name, live.transport.refusal) from None
             raise ServerError(self.name, f"{self.name} did not list what it offers: {error.message}") from None
         finally:
             self.in_flight -= 1
+        if "tools" in offer.failed:
+            raise ServerError(self.name, f"{self.name} {offer.failure}")
+        return offer
 
     async def lists_settled(self, at_most_s: float) -> None:
         """Wait until a connection that was just made has said what it offers, if it had to be asked; not for ever."""

@@ -1,73 +1,108 @@
-"""Fetching all that a server offers: every page of every list that its capabilities name.
+"""Reading all that a server offers: every page of every list that its capabilities name.
 
-Never here: caching, naming, deciding when.
+Each list has its own fate and its own time limit. Never here: caching, naming, deciding when.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import anyio
 
 from trayapp.backends.handshake import Peer
-from trayapp.model.offer import Item, Offer
+from trayapp.model.offer import UNREAD, Item, Offer
+from trayapp.model.redact import redacted
 from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, RpcError
 
 LIST_TIMEOUT_S = 60.0  # for all pages of one list; a slower list is a failed one, the server stays connected
+HEAD_START_S = 1.0  # a list that takes longer no longer keeps the next one, or what was read, waiting
 MAX_PAGES = 1_000
 MAX_ITEMS = 20_000  # of one list: twice the largest catalog that we promise to search
+REASON_LONGEST = 300  # characters
+
+# list -> the capability that announces it, its method, the member of a result that holds it
+_LISTS = {
+    "tools": ("tools", "tools/list", "tools"),
+    "prompts": ("prompts", "prompts/list", "prompts"),
+    "resources": ("resources", "resources/list", "resources"),
+    "templates": ("resources", "resources/templates/list", "resourceTemplates"),
+}
 
 
-async def fetch_offer(channel: Channel, peer: Peer) -> Offer:
-    """Everything, as sent. Raises RpcError when a list that the server announced cannot be had."""
-    announced = peer.capabilities
-    lists: dict[str, tuple[Item, ...]] = {}
-    ttls: list[int] = []
-    if "tools" in announced:
-        lists["tools"] = await _all_pages(channel, peer, "tools", ttls)
-    if "prompts" in announced:
-        lists["prompts"] = await _all_pages(channel, peer, "prompts", ttls)
-    if "resources" in announced:
-        lists["resources"] = await _all_pages(channel, peer, "resources", ttls)
-        lists["templates"] = await _templates(channel, peer, ttls)
+async def fetch_offer(channel: Channel, peer: Peer, tell: Callable[[Offer], Awaitable[None]]) -> Offer:
+    """Return all lists as sent. A list that could not be read is in `failed`, with the pages that came.
+
+    `tell` hears of what was read so far while another list takes longer than its head start.
+    """
+    readings = [_Reading(name) for name, (announced, _, _) in _LISTS.items() if announced in peer.capabilities]
+    async with anyio.create_task_group() as tasks:
+        for reading in readings:
+            tasks.start_soon(reading.read, channel, peer)
+            with anyio.move_on_after(HEAD_START_S):
+                await reading.done.wait()
+        told = None
+        for reading in readings:
+            if not all(each.done.is_set() for each in readings) and (offer := _offer(readings, peer)) != told:
+                await tell(offer)
+                told = offer
+            await reading.done.wait()
+    return _offer(readings, peer)
+
+
+def _offer(readings: list[_Reading], peer: Peer) -> Offer:
+    ttls = [ttl for reading in readings for ttl in reading.ttls]
     return Offer(
-        **lists,
-        capabilities=announced,
+        **{reading.name: tuple(reading.items[:MAX_ITEMS]) for reading in readings},
+        capabilities=peer.capabilities,
         server_info=peer.server_info,
         instructions=peer.instructions,
         protocol=peer.protocol,
         ttl_ms=min(ttls, default=None),
+        failed={reading.name: reading.failure for reading in readings if reading.failure},
     )
 
 
-async def _templates(channel: Channel, peer: Peer, ttls: list[int]) -> tuple[Item, ...]:
-    try:
-        return await _all_pages(channel, peer, "resourceTemplates", ttls)
-    except RpcError as error:
-        if error.code == METHOD_NOT_FOUND:  # many servers have resources and no templates
-            return ()
-        raise
+class _Reading:
+    """One list while it is read, page by page."""
 
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.items: list[Item] = []
+        self.ttls: list[int] = []
+        self.failure = UNREAD  # "" once the list was read
+        self.done = anyio.Event()
 
-async def _all_pages(channel: Channel, peer: Peer, kind: str, ttls: list[int]) -> tuple[Item, ...]:
-    method = "resources/templates/list" if kind == "resourceTemplates" else f"{kind}/list"
-    items: list[Item] = []
-    cursor: Any = None
-    seen: set[str] = set()
-    try:
-        with anyio.fail_after(LIST_TIMEOUT_S):
-            for _ in range(MAX_PAGES):
-                params = {"cursor": cursor} if cursor is not None else None
-                result = await channel.send_raw_request(method, peer.stamped(params, {}))
-                page = result.get(kind)
-                if isinstance(page, list):
-                    items.extend(item for item in page if isinstance(item, dict))
-                if isinstance(ttl := result.get("ttlMs"), int) and not isinstance(ttl, bool):
-                    ttls.append(max(0, ttl))
-                cursor = result.get("nextCursor")
-                if not isinstance(cursor, str) or cursor in seen or len(items) >= MAX_ITEMS:
-                    break
-                seen.add(cursor)
-    except TimeoutError:
-        raise RpcError(-32001, f"No complete answer to {method} within {LIST_TIMEOUT_S:.0f} s") from None
-    return tuple(items[:MAX_ITEMS])
+    async def read(self, channel: Channel, peer: Peer) -> None:
+        """Read all pages, until one fails."""
+        _, method, member = _LISTS[self.name]
+        try:
+            with anyio.fail_after(LIST_TIMEOUT_S):
+                await self._pages(partial(channel.send_raw_request, method), member, peer)
+            self.failure = ""
+        except TimeoutError:
+            self.failure = f"no complete answer to {method} within {LIST_TIMEOUT_S:.0f} s"
+        except RpcError as error:
+            # A list that is announced and unknown is a common mistake of servers without anything to list.
+            unknown = error.code == METHOD_NOT_FOUND and not self.items
+            self.failure = "" if unknown else redacted(error.message or f"error {error.code}")[:REASON_LONGEST]
+        finally:
+            self.done.set()
+
+    async def _pages(self, ask: Callable[..., Awaitable[dict[str, Any]]], member: str, peer: Peer) -> None:
+        cursor: Any = None
+        seen: set[str] = set()
+        for _ in range(MAX_PAGES):
+            result = await ask(peer.stamped({"cursor": cursor} if cursor is not None else None, {}))
+            page = result.get(member)
+            if isinstance(page, list):
+                self.items += [item for item in page if isinstance(item, dict)]
+            elif page is not None:  # null is how some servers write an empty list
+                raise RpcError(0, f"{member} of its answer is no list")
+            if isinstance(ttl := result.get("ttlMs"), int) and not isinstance(ttl, bool):
+                self.ttls.append(max(0, ttl))
+            cursor = result.get("nextCursor")
+            if not isinstance(cursor, str) or cursor in seen or len(self.items) >= MAX_ITEMS:
+                return
+            seen.add(cursor)

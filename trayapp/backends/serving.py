@@ -20,8 +20,8 @@ from trayapp.backends.transports import UNAUTHORIZED, refused
 from trayapp.backends.world import Live, World
 from trayapp.model.errors import ConnectFailedError, ConnectionLostError, ServerError
 from trayapp.model.lifecycle import idle_limit_s, is_idle
-from trayapp.model.offer import Offer
-from trayapp.wire.messages import METHOD_NOT_FOUND, RpcError
+from trayapp.model.offer import UNREAD, Offer
+from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, RpcError
 
 if TYPE_CHECKING:
     from trayapp.backends.connection import Connection
@@ -36,6 +36,24 @@ HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; this lo
 PROBE_JITTER_S = 0.5  # many connections that are asked for the same reason are not asked in the same moment
 
 
+class _Round:
+    """One reading of all lists. `usable`: the tools were read, or failed; `ended`: nothing more comes."""
+
+    def __init__(self) -> None:
+        self.usable = anyio.Event()
+        self.ended = anyio.Event()
+        self.scope = anyio.CancelScope()
+        self.offer: Offer | None = None
+        self.error: RpcError | None = None
+
+    def outcome(self) -> Offer:
+        """What was read. Raises RpcError."""
+        if self.offer is None:
+            error = self.error or RpcError(CONNECTION_CLOSED, "The connection was closed")
+            raise error.with_traceback(None)
+        return self.offer
+
+
 class Serving:
     """One live connection of `connection`, from the handshake to its end."""
 
@@ -44,8 +62,8 @@ class Serving:
         self._live = live
         self._world = world
         self._dirty = anyio.Event()
-        self._fetching = anyio.Lock()
-        self._failed: RpcError | None = None  # over which the last fetch failed
+        self._round: _Round | None = None  # while the lists are read
+        self._tasks: anyio.abc.TaskGroup | None = None
         self.listening = Listening(
             connection.name, live, world, self.lists_changed, lambda: connection.used_since_connected
         )
@@ -57,14 +75,20 @@ class Serving:
     @asynccontextmanager
     async def duties(self) -> AsyncIterator[None]:
         """Everything that is watched, asked and read meanwhile; ends with the context."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watch_idle)
-            tasks.start_soon(self._refetch)
-            tasks.start_soon(self._watch_health)
-            if self._live.peer.modern:
-                tasks.start_soon(self.listening.listen)
-            yield
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._watch_idle)
+                tasks.start_soon(self._refetch)
+                tasks.start_soon(self._watch_health)
+                if self._live.peer.modern:
+                    tasks.start_soon(self.listening.listen)
+                yield
+                tasks.cancel_scope.cancel()
+        finally:
+            self._tasks = None
+            if self._round is not None:
+                self._end(self._round)  # it was cancelled before it began
 
     async def ending(self) -> ServerError:
         """Why the connection has ended by itself."""
@@ -158,49 +182,82 @@ class Serving:
         """The server says that one of its lists is another now: it is read soon."""
         self._dirty.set()
 
-    async def fetch(self) -> Offer:
-        """Read all lists now and tell the observer. Raises RpcError.
+    async def fetch(self, *, soon: bool = False) -> Offer:
+        """Read all lists now and tell the observer. Raises RpcError when the connection ended before one was read.
 
-        Who has waited for a fetch that failed does not begin another: a list that hangs takes a minute each time.
+        `soon`: return what was read while other lists take long. Who has waited for a reading in which a list failed
+        does not begin another: a list that hangs takes a minute each time.
         """
-        others = self._fetching.locked()
-        async with self._fetching:
-            if others and self._failed is not None:
-                raise self._failed.with_traceback(None)
-            return await self._fetch()
+        others = self._round
+        if others is not None:
+            await (others.usable if soon else others.ended).wait()
+            if soon or others.offer is None or others.offer.failed:
+                return others.outcome()
+        current = self._round or self._begin_round()
+        await (current.usable if soon else current.ended).wait()
+        return current.outcome()
 
-    async def _fetch(self) -> Offer:
-        self._failed = None
+    def _begin_round(self) -> _Round:
+        if self._tasks is None:
+            raise RpcError(CONNECTION_CLOSED, "The connection was closed")
+        self._round = current = _Round()
+        self._tasks.start_soon(self._read, current)
+        return current
+
+    async def _read(self, current: _Round) -> None:
+        async def tell(offer: Offer) -> None:
+            await self._world.look_over(self._connection.name, offer)
+            self._connection.tell(self._world.observer.offer_fetched, offer)
+            current.offer = offer
+            if offer.failed.get("tools") != UNREAD:
+                current.usable.set()
+
         try:
-            offer = await fetch_offer(self._live.channel, self._live.peer)
-        except RpcError as error:
-            self._failed = error
-            raise
-        await self._world.look_over(self._connection.name, offer)
-        self._connection.tell(self._world.observer.offer_fetched, offer)
-        return offer
+            with current.scope:
+                offer = await fetch_offer(self._live.channel, self._live.peer, tell)
+                if offer.failed and self._is_over() and (current.offer or not offer.has_items):
+                    current.error = RpcError(CONNECTION_CLOSED, next(iter(offer.failed.values())))
+                else:
+                    await tell(offer)
+        finally:
+            self._end(current)
+
+    def _end(self, current: _Round) -> None:
+        self._round = None
+        current.usable.set()
+        current.ended.set()
+
+    def _is_over(self) -> bool:
+        """True if the lists failed because the connection ends, or the server wants a sign-in."""
+        live = self._live
+        return self._connection.live is not live or live.transport.gone.is_set() or live.transport.refusal.unauthorized
 
     async def _refetch(self) -> None:
         """Read the lists when they are not known, and whenever the server says that they changed.
 
-        A failure changes nothing.
+        A list that fails changes nothing.
         """
-        async with self._fetching:
-            if self._world.wants_offer(self._connection.name):
-                await self._fetch_quietly()
+        if self._world.wants_offer(self._connection.name):
+            await self._fetch_quietly(soon=True)
         self.lists_settled.set()
         while True:
             await self._dirty.wait()
             await anyio.sleep(REFETCH_DELAY_S)
             self._dirty = anyio.Event()
-            async with self._fetching:
-                await self._fetch_quietly()
+            if self._round is not None and self._round.usable.is_set():
+                self._round.scope.cancel()  # it waits for a list that may never come
+                await self._round.ended.wait()
+            await self._fetch_quietly()
 
-    async def _fetch_quietly(self) -> None:
+    async def _fetch_quietly(self, *, soon: bool = False) -> None:
+        name = self._connection.name
         try:
-            await self._fetch()
+            offer = await self.fetch(soon=soon)
         except RpcError as error:
-            log.warning("%s did not list what it offers: %s", self._connection.name, error.message)
+            log.warning("%s did not list what it offers: %s", name, error.message)
+        else:
+            if offer.failure:
+                log.warning("%s %s", name, offer.failure)
 
 
 async def _then_cancel(wait: Callable[[], Awaitable[object]], tasks: anyio.abc.TaskGroup) -> None:

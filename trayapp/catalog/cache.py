@@ -20,7 +20,7 @@ from trayapp.catalog.names import escaped_server
 from trayapp.catalog.schema import RULES, is_sound
 from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
-from trayapp.model.offer import Offer
+from trayapp.model.offer import LISTS, Offer
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 Freshness = Literal["fresh", "stale", "invalid"]
@@ -36,7 +36,7 @@ STEM_LONGEST = 80  # characters of the server's name in a file's name, whose lim
 # Not blocking: opening somebody's pipe would hang the start.
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
-_LISTS = ("tools", "prompts", "resources", "templates")
+_LISTS = tuple(LISTS)
 _OFFER_FIELDS = tuple(field.name for field in fields(Offer))
 
 log = logging.getLogger(__name__)
@@ -181,7 +181,9 @@ def _parse(server: str, data: bytes) -> CacheEntry:
     _expect(raw, (dict, type(None)), "capabilities", "server_info")
     _expect(raw, (str, type(None)), "instructions")
     _expect(raw, (int, type(None)), "ttl_ms")
+    _expect(raw := {"failed": {}, **raw}, dict, "failed")  # older versions wrote none
     facts |= {name: raw[name] for name in _OFFER_FIELDS if name not in _LISTS}
+    facts["failed"] = {name: str(why) for name, why in raw["failed"].items() if name in _LISTS}
     return CacheEntry(server, raw["hash"], raw["saved_at"], Offer(**facts), _sound(raw.get("sound")))
 
 

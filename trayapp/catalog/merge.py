@@ -1,15 +1,18 @@
 """What a successful refresh does to the switches of a server's tools, and to the order of what it lists.
 
-Never here: fetching, files; a refresh that failed never comes here, so it changes nothing.
+A list that could not be read changes nothing of what is known of it. Never here: fetching, files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from trayapp.model.offer import Item, Offer
 from trayapp.model.servers import ToolSwitch
+
+_KEYS = {"tools": "name", "prompts": "name", "resources": "uri", "templates": "uriTemplate"}  # what tells items apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +54,26 @@ def tools_change(switches: Mapping[str, ToolSwitch] | None, found: Iterable[str]
     )
 
 
+def with_known(known: Offer, found: Offer) -> Offer:
+    """`found`, and of each list that could not be read whole what else is known of it."""
+    kept: dict[str, Any] = {
+        name: _with_known(getattr(known, name), getattr(found, name), _KEYS[name]) for name in found.failed
+    }
+    return replace(found, **kept) if kept else found
+
+
+def _with_known(known: tuple[Item, ...], found: tuple[Item, ...], member: str) -> tuple[Item, ...]:
+    names = {name for item in found if isinstance(name := item.get(member), str)}
+    return (*found, *(item for item in known if isinstance(name := item.get(member), str) and name not in names))
+
+
 def in_known_order(known: Offer, found: Offer) -> Offer:
     """`found` with each list in the order in which the same things are known: some servers list theirs in another one
     each time, and the order of every list is to be stable (PRODUCT 8). A list with more or less in it is as it came."""
-    ordered = replace(
-        found,
-        tools=_ordered(known.tools, found.tools, "name"),
-        prompts=_ordered(known.prompts, found.prompts, "name"),
-        resources=_ordered(known.resources, found.resources, "uri"),
-        templates=_ordered(known.templates, found.templates, "uriTemplate"),
-    )
+    lists: dict[str, Any] = {
+        name: _ordered(getattr(known, name), getattr(found, name), member) for name, member in _KEYS.items()
+    }
+    ordered = replace(found, **lists)
     return found if ordered == found else ordered
 
 

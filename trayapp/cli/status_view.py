@@ -10,7 +10,7 @@ from typing import Any
 
 from trayapp.cli.output import Table
 from trayapp.cli.text import ago, count, one_line
-from trayapp.model.status import READY
+from trayapp.model.status import is_ready
 
 Snapshot = dict[str, Any]
 
@@ -35,7 +35,7 @@ def header(snapshot: Snapshot) -> str:
 def summary(snapshot: Snapshot) -> str:
     """`5 of 7 servers ready, 112 tools`."""
     wanted = [server for server in snapshot["servers"] if server["state"] != "disabled"]
-    ready = [server for server in wanted if server["state"] in READY]
+    ready = [server for server in wanted if is_ready(server["state"], server.get("unlisted"))]
     tools = sum(server["tools"]["enabled"] for server in wanted)
     return f"{len(ready)} of {count(len(wanted), 'server')} ready, {count(tools, 'tool')}"
 

@@ -121,13 +121,15 @@ class Inquiries:
         being_asked = view.being_asked()
         for name in names:
             if (connection := view.get(name)) is not None:
-                self._note(why_unknown(name, connection, being_asked=name in being_asked))
+                self._note(why_unknown(name, connection, view.offer(name), being_asked=name in being_asked))
 
     async def _list(self, asked: Asked) -> Any:
         async with self._window(asked) as window:
             server = self._server(window, asked)
             self._note_broken(server)
-            self._note_unknown(window.view, [name for name in window.missing() if server in (None, name)])
+            names = [name for name in window.exposure.servers if server in (None, name)]
+            missing = window.missing()
+            self._note_unknown(window.view, [name for name in names if name in missing or window.fails_to_list(name)])
             return window.view.known.tool_rows(server)
 
     @staticmethod
@@ -179,9 +181,8 @@ class Inquiries:
         return rows, texts.search_text(seen, hits, query, lambda name: self._standing(window, name), schemas=False)
 
     def _standing(self, window: Window, server: str) -> Standing:
-        known = window.offer(server) is not None
         connection, now = window.find(server), self._gateway.clock.now()
-        return standing(server, connection, now, window.config.settings, known)
+        return standing(server, connection, now, window.config.settings, window.offer(server))
 
     async def _describe(self, asked: Asked) -> Any:
         async with self._window(asked, complete=False) as window:

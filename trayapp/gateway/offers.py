@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 
 from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save, sound_places, sweep, with_sound
-from trayapp.catalog.merge import ToolsChange, in_known_order, merge_tools, tools_change
+from trayapp.catalog.merge import ToolsChange, in_known_order, merge_tools, tools_change, with_known
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 # A server that is started anyway is asked again when its lists are older: `npx -y` may have brought a newer one.
 RECHECK_S = 3600.0
+RETRY_S = 60.0  # the same for a server that could not list everything: it may hang over that again, for as long
 
 # Each write of servers.yaml takes as long as that file is: the next one waits for so many times its duration, so that
 # the first meeting of many servers is not spent on writing.
@@ -87,8 +88,12 @@ class Offers:
         return entry.offer if entry else None
 
     def missing(self) -> list[str]:
-        """Enabled servers of which nothing at all is known: to be asked in the background at once."""
-        return [s.name for s in self._config().servers.values() if not s.disabled and self._usable(s.name) is None]
+        """Enabled servers whose tools are not known: to be asked in the background at once."""
+        return [s.name for s in self._config().servers.values() if not s.disabled and not self._knows_tools(s.name)]
+
+    def _knows_tools(self, name: str) -> bool:
+        entry = self._usable(name)
+        return entry is not None and "tools" not in entry.offer.unknown
 
     def expired(self) -> list[str]:
         """Enabled servers whose cache is past its seven days: to be asked once a list was served.
@@ -103,10 +108,11 @@ class Offers:
     def worth_asking(self, name: str) -> bool:
         """Whether a server that has just been connected should be asked for its lists."""
         entry = self._usable(name)
-        if entry is None:
+        if entry is None or "tools" in entry.offer.unknown:
             return True
-        age = self._time() - entry.saved_at
-        return not 0 <= age < RECHECK_S or self._age_class(self._config().servers[name]) != "fresh"
+        limit_s = RETRY_S if entry.offer.failed else RECHECK_S
+        is_young = 0 <= self._time() - entry.saved_at < limit_s
+        return not is_young or self._age_class(self._config().servers[name]) != "fresh"
 
     def protocol_hint(self, name: str) -> str:
         """The protocol revision that the server spoke last time, "" when never met."""
@@ -117,10 +123,12 @@ class Offers:
         """An offer that was read just now; True when it differs from what was known. Written in the background."""
         known = self.get(server.name)
         looked, sound = self._looked.pop(server.name, (None, None))
-        offer = offer if known is None else in_known_order(known, offer)
+        offer = offer if known is None else in_known_order(known, with_known(known, offer))
         entry = CacheEntry(server.name, self._hash(server), self._time(), offer, sound if looked is offer else None)
         self._entries[server.name] = entry
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
+        if "tools" in offer.failed:  # what was not listed is not gone
+            found += [name for name, switch in (server.tools or {}).items() if not switch.stale and name not in found]
         self.changes[server.name] = tools_change(server.tools, found)
         merged = merge_tools(server.tools, found, server.new_tools == "enabled")
         self._jobs.append(Job(entry, merged if merged != server.tools and (merged or server.tools) else None))

@@ -152,7 +152,7 @@ class OneTool:
     def _standing(self, server: str) -> Standing:
         connection = self._present(server)
         now, settings = self._gateway.clock.now(), self._window.config.settings
-        return standing(server, connection, now, settings, self._window.offer(server) is not None)
+        return standing(server, connection, now, settings, self._window.offer(server))
 
     def _present(self, server: str) -> Connection:
         """The connection that a call would go to, if there is one: looking starts none of the session's own."""

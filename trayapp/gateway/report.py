@@ -12,6 +12,7 @@ from trayapp import __version__
 from trayapp.backends.connection import Connection
 from trayapp.gateway.errors import shown
 from trayapp.model.errors import ServerError
+from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import GatewayStatus, ServerStatus, Snapshot
 
@@ -59,7 +60,7 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
         tools=view.known.counts(view.name_of(server.name) or server.name),
         pid=connection.pid,
-        error=_error_of(connection.error),
+        error=_error_of(connection.error) or _unlisted(server.name, offer),
         failed_s_ago=_ago(now, connection.failed_at),
         last_used_s_ago=_ago(now, connection.last_used),
         calls=connection.calls,
@@ -67,7 +68,22 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         signed_in=auth.signed_in if auth else None,
         auth=auth,
         approvals=gateway.approvals.names(server.name) or None,
+        unlisted=_unknown(connection, offer),
     )
+
+
+def _unknown(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:
+    """The lists of which nothing is known although the server was asked."""
+    if offer is not None:
+        return offer.unknown or None
+    return ("tools",) if connection.error is not None else None
+
+
+def _unlisted(name: str, offer: Offer | None) -> dict[str, str] | None:
+    """Why lists of a server that can be reached are missing; None when none is, or when they are being read."""
+    if offer is None or not offer.failure:
+        return None
+    return {"title": f"{name} {offer.failure}", "hint": f"Ask it again with: multi-mcp refresh {name}"}
 
 
 def _error_of(error: ServerError | None) -> dict[str, str] | None:

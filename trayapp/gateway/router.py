@@ -155,8 +155,8 @@ class Router:
         """Read the lists of a server that is not known, once however many calls want that."""
         async with self._meeting.setdefault(server, anyio.Lock()):
             connection = self._window.get(server)
-            if connection is not None and self._window.offer(server) is None:
-                await connection.fetch()
+            if connection is not None and server in self._window.missing():
+                await connection.fetch(soon=True)
 
     def _prompt(self, asked: str) -> tuple[str, str]:
         key = self._exposure.find_prompt(asked)

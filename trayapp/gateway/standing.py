@@ -5,20 +5,23 @@ Never here: deciding states (lifecycle does), several servers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.errors import shown
 from trayapp.model.lifecycle import State, backoff_left_s
+from trayapp.model.offer import Offer
 from trayapp.model.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`word`: connected, cached, ...; `why`: the reason of one that cannot serve now, else empty."""
+    """`word`: connected, cached, ...; `why`: the reason of one that cannot serve now, else empty; `note`: which of its
+    lists are missing, and why."""
 
     word: str
     why: str = ""
+    note: str = ""
     connected: bool = False
     enabled: bool = True
 
@@ -28,10 +31,15 @@ class Standing:
         return f"{self.word}: {self.why}" if self.why else self.word
 
 
-def standing(name: str, connection: Connection, now: float, settings: Settings, known: bool) -> Standing:
-    """The first that holds of: disabled, connected, wants a sign-in, failed within its backoff, connecting, cached (its
-    tools are `known`: it starts with the first call), not connected. `now` by the gateway's clock.
+def standing(name: str, connection: Connection, now: float, settings: Settings, offer: Offer | None) -> Standing:
+    """Return the first that holds of: disabled, connected, wants a sign-in, failed within its backoff, connecting,
+    cached (its `offer` is known: it starts with the first call), not connected. `now` by the gateway's clock.
     """
+    found = _standing(name, connection, now, settings, known=offer is not None)
+    return replace(found, note=offer.failure) if offer is not None and offer.failed and found.enabled else found
+
+
+def _standing(name: str, connection: Connection, now: float, settings: Settings, *, known: bool) -> Standing:
     state = connection.state
     if connection.server.disabled:
         return Standing("disabled", f"enable it with: multi-mcp enable {name}", enabled=False)
@@ -58,8 +66,10 @@ def backoff_left(connection: Connection, now: float, settings: Settings) -> floa
     return max(backoff_left_s(ago, settings), connection.wait_asked_s - ago, 0.0)
 
 
-def why_unknown(name: str, connection: Connection, *, being_asked: bool) -> str:
+def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being_asked: bool) -> str:
     """One line for people: why nothing is known of what an enabled server offers. `name` as its view has it."""
+    if offer is not None and offer.failure:
+        return f"{name}: it {offer.failure}"
     if connection.state is State.NEEDS_AUTH:
         return f"{name}: it wants a sign-in before it says what it offers: multi-mcp auth {name}"
     if being_asked or connection.state is State.CONNECTING:

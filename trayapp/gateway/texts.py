@@ -51,7 +51,7 @@ def server_line(seen: Exposure, server: str, one: Standing) -> str:
     parts = [one.word, *([count(tools, "tool")] if one.enabled else [])]
     reads = len(seen.entries[server]) - tools
     parts += [count(reads, "resource")] if reads else []
-    return ", ".join(parts) + (f": {one.why}" if one.why else "")
+    return "; ".join([", ".join(parts) + (f": {one.why}" if one.why else ""), *([one.note] if one.note else [])])
 
 
 def list_text(seen: Exposure, server: str, one: Standing, offset: int = 0, limit: int | None = None) -> str:

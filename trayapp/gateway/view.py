@@ -113,7 +113,7 @@ class View:
         return self._gateway.offers.get(self.key(name))
 
     def missing(self) -> list[str]:
-        """Enabled servers of which nothing at all is known."""
+        """Enabled servers whose tools are not known."""
         unknown = set(self._gateway.offers.missing())
         return [name for name in self.config.servers if self.key(name) in unknown]
 

@@ -60,8 +60,13 @@ class Window:
         """What a server offers, as far as it is known."""
         return self.view.offer(name)
 
+    def fails_to_list(self, name: str) -> bool:
+        """True if a list of an enabled server could not be read."""
+        offer = self.offer(name)
+        return offer is not None and bool(offer.failure) and not self.config.servers[name].disabled
+
     def missing(self) -> list[str]:
-        """Enabled servers of which nothing at all is known."""
+        """Enabled servers whose tools are not known."""
         return [name for name in self.view.missing() if self.has(name)]
 
     def named(self, asked: str) -> str:

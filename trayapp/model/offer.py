@@ -5,10 +5,13 @@ Never here: exposed names, which tools are enabled, files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 Item = dict[str, Any]  # one tool, prompt, resource or template, raw
+LISTS = {"tools": "tools", "prompts": "prompts", "resources": "resources", "templates": "resource templates"}
+UNREAD = "no answer yet"  # why a list is missing that is still being read
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +27,27 @@ class Offer:
     instructions: str | None = None
     protocol: str = ""  # the revision that was negotiated, "" when never connected
     ttl_ms: int | None = None  # smallest `ttlMs` of the lists, None when the server named none
+    failed: Mapping[str, str] = field(default_factory=dict)  # list that could not be read whole -> why
+
+    @property
+    def has_items(self) -> bool:
+        """True if anything was listed."""
+        return bool(self.tools or self.prompts or self.resources or self.templates)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The lists that could not be read and of which nothing is known."""
+        return tuple(name for name in LISTS if name in self.failed and not getattr(self, name))
+
+    @property
+    def failure(self) -> str:
+        """`did not list its tools: licence expired`, for each list that could not be read; "" when none failed."""
+        alike: dict[str, list[str]] = {}
+        for name, why in self.failed.items():
+            if why != UNREAD:
+                alike.setdefault(why, []).append(LISTS.get(name, name))
+        return "; ".join(f"did not list its {_joined(names)}: {why}" for why, names in alike.items())
+
+
+def _joined(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

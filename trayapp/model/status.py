@@ -5,6 +5,7 @@ Never here: how the state came about, how it is shown.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
@@ -72,6 +73,22 @@ class ServerStatus:
     signed_in: bool | None = None  # OAuth; None = it knows no sign-in, as far as we know
     auth: SignInStatus | None = None  # None: it takes no sign-in, or nobody has looked yet
     approvals: tuple[str, ...] | None = None  # tools that wait for the user's approval; None = none
+    unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) that it could not say, of which none is known
+
+    @property
+    def ready(self) -> bool:
+        """True if a call to one of its tools is served."""
+        return is_ready(self.state, self.unlisted)
+
+    @property
+    def failed(self) -> bool:
+        """True if it cannot serve: it did not start, or did not list its tools."""
+        return self.state is State.FAILED or (self.state in READY and self.error is not None and not self.ready)
+
+
+def is_ready(state: str, unlisted: Collection[str] | None) -> bool:
+    """True if a server in that state serves calls, given the lists of which nothing is known."""
+    return state in READY and "tools" not in (unlisted or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +157,7 @@ class NewerSnapshotError(ShapeError):
         )
 
 
-RARE = frozenset({"project", "signed_in", "auth", "approvals"})
+RARE = frozenset({"project", "signed_in", "auth", "approvals", "unlisted"})
 
 
 def _server_json(server: ServerStatus) -> dict[str, Any]:

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import SAMPLE
-from trayapp.model.status import READY, KeyringState, Problem, ServerStatus, Snapshot
+from trayapp.model.status import KeyringState, Problem, ServerStatus, Snapshot
 from trayapp.tray.state import Offered, TrayState
 
 ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
-TROUBLE = frozenset({State.FAILED, State.NEEDS_AUTH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +56,10 @@ def facts(state: TrayState) -> Facts:
         live=snapshot,
         servers=servers,
         wanted=len(wanted),
-        ready=sum(server.state in READY for server in wanted),
+        ready=sum(server.ready for server in wanted),
         connecting=sum(server.state is State.CONNECTING for server in wanted),
         tools=sum(server.tools.enabled for server in wanted),
-        failed=tuple(server for server in wanted if server.state is State.FAILED),
+        failed=tuple(server for server in wanted if server.failed),
         sign_in=tuple(server for server in wanted if server.state is State.NEEDS_AUTH),
         permissions=tuple(filter(wants_permissions, wanted)),
         approvals=tuple(dict.fromkeys((*state.approvals, *(one.name for one in servers if one.approvals)))),
@@ -77,6 +76,11 @@ def wants_permissions(server: ServerStatus) -> bool:
     return asked and server.state not in (State.NEEDS_AUTH, State.DISABLED)
 
 
+def in_trouble(server: ServerStatus) -> bool:
+    """True if it cannot serve before somebody does something."""
+    return server.failed or server.state is State.NEEDS_AUTH
+
+
 def _rank(server: ServerStatus) -> tuple[int, str, str]:
-    order = 0 if server.state in TROUBLE else 2 if server.state is State.DISABLED else 1
+    order = 0 if in_trouble(server) else 2 if server.state is State.DISABLED else 1
     return order, server.name.casefold(), server.name

@@ -13,7 +13,7 @@ from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import Problem, ServerStatus
 from trayapp.tray import texts
-from trayapp.tray.facts import TROUBLE, Facts, wants_permissions
+from trayapp.tray.facts import Facts, in_trouble, wants_permissions
 from trayapp.tray.state import SEPARATOR, Action, ClientState, Entry, Item, Offered, TrayState, Verb, offer_key
 
 T = TypeVar("T")
@@ -153,7 +153,7 @@ def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
         return (Item("servers/none", texts.NO_SERVERS, enabled=False),)
     if len(servers) <= SERVERS_SHOWN:
         return tuple(map(_server, servers))
-    first = [server for server in servers if server.state in TROUBLE][:SERVERS_SHOWN]
+    first = [server for server in servers if in_trouble(server)][:SERVERS_SHOWN]
     rest = [server for server in servers if server not in first]
     groups = [rest[at : at + GROUP_SIZE] for at in range(0, len(rest), GROUP_SIZE)]
     line: tuple[Entry, ...] = (SEPARATOR,) if first and groups else ()
@@ -182,7 +182,7 @@ def _server(server: ServerStatus) -> Item:
 
 def _why(server: ServerStatus, key: str) -> list[Entry]:
     """What is to be known of it: its error, what to do, whose it is."""
-    error = server.error if server.state in TROUBLE and server.error else {}
+    error = server.error if in_trouble(server) and server.error else {}
     lines = [line for part in ("title", "hint") for line in texts.wrapped(error.get(part, ""))]
     lines += [texts.only_in(server.project)] if server.project else []
     headings = [Item(f"{key}/why/{at}", line, enabled=False) for at, line in enumerate(lines)]
