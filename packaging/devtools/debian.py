@@ -34,6 +34,11 @@ PACKAGES = {
     "xfce4-panel": "xfce4-panel",  # a panel that speaks StatusNotifierItem
     "xfconf-query": "xfconf",  # its settings
     "tint2": "tint2",  # a panel that knows only XEmbed
+    "lxqt-panel": "lxqt-panel",  # panels that read the menu level by level, and build submenus once
+    "plasmashell": "plasma-workspace",
+    "kded5": "kded5",
+    "/usr/share/plasma/plasmoids/org.kde.panel": "plasma-desktop-data",
+    "/usr/share/icons/breeze": "breeze-icon-theme",
     "dunst": "dunst",  # shows notifications
     "objdump": "binutils",  # PyInstaller asks with it which libraries a library needs, and strips them
     "lintian": "lintian",  # reads the .deb as Debian's archive does

@@ -344,6 +344,21 @@ def test_what_a_burst_of_changes_ended_in_is_told_once_more(shown: Shown, item: 
     assert heard(3) == ["LayoutUpdated", "ItemsPropertiesUpdated", "ItemsPropertiesUpdated"]
 
 
+@pytest.mark.requirement("tray-submenus")
+def test_a_panel_that_opens_a_submenu_is_told_whether_it_changed_since_it_was_read(shown: Shown, item: Item) -> None:
+    """KDE drops a signal that follows the first opening; it reads again what it is told to at the next one."""
+    number = item.number("Servers")  # reads all of it
+    assert item.menu("AboutToShow", "i", (number,)) == (False,)
+    shown.servers = ["another"]
+    shown.icon.update_menu()
+    assert item.menu("AboutToShow", "i", (number,)) == (True,)
+    assert item.menu("AboutToShowGroup", "ai", ([0, number],)) == ([number], [])
+    item.menu("GetLayout", "iias", (0, 1, []))  # what lies above it alone
+    assert item.menu("AboutToShow", "i", (number,)) == (True,)
+    item.menu("GetLayout", "iias", (number, 1, []))
+    assert item.menu("AboutToShow", "i", (number,)) == (False,)
+
+
 # -- what panels ask ---------------------------------------------------------------------------------------------------
 
 

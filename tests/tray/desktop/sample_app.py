@@ -39,6 +39,7 @@ class App:
 
     def __init__(self, panel_wait_s: float) -> None:
         bus, worker = connect(), Worker()
+        self.colour = "red"
         self.notifier = Notifier(bus, "multi-mcp", worker.submit, disc("blue"))
         self.icon: Any = icon_class()(
             "multi-mcp",
@@ -58,12 +59,21 @@ class App:
             KeyedItem("green", "Turn green", self.turn("green"), default=True),
             KeyedItem("login", "Start at login", self.turn("red"), checked=lambda item: True),
             KeyedItem("notify", "Notify", self.notify),
-            KeyedItem("more", "my_servers", Menu(KeyedItem("blue", "Turn blue", self.turn("blue")))),
+            self.more(),
         )
+
+    def more(self) -> KeyedItem:
+        """Return an entry without a submenu at first, as before the gateway is there; what lies in it changes."""
+        if self.colour == "red":
+            return KeyedItem("more", "my_servers", None, enabled=False)
+        after = "yellow" if self.colour == "blue" else "blue"
+        return KeyedItem("more", "my_servers", Menu(KeyedItem(after, f"Turn {after}", self.turn(after))))
 
     def turn(self, colour: str) -> Callable[[], None]:
         def act() -> None:
+            self.colour = colour
             self.icon.icon = disc(colour)
+            self.icon.menu = self.menu()
             self.icon.attention = colour == "yellow"
             say(colour)
 

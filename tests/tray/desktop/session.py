@@ -19,7 +19,7 @@ from typing import Any, Literal
 import Xlib.display
 import Xlib.error
 import Xlib.X
-from jeepney import message_bus
+from jeepney import DBusAddress, Properties, message_bus, new_method_call
 from jeepney.io.blocking import open_dbus_connection
 from PIL import Image
 
@@ -27,10 +27,12 @@ from tests.fixtures.ending import end
 from tests.tools import require
 from tests.tray.bus import NOTIFICATIONS, WAIT_S, WATCHER, session_bus, until
 
-Panel = Literal["xfce4-panel", "tint2"]
+Panel = Literal["xfce4-panel", "tint2", "lxqt-panel", "plasmashell"]
 Box = tuple[int, int, int, int]  # left, top, right, bottom; pixels
 SCREEN = (900, 500)
 PANEL_HEIGHT = 28
+ROOT_COLOUR = (0x20, 0x30, 0x40)
+SKY: Box = (400, 60, 500, 160)  # of the wallpaper of Plasma
 SCREENSHOTS = Path(__file__).resolve().parents[3] / ".cache" / "screenshots"
 SERVICES = Path("/usr/share/dbus-1/services")
 END_S = 5.0
@@ -61,6 +63,55 @@ systray_padding = 4 2 4
 systray_icon_size = 24
 """
 TINT2_COLOUR = (0x33, 0x66, 0x99)
+
+LXQT = f"""[General]
+__userfile__=true
+panels=panel1
+[panel1]
+plugins=statusnotifier
+position=Top
+desktop=0
+alignment=0
+width=100
+width-percent=true
+panelSize={PANEL_HEIGHT}
+iconSize=22
+hidable=false
+[statusnotifier]
+type=statusnotifier
+alignment=Left
+"""
+
+# A panel with all icons; location 3 is along the top.
+PLASMA = """[Containments][1]
+activityId=
+formfactor=2
+immutability=1
+lastScreen=0
+location=3
+plugin=org.kde.panel
+[Containments][1][Applets][2]
+immutability=1
+plugin=org.kde.plasma.systemtray
+[Containments][1][Applets][2][Configuration]
+SystrayContainmentId=3
+[Containments][1][General]
+AppletOrder=2
+[Containments][3]
+activityId=
+formfactor=2
+immutability=1
+lastScreen=0
+location=3
+plugin=org.kde.plasma.private.systemtray
+[Containments][3][General]
+extraItems=
+showAllItems=true
+"""
+PLASMA_PANEL = f"""[PlasmaViews][Panel 1][Defaults]
+thickness={PANEL_HEIGHT}
+"""
+KDED = "org.kde.kded5"
 
 DUNST = r"""[global]
 origin = bottom-right
@@ -146,12 +197,38 @@ class Desktop:
         if panel == "tint2":
             process = self.start([require("tint2"), "-c", str(_written(self.home / "tint2rc", TINT2))])
             until(lambda: _tray_owner(self.environ["DISPLAY"]), "tint2 is the tray")
+        elif panel == "lxqt-panel":
+            config = _written(self.home / "lxqt-panel.conf", LXQT)
+            process = self.start([require("lxqt-panel"), "-c", str(config)])
+            until(lambda: self.owns(WATCHER), "lxqt-panel is the watcher")
+        elif panel == "plasmashell":
+            _written(self.home / ".config/plasma-org.kde.plasma.desktop-appletsrc", PLASMA)
+            _written(self.home / ".config/plasmashellrc", PLASMA_PANEL)
+            if not self.owns(WATCHER):
+                self._start_kde_watcher()
+            process = self.start([require("plasmashell"), "--no-respawn"], QT_QUICK_BACKEND="software")
+            until(self._has_host, "plasmashell shows icons")
+            self.until_gone(ROOT_COLOUR, SKY)  # its wallpaper comes last
         else:
             folder = self.home / ".config/xfce4/xfconf/xfce-perchannel-xml"
             _written(folder / "xfce4-panel.xml", XFCE_PANEL)
             process = self.start([require("xfce4-panel"), "--disable-wm-check"])
             until(lambda: self.owns(WATCHER), "xfce4-panel is the watcher")
         return process
+
+    def _start_kde_watcher(self) -> None:
+        """KDE's watcher is a module of kded5, which loads it when a whole session has started, or when it is asked."""
+        self.start([require("kded5")])
+        until(lambda: self.owns(KDED), "kded5 is on the bus")
+        call = new_method_call(DBusAddress("/kded", KDED, KDED), "loadModule", "s", ("statusnotifierwatcher",))
+        with open_dbus_connection(self.bus_address) as connection:
+            connection.send_and_get_reply(call, timeout=WAIT_S)
+        until(lambda: self.owns(WATCHER), "kded5 is the watcher")
+
+    def _has_host(self) -> bool:
+        ask = Properties(DBusAddress("/StatusNotifierWatcher", WATCHER, WATCHER)).get("IsStatusNotifierHostRegistered")
+        with open_dbus_connection(self.bus_address) as connection:
+            return bool(connection.send_and_get_reply(ask).body[0][1])
 
     def start_notifications(self) -> subprocess.Popen[Any]:
         """Start dunst and wait until it takes notifications."""
@@ -226,7 +303,7 @@ def _furnish(desktop: Desktop, panel: Panel | None, notifications: bool) -> None
     for tool in ("xdotool", "xsetroot"):
         require(tool)
     desktop.start([require("openbox")])
-    desktop.run("xsetroot", "-solid", "#203040")
+    desktop.run("xsetroot", "-solid", "#{:02x}{:02x}{:02x}".format(*ROOT_COLOUR))
     if panel is not None:
         desktop.start_panel(panel)
     if notifications:
@@ -249,11 +326,12 @@ def _end(process: subprocess.Popen[Any]) -> None:
 
 
 def _startable(home: Path) -> str:
-    """Configuration for the bus: of all services of this machine it may start only the panel's settings."""
+    """Return configuration for the bus: of all services of this machine it may start only those that panels need."""
     folder = home / "services"
     folder.mkdir()
-    for service in SERVICES.glob("org.xfce.Xfconf.service"):
-        shutil.copy(service, folder)
+    for service in ("org.xfce.Xfconf.service", "org.kde.ActivityManager.service"):
+        if (SERVICES / service).exists():
+            shutil.copy(SERVICES / service, folder)
     return f"<servicedir>{folder}</servicedir>"
 
 

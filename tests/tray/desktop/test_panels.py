@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,18 @@ from PIL import Image, ImageChops
 
 from tests.tray.bus import WAIT_S, WATCHER, Item, Watcher, until
 from tests.tray.desktop.sample_app import COLOURS
-from tests.tray.desktop.session import PANEL_HEIGHT, SCREEN, TINT2_COLOUR, Box, Desktop, box_of, desktop_session, middle
+from tests.tray.desktop.session import (
+    CALM,
+    PANEL_HEIGHT,
+    SCREEN,
+    TINT2_COLOUR,
+    Box,
+    Desktop,
+    Panel,
+    box_of,
+    desktop_session,
+    middle,
+)
 
 PROJECT = Path(__file__).resolve().parents[3]
 PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
@@ -78,19 +89,22 @@ def test_the_icon_is_on_a_panel_and_a_left_click_is_its_default_action(xfce: Tra
     xfce.seen("green")
 
 
-@pytest.mark.requirement("tray-real-panels")
-def test_the_menu_opens_by_mouse_and_an_item_deep_in_it_is_clicked(xfce: Tray) -> None:
-    desktop = xfce.desktop
-    background = desktop.calm()
-    desktop.click(*middle(current(xfce)), 3)
-    menu = until(lambda: tall(changed(desktop, background)), "the menu is open")
-    last_line = (menu[0] + 60, menu[3] - LINE_PX // 2)
-    desktop.click(*last_line)
-    submenu = until(lambda: beyond(changed(desktop, background), menu), "the submenu is open")
-    desktop.screenshot("xfce-menu")
-    desktop.click(submenu[2] - 20, last_line[1])
-    xfce.seen("blue")
-    until(lambda: not changed(desktop, background), "the menu is closed")
+@pytest.mark.requirement("tray-real-panels", "tray-submenus")
+@pytest.mark.parametrize("panel", ["xfce4-panel", "lxqt-panel", "plasmashell"])
+def test_a_submenu_that_came_after_the_first_look_and_changed_is_clicked_by_mouse(panel: Panel) -> None:
+    with desktop_session(panel) as desktop:
+        tray = Tray(desktop, panel_wait_s=600.0)
+        background = opened(tray, "red")[0]  # the panel has read a menu without submenus
+        desktop.screenshot(f"{panel}-menu")
+        desktop.click(SCREEN[0] - 20, SCREEN[1] - 20)  # beside the menu
+        closed(tray, background)
+        tray.click("red")
+        desktop.calm()  # away from the icon: Plasma lightens the one below the mouse
+        tray.seen("green")
+        choose_in_submenu(tray, "green", f"{panel}-submenu")
+        tray.seen("blue")
+        choose_in_submenu(tray, "blue", f"{panel}-submenu-changed")
+        tray.seen("yellow")
 
 
 @pytest.mark.requirement("tray-real-panels")
@@ -139,6 +153,33 @@ def test_a_panel_that_is_started_again_shows_the_icon_again(xfce: Tray) -> None:
     assert xfce.said("nobody shows icons") == 0
 
 
+def opened(tray: Tray, colour: str) -> tuple[Image.Image, Box]:
+    """Open the menu by mouse; the screen before, and where the menu is."""
+    tray.seen(colour)
+    background = tray.desktop.calm()
+    tray.click(colour, 3)
+    until(lambda: tall(changed(tray.desktop, background)), "the menu is open")
+    return background, still(lambda: changed(tray.desktop, background))
+
+
+def choose_in_submenu(tray: Tray, colour: str, name: str) -> None:
+    """Click on the last line of the menu, and on the only line of its submenu."""
+    desktop = tray.desktop
+    background, menu = opened(tray, colour)
+    desktop.click(menu[0] + 60, menu[3] - LINE_PX // 2)
+    beside = (menu[2], BELOW[1], *SCREEN)
+    until(lambda: wide(difference(desktop.picture(), background, beside)), "the submenu is open")
+    submenu = still(lambda: difference(desktop.picture(), background, beside))
+    desktop.screenshot(name)
+    desktop.click(*middle(submenu))
+    closed(tray, background)
+
+
+def closed(tray: Tray, background: Image.Image) -> None:
+    """Wait until no menu is open."""
+    until(lambda: not tall(changed(tray.desktop, background)), "the menu is closed")
+
+
 def current(tray: Tray) -> Box:
     """Where the icon is on the panel, whatever colour it has, once it is there."""
     box: Box = until(partial(icon_in, tray), "the icon is on the panel")
@@ -151,10 +192,28 @@ def icon_in(tray: Tray) -> Box | None:
     return next((box for box in boxes if box), None)
 
 
+def difference(picture: Image.Image, before: Image.Image, within: Box) -> Box | None:
+    """Around everything in that part of the screen that is not as before."""
+    found: Box | None = ImageChops.difference(picture.crop(within), before.crop(within)).getbbox()
+    left, top = within[:2]
+    return (found[0] + left, found[1] + top, found[2] + left, found[3] + top) if found else None
+
+
 def changed(desktop: Desktop, before: Image.Image) -> Box | None:
     """Around everything below the panel that is different now."""
-    found: Box | None = ImageChops.difference(desktop.picture().crop(BELOW), before.crop(BELOW)).getbbox()
-    return (found[0], found[1] + BELOW[1], found[2], found[3] + BELOW[1]) if found else None
+    return difference(desktop.picture(), before, BELOW)
+
+
+def still(look: Callable[[], Box | None]) -> Box:
+    """What is seen there once it moves no more: some menus fade or slide in."""
+    seen: list[Box | None] = []
+
+    def same() -> Box | None:
+        seen.append(look())
+        return seen[-1] if len(seen) > CALM and len(set(seen[-CALM:])) == 1 else None
+
+    box: Box = until(same, "a menu stands still")
+    return box
 
 
 def tall(box: Box | None) -> Box | None:
@@ -162,8 +221,9 @@ def tall(box: Box | None) -> Box | None:
     return box if box and box[3] - box[1] > 4 * LINE_PX else None
 
 
-def beyond(now: Box | None, before: Box) -> Box | None:
-    return now if now and now[2] > before[2] + 10 else None
+def wide(box: Box | None) -> Box | None:
+    """A box that is a menu and not the shadow of the one beside it."""
+    return box if box and box[2] - box[0] > LINE_PX else None
 
 
 # -- XEmbed only -------------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ class MenuService:
         self._tickets, self._shown_ticket = itertools.count(1), 0
         self._numbers, self._revision = Numbers(), 1
         self._root, self._shown = numbered((), self._numbers)
+        self._unread: set[int] = set()  # parents whose children changed since a panel last read them
         self._repeat: threading.Timer | None = None
 
     def show(self, menu: Iterable[Any] | None) -> None:
@@ -58,6 +59,7 @@ class MenuService:
             self._root, self._shown = numbered(read, self._numbers)
             told = difference(before, self._root)
             self._revision += bool(told.parents)
+            self._unread |= set(told.parents)
             self._tell(told)
             if told != NOTHING:
                 self._repeat_soon()
@@ -76,7 +78,11 @@ class MenuService:
             self._bus.emit(self._path, MENU, "LayoutUpdated", "ui", (self._revision, parent))
 
     def _repeat_soon(self) -> None:
-        """Send all properties again after a burst: GNOME may take an older answer for newer than a signal."""
+        """Say it again after a burst, because a panel may have missed it.
+
+        GNOME's extension may take an older answer for newer than a signal. KDE drops the first signal of a layout that
+        follows the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp).
+        """
         if self._repeat is not None:
             self._repeat.cancel()
         self._repeat = threading.Timer(REPEAT_S, self._tell_again)
@@ -85,8 +91,9 @@ class MenuService:
 
     def _tell_again(self) -> None:
         with self._lock:
-            nodes = [(node.number, node.properties) for node in walk(self._root) if node.number != ROOT]
-            self._tell(Difference([], nodes, []))
+            known = self._known()
+            nodes = [(number, node.properties) for number, node in known.items() if number != ROOT]
+            self._tell(Difference([number for number in known if number in self._unread], nodes, []))
 
     # -- what panels ask -------------------------------------------------------------------------------------------
 
@@ -112,6 +119,7 @@ class MenuService:
     def _get_layout(self, parent: int, depth: int, names: list[str]) -> Answer:
         with self._lock:
             revision, node = self._revision, self._known()[parent]
+            self._unread -= {read.number for read in walk(node, depth)}
         return "u(ia{sv}av)", (revision, _layout(node, depth, names))
 
     def _get_group_properties(self, numbers: list[int], names: list[str]) -> Answer:
@@ -140,12 +148,15 @@ class MenuService:
         if number not in self._known():
             raise LookupError(number)
         self._opens([number])
-        return "b", (False,)  # no update needed: panels are told of every change
+        return "b", (number in self._unread,)
 
     def _about_to_show_group(self, numbers: list[int]) -> Answer:
         known = self._known()
         self._opens(numbers)
-        return "aiai", ([], [number for number in numbers if number not in known])
+        return "aiai", (
+            [number for number in numbers if number in self._unread],
+            [number for number in numbers if number not in known],
+        )
 
     def _opens(self, numbers: list[int]) -> None:
         if ROOT in numbers:

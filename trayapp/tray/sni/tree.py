@@ -109,11 +109,12 @@ def _nodes(menu: tuple[Entry, ...], parent: Key, numbers: Numbers, shown: dict[i
     return tuple(nodes)
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
+def walk(node: Node, depth: int = -1) -> Iterator[Node]:
+    """Yield the node and those below it; `depth`: as many levels of them are looked into, -1 without end."""
+    if depth:
+        yield node
+        for child in node.children:
+            yield from walk(child, depth - 1)
 
 
 class Difference(NamedTuple):
