@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # room -> the rooms it may import besides itself. `trayapp` alone (the version) is open to all.
 ROOMS: dict[str, set[str]] = {
     "model": set(),
-    "config": {"model"},
+    "config": {"model", "wire"},  # how a process holds a lock (wire.lock)
     "auth": {"model", "config"},  # how a file is replaced (config.files)
     "wire": {"model"},
     "backends": {"model", "config", "auth", "wire"},

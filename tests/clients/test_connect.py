@@ -216,34 +216,6 @@ def test_a_file_that_is_half_written_is_waited_for(tmp_path: Path, client: Clien
     assert files.backup_of(path).read_bytes() == text.encode()
 
 
-def test_a_file_is_waited_for_as_long_as_it_is_being_saved_and_no_longer(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    path.write_text("x")
-    times: list[float] = []
-
-    def waited(saves: int, age: float = 0.0) -> int:
-        now = [1000.0 + age]
-        times.clear()
-        os.utime(path, (1000.0, 1000.0))
-
-        def sleep(seconds: float) -> None:
-            times.append(seconds)
-            now[0] += seconds
-            if len(times) <= saves:
-                os.utime(path, (now[0], now[0]))
-
-        files.wait_until_quiet(path, sleep, lambda: now[0])
-        return len(times)
-
-    assert waited(0, age=1.0) == 0  # as nearly always
-    assert waited(0, age=-60.0) == 0  # a disk with another clock
-    assert waited(3) == 4
-    assert waited(1000) == files.QUIET_LOOKS
-    assert sum(times) <= 2.01
-    path.unlink()
-    files.wait_until_quiet(path, times.append)
-
-
 def test_a_client_that_saves_once_at_the_same_moment_loses_nothing(cursor: Desk) -> None:
     _, world, path = cursor
     texts = [samples(CURSOR)["plain"], samples(CURSOR)["one line"]]

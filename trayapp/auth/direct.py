@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from trayapp.auth.places import place_for
-from trayapp.auth.vault import Vault
+from trayapp.auth.vault import NAMES, Vault
+from trayapp.config.locks import locked
 
 Value = TypeVar("Value")
 Store = Literal["keyring", "file"]
@@ -36,8 +37,9 @@ def with_vault(
 
 
 def set_secret(store: Store, config_file: Path, environ: Mapping[str, str], name: str, value: str) -> bool:
-    """Keep a named secret. Raises UsageError, KeyringUnavailableError."""
-    return with_vault(store, config_file, environ, lambda vault: vault.set_secret(name, value))
+    """Keep a named secret. Raises UsageError, KeyringUnavailableError, StorageError."""
+    with locked(_names(config_file)):
+        return with_vault(store, config_file, environ, lambda vault: vault.set_secret(name, value))
 
 
 def secret_names(store: Store, config_file: Path, environ: Mapping[str, str]) -> list[str]:
@@ -46,5 +48,11 @@ def secret_names(store: Store, config_file: Path, environ: Mapping[str, str]) ->
 
 
 def delete_secret(store: Store, config_file: Path, environ: Mapping[str, str], name: str) -> bool:
-    """Forget one; False when there was none. Raises KeyringUnavailableError."""
-    return with_vault(store, config_file, environ, lambda vault: vault.delete_secret(name))
+    """Forget one; False when there was none. Raises KeyringUnavailableError, StorageError."""
+    with locked(_names(config_file)):
+        return with_vault(store, config_file, environ, lambda vault: vault.delete_secret(name))
+
+
+def _names(config_file: Path) -> Path:
+    """Return what stands for the list of all names: a keyring has no file that could be locked."""
+    return config_file.with_name(NAMES)

@@ -16,7 +16,8 @@ from typing import Any
 
 from trayapp.auth.chunks import Entries
 from trayapp.config.files import FOLDER_MODE, replace_file
-from trayapp.model.errors import KeyringUnavailableError
+from trayapp.config.locks import locked
+from trayapp.model.errors import KeyringUnavailableError, StorageError
 
 FORM = "multi-mcp sealed file 1"
 PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # the variable that holds it
@@ -52,10 +53,14 @@ class SealedFile:
         self._change(lambda texts: {name: text for name, text in texts.items() if name != key})
 
     def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        before = self._load()
-        after = change(before)
-        if after != before:
-            self._save(after)
+        try:
+            with locked(self._path):
+                before = self._load()
+                after = change(before)
+                if after != before:
+                    self._save(after)
+        except StorageError as error:
+            raise KeyringUnavailableError(error.title, error.hint, "locked") from None
 
     def _load(self) -> dict[str, str]:
         """All texts; none when there is no file. A file that cannot be opened is never taken for an empty one."""

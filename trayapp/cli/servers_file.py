@@ -23,8 +23,12 @@ def own_store() -> Store:
 
 def own_config(store: Store) -> Config:
     """What it says, laid over the imports that it names. Blocks. Raises StorageError, Unparsable."""
-    file = str(store.path)
-    return with_imports(parse(store.read().text, file), file)
+    return config_of(store.read().text, str(store.path))
+
+
+def config_of(text: str, file: str) -> Config:
+    """Read the text of `file`, laid over the imports that it names. Blocks. Raises Unparsable."""
+    return with_imports(parse(text, file), file)
 
 
 def with_imports(config: Config, file: str) -> Config:

@@ -13,10 +13,10 @@ import click
 
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import note, print_json, say
-from trayapp.cli.servers_file import own_config, own_store
+from trayapp.cli.servers_file import config_of, own_store
 from trayapp.cli.text import one_line
+from trayapp.config import edits
 from trayapp.config.problems import nearest
-from trayapp.config.store import Store
 from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, ToolNotFoundError, UsageError
 from trayapp.model.plan import Config
 from trayapp.wire.control import LIST, RELOAD, ControlError
@@ -48,16 +48,23 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
 
     Raises UsageError, Unparsable, ServerNotFoundError, ToolNotFoundError, StorageError.
     """
-    store = own_store()
-    store.create()
     server, slash, glob = target.partition("/")
     if slash and not glob:
         raise UsageError(f"Behind {target} there is no tool", f"The whole server is: {server}")
-    config = own_config(store)
-    check_server(server, config)
-    changed = (
-        switch_tools(store, config, server, glob, enabled) if glob else switch_server(store, config, server, enabled)
-    )
+    store = own_store()
+    store.create()
+    found = found_tools(server) if glob else {}
+    changed: list[str] = []
+
+    def change(text: str) -> str:
+        """Decide by the very text that is written: other processes may switch at the same moment."""
+        config = config_of(text, str(store.path))
+        check_server(server, config)
+        switched = switch_tools(text, config, server, glob, found, enabled) if glob else None
+        after, changed[:] = switched or switch_server(text, config, server, enabled)
+        return after
+
+    store.edit(change)
     if changed:
         tell_gateway()
     if as_json:
@@ -80,27 +87,33 @@ def left_out(server: str, glob: str) -> list[str]:
     return [one_line(f"Clients still do not see {', '.join(hidden)}: {why}")] if hidden else []
 
 
-def switch_server(store: Store, config: Config, server: str, enabled: bool) -> list[str]:
-    """Switch the whole server; what changed. One that only an import has gets an entry of ours above that."""
+def switch_server(text: str, config: Config, server: str, enabled: bool) -> tuple[str, list[str]]:
+    """Switch the whole server; the text after it, and what changed. One that only an import has gets an entry of ours
+    above that."""
     if server not in config.foreign:
-        return [server] if store.set_server_enabled(server, enabled) else []
-    if config.servers[server].disabled != enabled:
-        return []
-    return [server] if store.add_server(server, {"disabled": not enabled}) else []
+        after = edits.set_server_enabled(text, server, enabled)
+    elif config.servers[server].disabled == enabled:
+        after = edits.add_server(text, server, {"disabled": not enabled})
+    else:
+        after = text
+    return after, [server] if after != text else []
 
 
-def switch_tools(store: Store, config: Config, server: str, glob: str, enabled: bool) -> list[str]:
-    """Switch the tools that the glob fits; what changed, as SERVER/TOOL."""
-    known = known_tools(config, server)
+def switch_tools(
+    text: str, config: Config, server: str, glob: str, found: Mapping[str, str], enabled: bool
+) -> tuple[str, list[str]]:
+    """Switch the tools that the glob fits; the text after it, and what changed, as SERVER/TOOL."""
+    entry = config.servers.get(server)
+    known = {**{name: name for name in (entry.tools if entry else None) or {}}, **found}
     names = fitting(known, glob)
     if not names:
         raise no_such_tool(server, glob, known)
     differing = [name for name in names if is_enabled(config, server, name) != enabled]
     if differing and server in config.foreign:
-        store.add_server(server, {"tools": {name: {"enabled": enabled} for name in differing}})
+        text = edits.add_server(text, server, {"tools": {name: {"enabled": enabled} for name in differing}})
     elif differing:
-        store.set_tools_enabled(server, differing, enabled)
-    return [f"{server}/{name}" for name in differing]
+        text = edits.set_tools_enabled(text, server, differing, enabled)
+    return text, [f"{server}/{name}" for name in differing]
 
 
 def fitting(known: Mapping[str, str], glob: str) -> list[str]:
@@ -112,13 +125,11 @@ def fitting(known: Mapping[str, str], glob: str) -> list[str]:
     return literal or [name for name, forms in folded.items() if any(fnmatchcase(form, loose) for form in forms)]
 
 
-def known_tools(config: Config, server: str) -> dict[str, str]:
-    """Tools that the file names or a running gateway knows: own name -> exposed name, or the own one again."""
-    entry = config.servers.get(server)
-    known = {name: name for name in (entry.tools if entry else None) or {}}
+def found_tools(server: str) -> dict[str, str]:
+    """Tools that a running gateway knows: own name -> exposed name, or the own one again."""
     with suppress(NoGatewayError, ControlError):
-        known |= {row["name"]: row["exposed_name"] or row["name"] for row in ask(LIST, {"server": server})}
-    return known
+        return {row["name"]: row["exposed_name"] or row["name"] for row in ask(LIST, {"server": server})}
+    return {}
 
 
 def is_enabled(config: Config, server: str, tool: str) -> bool:

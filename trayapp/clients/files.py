@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import stat
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from trayapp.clients.places import Machine
 from trayapp.clients.table import Client
 from trayapp.config.files import FILE_MODE, read_bytes, storage_error, write_atomic
+from trayapp.config.locks import locked
 from trayapp.config.problems import Unparsable
 from trayapp.config.text import too_large
 from trayapp.model.errors import FileChangedError, StorageError
@@ -23,8 +22,6 @@ from trayapp.model.status import Problem
 LARGEST = 64_000_000  # bytes; Claude Code keeps its history of prompts beside its servers
 BACKUP = ".multi-mcp.bak"  # what a file's name ends in before we were first in it
 BACKUP_MOVED = ".before-import.bak"  # and before servers were moved out of it
-QUIET_S = 0.2  # a file that was saved within it may be half written
-QUIET_LOOKS = 10  # 2 s in all: a program that writes for longer is not waited for
 _GLOBAL_STORAGE = "globalStorage"
 
 
@@ -82,23 +79,6 @@ def decoded(data: bytes, path: Path) -> str:
         raise Unparsable(Problem(str(path), line, "The file is not UTF-8 text", "Save it as UTF-8")) from None
 
 
-def wait_until_quiet(
-    path: Path, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
-) -> None:
-    """Wait, a moment at most, while a file was saved so lately that its program may still be writing it.
-
-    Half of a file may be readable, and a program that writes on after it was replaced writes into nothing. Blocks.
-    """
-    for _ in range(QUIET_LOOKS):
-        try:
-            age = now() - path.stat().st_mtime
-        except OSError:
-            return
-        if not 0 <= age < QUIET_S:  # the clock of a network's disk may be another
-            return
-        sleep(QUIET_S - age)
-
-
 def backup_of(path: Path, ending: str = BACKUP) -> Path:
     """Where the backup of a file lies."""
     return path.with_name(path.name + ending)
@@ -116,19 +96,21 @@ def replace_text(path: Path, before: str | None, after: str, backup: Path | None
         if (None if data is None else data.decode("utf-8", "surrogateescape")) != before:
             raise FileChangedError(f"{path} was changed in the meantime", "Try again")
 
-    if backup is not None and before is not None:
-        with contextlib.suppress(OSError):  # one that is there keeps its mode, and what it gets may hold secrets
-            backup.chmod(FILE_MODE)
-        write_atomic(backup, before.encode("utf-8"), still_as_seen)
-    write_atomic(path, after.encode("utf-8"), still_as_seen)
+    with locked(path):
+        if backup is not None and before is not None:
+            with contextlib.suppress(OSError):  # one that is there keeps its mode, and what it gets may hold secrets
+                backup.chmod(FILE_MODE)
+            write_atomic(backup, before.encode("utf-8"), still_as_seen)
+        write_atomic(path, after.encode("utf-8"), still_as_seen)
 
 
 def remove(path: Path, before: str) -> None:
     """Take a file away that is still as `before`. Raises FileChangedError, StorageError."""
-    if read_text(path) != before:
-        raise FileChangedError(f"{path} was changed in the meantime", "Try again")
     try:
-        path.unlink()
+        with locked(path):
+            if read_text(path) != before:
+                raise FileChangedError(f"{path} was changed in the meantime", "Try again")
+            path.unlink()
     except OSError as error:
         raise storage_error(error, path, "removed") from error
 

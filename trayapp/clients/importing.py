@@ -18,6 +18,7 @@ from trayapp.clients.secrets import without_secrets
 from trayapp.clients.servers import Found, found_servers
 from trayapp.clients.table import Client
 from trayapp.clients.world import World, said_no
+from trayapp.config.files import wait_until_quiet
 from trayapp.config.parse import parse
 from trayapp.model.errors import FileChangedError
 from trayapp.model.plan import Config
@@ -148,7 +149,7 @@ def take_away(moved: Iterable[Found]) -> list[Path]:
 
 def _drop_all(client: Client, path: Path, keys: list[Keys]) -> bool:
     for left in range(ATTEMPTS - 1, -1, -1):
-        files.wait_until_quiet(path)
+        wait_until_quiet(path)
         text = files.read_text(path)
         if text is None:
             return False

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trayapp.clients.files import wait_until_quiet
 from trayapp.clients.places import Machine
-from trayapp.config.files import read_bytes, write_atomic
+from trayapp.config.files import read_bytes, wait_until_quiet, write_atomic
+from trayapp.config.locks import locked
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import StorageError
 from trayapp.service.command import shim_command
@@ -62,12 +62,13 @@ def noted(world: World, client: str) -> Noted | None:
 
 def note(world: World, client: str, what: Noted | None) -> None:
     """Note a connection, or with None its end. Blocks. Raises StorageError."""
-    known = _read(world.record)
-    changed = {name: entry for name, entry in known.items() if name != client}
-    if what is not None:
-        changed[client] = {"file": str(what.file), "made": what.made}
-    if changed != known:
-        _write(world.record, changed, said_no(world))
+    with locked(world.record):
+        known = _read(world.record)
+        changed = {name: entry for name, entry in known.items() if name != client}
+        if what is not None:
+            changed[client] = {"file": str(what.file), "made": what.made}
+        if changed != known:
+            _write(world.record, changed, said_no(world))
 
 
 def said_no(world: World) -> bool:
@@ -77,7 +78,8 @@ def said_no(world: World) -> bool:
 
 def say_no(world: World) -> None:
     """Note that. Blocks. Raises StorageError."""
-    _write(world.record, _read(world.record), True)
+    with locked(world.record):
+        _write(world.record, _read(world.record), True)
 
 
 def _write(path: Path, connected: Mapping[str, Any], no_offer: bool) -> None:

@@ -6,15 +6,15 @@ Never here: what an edit does to the text (edits), what the text means.
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trayapp.config.files import Signature, read_bytes, signature, write_atomic
+from trayapp.config.files import Signature, read_bytes, signature, wait_until_quiet, write_atomic
+from trayapp.config.locks import locked
 from trayapp.config.text import MAX_BYTES, decode
-from trayapp.model.errors import FileChangedError, StorageError
+from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
 from trayapp.model.late import late_module
 from trayapp.model.servers import ToolSwitch
 
@@ -25,7 +25,7 @@ else:
 
 __all__ = ["Loaded", "Store", "signature"]
 
-EDIT_ATTEMPTS = 5  # against an editor that saves at the same moment; each attempt takes some 30 ms
+EDIT_ATTEMPTS = 10  # against an editor that saves at the same moment
 MISSING = ""  # the fingerprint of a file that is not there
 
 
@@ -48,7 +48,6 @@ class Store:
     def __init__(self, path: Path, first_text: Callable[[], str] = str) -> None:
         self.path = path
         self._first_text = first_text
-        self._editing = threading.Lock()
 
     def read(self) -> Loaded:
         """The file as it is, an empty text when missing; raises StorageError, Unparsable (too large, not UTF-8)."""
@@ -70,7 +69,8 @@ class Store:
         """Write the first text if there is no file; whether it was written. Raises StorageError."""
         if self.read().exists:
             return False
-        return self.write(self._first_text(), Loaded("", MISSING))
+        with locked(self.path):
+            return not self.read().exists and self.write(self._first_text(), Loaded("", MISSING))
 
     def write(self, text: str, seen: Loaded) -> bool:
         """Replace the file by `text`, atomically, if it is still as `seen`; whether bytes changed.
@@ -94,22 +94,24 @@ class Store:
     def edit(self, change: Callable[[str], str], attempts: int = EDIT_ATTEMPTS) -> bool:
         """Read, change and write; again from the start when somebody else saved in between. Whether bytes changed.
 
-        A missing file is changed from the first text. Edits of this process wait for each other: however many there
-        are at once, each is written. Raises what `change`, `read` and `write` raise.
+        A missing file is changed from the first text. Edits wait for each other, those of other processes too: however
+        many there are at once, each is written. `change` may be called several times; what it raises counts if the file
+        is still as it was given. Raises what `change`, `read` and `write` raise, and StorageError (see locked).
         """
-        with self._editing:
-            return self._edit(change, attempts)
-
-    def _edit(self, change: Callable[[str], str], attempts: int) -> bool:
-        for left in range(attempts - 1, -1, -1):
-            seen = self.read()
-            text = change(self._start(seen))
-            try:
-                return self.write(text, seen)
-            except FileChangedError:
-                if not left:
-                    raise
-        return False
+        with locked(self.path):
+            while True:
+                attempts -= 1
+                wait_until_quiet(self.path)
+                seen = self.read()
+                try:
+                    return self.write(change(self._start(seen)), seen)
+                except FileChangedError:
+                    if not attempts:
+                        raise
+                except MultiMcpError:
+                    wait_until_quiet(self.path)
+                    if not attempts or self.read().fingerprint == seen.fingerprint:
+                        raise
 
     def merge_tools(self, found: Mapping[str, Mapping[str, ToolSwitch]]) -> dict[str, str]:
         """Write the result of a refresh (see edits.merge_tools); servers that could not be written, with the reason."""

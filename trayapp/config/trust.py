@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.config.files import FILE_MODE, read_bytes, write_atomic
+from trayapp.config.locks import locked
 from trayapp.config.project import ProjectFile
 from trayapp.model.errors import StorageError
 from trayapp.model.status import Problem
@@ -58,13 +59,14 @@ class TrustStore:
         return [Path(path) for path in self._read()]
 
     def _change(self, path: str, digest: str | None) -> bool:
-        known = self._read()
-        if known.get(path) == digest:
-            return False
-        changed = {key: value for key, value in known.items() if key != path} | ({path: digest} if digest else {})
-        text = json.dumps({"version": VERSION, "trusted": changed}, indent=2, ensure_ascii=False)
-        write_atomic(self.path, text.encode("utf-8", "surrogatepass") + b"\n")
-        return True
+        with locked(self.path):
+            known = self._read()
+            if known.get(path) == digest:
+                return False
+            changed = {key: value for key, value in known.items() if key != path} | ({path: digest} if digest else {})
+            text = json.dumps({"version": VERSION, "trusted": changed}, indent=2, ensure_ascii=False)
+            write_atomic(self.path, text.encode("utf-8", "surrogatepass") + b"\n")
+            return True
 
     def _read(self) -> dict[str, str]:
         """What is trusted; nothing when the file is not one that we wrote. Raises StorageError."""

@@ -5,6 +5,7 @@ Never here: sockets, asyncio (the tray comes here), what a lock stands for.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -24,11 +25,15 @@ class FileLock:
     def take(self) -> int | None:
         """Hold it; None, or the process id of the one who does (0: unknown). Raises StorageError."""
         private_folder(self._path.parent)
-        descriptor = self._open()
-        if not _lock_now(descriptor):
-            holder = os.read(descriptor, 20).strip()
-            os.close(descriptor)
-            return int(holder) if holder.isdigit() else 0
+        while True:
+            descriptor = self._open()
+            if not _lock_now(descriptor):
+                holder = os.read(descriptor, 20).strip()
+                os.close(descriptor)
+                return int(holder) if holder.isdigit() else 0
+            if self._is_there(descriptor):
+                break
+            os.close(descriptor)  # its holder removed it meanwhile: the lock is the file that is there now
         self._descriptor = descriptor
         with suppress(OSError):  # a full disk: the number is only for people
             self._path.chmod(0o600)
@@ -47,21 +52,33 @@ class FileLock:
         finally:
             os.close(descriptor)
 
+    def remove(self) -> None:
+        """Release it and take its file away, where the system allows that of an open one (Windows does not)."""
+        with suppress(OSError):
+            self._path.unlink()
+        self.release()
+
     def release(self) -> None:
-        """Let another one hold it. The file stays: removing it would let two processes hold "the" lock."""
+        """Let another one hold it. The file stays."""
         if self._descriptor is not None:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
 
-    def _open(self) -> int:
+    def _is_there(self, descriptor: int) -> bool:
         try:
-            return os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except OSError:
+            return False
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            return os.open(self._path, flags, 0o600)
         except OSError as error:
-            raise StorageError(
-                f"Cannot open {self._path}: {error.strerror}", "Check the folder's owner and rights"
-            ) from None
+            hint = "Remove the link" if error.errno == errno.ELOOP else "Check the owner and permissions of its folder"
+            raise StorageError(f"Cannot open {self._path}: {error.strerror}", hint) from None
 
 
 class GatewayLock(FileLock):
@@ -114,4 +131,5 @@ def private_folder(path: Path) -> None:
         if stat.S_IMODE(facts.st_mode) != 0o700:
             path.chmod(0o700)
     except OSError as error:
-        raise StorageError(f"Cannot use the folder {path}: {error.strerror}", "Check its owner and rights") from None
+        why, hint = f"Cannot use the folder {path}: {error.strerror}", "Check its owner and permissions"
+        raise StorageError(why, hint) from None

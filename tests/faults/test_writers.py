@@ -1,0 +1,172 @@
+"""Many write servers.yaml at once, people's editors among them: what was reported as done is in the file, and so is
+every byte of the user's.
+
+Never here: what one edit does to the text (tests/config).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import launch, run_cli
+from tests.patience import stretched
+from trayapp.config.parse import parse
+from trayapp.config.store import Store
+from trayapp.model.servers import ToolSwitch
+
+TOOLS = 60
+HEAD = "# mine\nservers:\n  s:\n    command: x   # keep\n    tools:\n"
+SAVES = 12
+
+
+def text_of(tools: int = TOOLS) -> str:
+    return HEAD + "".join(f"      t{number}: {{enabled: true}}\n" for number in range(tools))
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    path = home / "servers.yaml"
+    path.write_text(text_of(), encoding="utf-8")
+    return path
+
+
+def switched_off(path: Path) -> set[str]:
+    tools = parse(path.read_text(encoding="utf-8"), "servers.yaml").servers["s"].tools or {}
+    return {name for name, switch in tools.items() if not switch.enabled}
+
+
+def ended(processes: list[subprocess.Popen[str]]) -> list[str]:
+    """Wait for them; what those said that failed."""
+    said = [(process.communicate(timeout=stretched(60))[1], process.returncode) for process in processes]
+    return [f"{code}: {text}" for text, code in said if code != 0]
+
+
+@pytest.mark.requirement("file-one-writer")
+@pytest.mark.parametrize("at_once", [2, 4, 10, 50])
+def test_every_switch_that_was_told_as_done_is_in_the_file_and_none_is_refused(
+    home: Path, file: Path, at_once: int
+) -> None:
+    assert ended([launch(home, "disable", f"s/t{number}") for number in range(at_once)]) == []
+    assert switched_off(file) == {f"t{number}" for number in range(at_once)}
+    assert file.read_text(encoding="utf-8").replace("false", "true") == text_of()
+
+
+@pytest.mark.requirement("file-one-writer")
+def test_the_first_edits_of_a_file_that_is_not_there_yet_are_all_written(home: Path) -> None:
+    words = [("add", f"s{number}", "--scope", "global", "--url", f"https://x{number}.example/") for number in range(8)]
+    assert ended([launch(home, *each) for each in words]) == []
+    names = {f"s{number}" for number in range(8)}
+    assert parse((home / "servers.yaml").read_text(encoding="utf-8"), "f").servers.keys() == names | {"sample"}
+
+
+@pytest.mark.requirement("file-one-writer")
+@pytest.mark.skipif(os.name == "nt", reason="stops a process")
+def test_a_holder_that_is_killed_is_in_nobodys_way(home: Path, file: Path) -> None:
+    """Killed wherever it is: waiting, holding the lock, writing."""
+    for turn in range(6):
+        victims, others = [
+            [launch(home, "disable", f"s/t{10 * turn + number}") for number in numbers]
+            for numbers in (range(4), range(4, 6))
+        ]
+        time.sleep(0.05 * turn)
+        for victim in victims:
+            victim.send_signal(signal.SIGKILL)
+        assert ended(others) == []
+        ended(victims)
+        assert {f"t{10 * turn + number}" for number in range(4, 6)} <= switched_off(file)
+        assert file.read_text(encoding="utf-8").replace("false", "true") == text_of()
+
+
+# -- editors ---------------------------------------------------------------------------------------------------------
+
+
+def in_place(path: Path, data: bytes, pieces: int, pause_s: float, flags: int) -> None:
+    """Open, write piece by piece, cut what is left of a longer text, close."""
+    size = len(data) // pieces + 1
+    descriptor = os.open(path, os.O_WRONLY | flags)
+    for start in range(0, len(data), size):
+        os.write(descriptor, data[start : start + size])
+        time.sleep(pause_s)
+    os.ftruncate(descriptor, len(data))
+    os.close(descriptor)
+
+
+def by_rename(path: Path, data: bytes) -> None:
+    fresh = path.with_name(path.name + "~new")
+    fresh.write_bytes(data)
+    fresh.replace(path)
+
+
+def moved_away(path: Path, data: bytes) -> None:
+    path.replace(path.with_name(path.name + "~"))
+    path.write_bytes(data)
+
+
+Editor = Callable[[Path, bytes], None]
+EDITORS: dict[str, Editor] = {
+    "slow": lambda path, data: in_place(path, data, 4, 0.03, os.O_TRUNC),
+    "slow, over the old text": lambda path, data: in_place(path, data, 4, 0.03, 0),
+    "in place": lambda path, data: in_place(path, data, 1, 0, os.O_TRUNC),
+    "by rename": by_rename,
+}
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells who has a file open")
+
+
+@pytest.mark.requirement("file-slow-editor")
+@pytest.mark.parametrize("editor", EDITORS.values(), ids=EDITORS)
+def test_editors_of_all_kinds_lose_no_byte_while_switches_and_found_tools_are_written(
+    home: Path, file: Path, editor: Editor
+) -> None:
+    ready, lost = threading.Event(), list[str]()
+
+    def edit() -> None:
+        for number in range(SAVES):
+            text = file.read_text(encoding="utf-8") + f"# note {number}\n"
+            editor(file, text.encode())
+            time.sleep(0.05 * (number % 8))
+        ready.set()
+
+    def switch() -> None:
+        store = Store(file)
+        for number in itertools.count():
+            if ready.is_set():
+                return
+            name = f"t{number % TOOLS}"
+            store.set_tools_enabled("s", [name], number // TOOLS % 2 == 1)
+            lost.extend(store.merge_tools({"s": {f"found{number}": ToolSwitch()}}).values())
+
+    with ThreadPoolExecutor(2) as threads:
+        for work in [threads.submit(edit), threads.submit(switch)]:
+            work.result()
+    text = file.read_text(encoding="utf-8")
+    assert [number for number in range(SAVES) if f"# note {number}\n" not in text] == []
+    assert all(f"      t{number}: " in text for number in range(TOOLS))
+    assert lost == []
+    assert parse(text, "servers.yaml").problems == ()
+
+
+@linux_only
+@pytest.mark.requirement("file-slow-editor")
+@pytest.mark.parametrize("flags", [os.O_TRUNC, 0], ids=["emptied first", "over the old text"])
+@pytest.mark.parametrize("pause_s", [0.03, 0.5])
+def test_a_switch_during_a_save_is_in_the_file_with_all_that_was_saved(
+    home: Path, file: Path, flags: int, pause_s: float
+) -> None:
+    saved = file.read_bytes() + b"# the end\n"
+    editor = threading.Thread(target=in_place, args=(file, saved, 3, pause_s, flags))
+    editor.start()
+    done = run_cli(home, "disable", "s/t7")
+    editor.join()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert file.read_text(encoding="utf-8") == saved.decode().replace("t7: {enabled: true}", "t7: {enabled: false}")
