@@ -100,6 +100,8 @@ REQUIREMENTS: dict[str, str] = {
     "name-form": "Every exposed name matches ^[A-Za-z0-9_-]{1,64}$ and is unique.",
     "name-stable": "Exposed names do not depend on connect order and are the same after a restart.",
     "name-resolved": "Exposed names are looked up, never split; any unambiguous spelling works in a call.",
+    "name-shadow": "No tool takes a call meant for another server's, whatever it is called, in any mode and any way.",
+    "name-kept": "A tool that has a listed name keeps it: neither a new, a held-back nor a returning one takes it.",
     "resource-clash": "Resources keep their URIs; a clash gets the multi-mcp://SERVER/ prefix.",
     # What a client sees
     "call-no-field-lost": "Every field that a server or client sent arrives, unknown ones too, in both directions.",

@@ -272,7 +272,7 @@ async def test_off_serves_everything_and_says_nothing_and_is_followed_live(tmp_p
         await with_servers(made, Settings(expose="tools", approve_changes="off"), evil=[HONEST])
         await relisted(made, "evil", changed(HONEST, description="Adds!"), tool(f"x{tags('y')}", "new"))
         assert set(await served(made)) == {"evil_add", "evil_new"}
-        assert (await waiting(made), list(made.folder.with_name("approved").glob("*"))) == ([], [])
+        assert (await waiting(made), list(made.folder.with_name("approved").glob("evil*"))) == ([], [])
         made.apply(server("evil"), settings=Settings(expose="tools"))
         assert set(await served(made)) == {"evil_add"}
         assert "approvals" in (await asked(made, control.SNAPSHOT))["servers"][0]
@@ -353,8 +353,10 @@ async def test_pins_lie_in_files_of_this_user_alone(tmp_path: Path) -> None:
         await with_servers(made, None, **{"../../x/\x1b[2J": [HONEST]})
         await served(made)
         await made.gateway.offers.written()
-        (file,) = (tmp_path / "approved").iterdir()
-        assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        files = [*(tmp_path / "approved").iterdir()]
+        assert len(files) == 2
+        assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+        assert files[0].parent.stat().st_mode & 0o777 == 0o700
 
 
 # -- what else a server says ---------------------------------------------------------------------------------------

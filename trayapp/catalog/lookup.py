@@ -5,68 +5,104 @@ Never here: splitting names (they are looked up), connecting to a server whose t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import chain
 
-from trayapp.catalog.names import Exposed, Key, clean, expose_names, server_prefix, spelled
+from trayapp.catalog.names import (
+    SUFFIX_LENGTH,
+    UNNAMED,
+    Exposed,
+    Key,
+    Spellings,
+    caseless,
+    clean,
+    expose_names,
+    server_prefix,
+    spelled,
+)
 from trayapp.catalog.suggest import nearest
 from trayapp.model.errors import AmbiguousToolError, ApprovalRequiredError, ToolNotFoundError
 from trayapp.model.settings import PREFIX_MODES, PrefixMode
 
+_HASHED = re.compile(rf"_[a-z2-7]{{{SUFFIX_LENGTH},}}\Z", re.IGNORECASE)
+
 
 class Lookup:
     """Finds tools by name. `hidden` holds the known tools that may not be called, each with the hint that says why;
-    `waits` tells which of them an approval would bring back."""
+    `waits` tells which of them an approval would bring back. `servers`: all that there are, known or not."""
 
     def __init__(
         self,
         exposed: Exposed,
         hidden: Mapping[Key, str] | None = None,
         waits: Callable[[Key], bool] = lambda key: False,
+        servers: Iterable[str] | None = None,
     ) -> None:
         self._exposed = exposed
         self._hidden = hidden or {}
         self._waits = waits
+        self._servers = dict.fromkeys(server for server, _ in exposed.by_key) if servers is None else servers
         self._open = exposed.by_name
         if self._hidden:
             self._open = {name: key for name, key in exposed.by_name.items() if key not in self._hidden}
 
     def find(self, asked: str, server: str | None = None) -> Key:
-        """The (server, tool) that `asked` means, on `server` when given; one dict hit for a listed name.
+        """Return the (server, tool) that `asked` means, on `server` when given; one dict hit for a listed name.
 
+        A name that is not listed is refused where it could mean tools of two servers: a server can choose the names of
+        its tools so that they read as another one's.
         Raises AmbiguousToolError, and ToolNotFoundError with suggestions, or with the reason when the tool is hidden.
         """
         key = self._open.get(asked)
         if key is not None and (server is None or key[0] == server):
             return key
-        for keys in self._stages(asked):
-            here = [key for key in keys if server is None or key[0] == server]
-            if here:
-                return self._settle(asked, here)
-        raise ToolNotFoundError(asked, self.suggestions(asked, server))
+        listed = self._exposed.by_name.get(asked)
+        if listed is not None and server in (None, listed[0]):
+            raise self._hidden_error(asked, listed)
+        if server is not None:
+            readings = [[key for key in keys if key[0] == server] for keys in self._stages(asked)]
+        else:
+            named = self._named(asked)
+            readings = [
+                [key for key in keys if not named or key[0] in named or not _is_bare(asked, key)]
+                for keys in self._stages(asked)
+            ]
+        first = next((keys for keys in readings if keys), None)
+        if first is None:
+            raise ToolNotFoundError(asked, self.suggestions(asked, server))
+        every = list(dict.fromkeys(chain(*readings)))
+        return self._settle(asked, first if len({key[0] for key in every}) == 1 else every)
 
     def suggestions(self, asked: str, server: str | None = None) -> list[str]:
         """The listed names nearest to `asked`, best first."""
         return nearest(asked, [name for name, key in self._open.items() if server is None or key[0] == server])
 
+    def _named(self, asked: str) -> set[str]:
+        """Return the servers that `asked` names in the form that is theirs alone, `mcp__SERVER__` or `SERVER/`."""
+        starts = ((server, start) for server in self._servers for start in _addresses(server))
+        return {server for server, start in starts if caseless(asked).startswith(caseless(start))}
+
     def _stages(self, asked: str) -> Iterator[tuple[Key, ...]]:
-        """What each reading of `asked` leads to, the most literal first; later indexes are built when needed."""
-        key = self._exposed.by_name.get(asked)
-        yield (key,) if key else ()
+        """Yield what each reading of `asked` leads to, the most literal first."""
         yield self._exposed.shared.get(asked, ())
         yield self._originals.get(asked)
         folded = fold(asked)
         yield self._folded_displayed.get(folded)
         yield self._folded_originals.get(folded)
-        yield self._spelled(asked)
+        yield from self._spelled(asked)
 
     def _settle(self, asked: str, keys: list[Key]) -> Key:
-        """The one that may be called. A hidden tool steps aside for another server's, never for its sibling:
-        what is switched off under this very name must not run something else of that server."""
+        """Return the one that may be called. A hidden tool steps aside for another server's, never for its sibling:
+        what is switched off under this very name must not run something else of that server. Nor does it step aside
+        where `asked` names its server, and the other one is only called so itself."""
         callable_ = [key for key in keys if key not in self._hidden]
         if not callable_:
             raise self._hidden_error(asked, keys[0])
+        meant = [key for key in keys if not _is_bare(asked, key)]
+        if meant and self._hidden.keys() >= set(meant):
+            raise self._hidden_error(asked, meant[0])
         only = callable_[0]
         if len(callable_) == 1 and all(key == only or key[0] != only[0] for key in keys):
             return only
@@ -77,13 +113,14 @@ class Lookup:
         error.hint = self._hidden[key]
         return error
 
-    def _spelled(self, asked: str) -> tuple[Key, ...]:
-        """The tools that `asked` is any spelling of: literally, else folded, else without regard to case."""
-        loose = self._spellings.get(_caseless(asked))
-        written = {key: _forms(*key) | self._other_modes.get(key, set()) for key in loose}
-        literal = tuple(key for key in loose if asked in written[key])
-        folded = tuple(key for key in loose if fold(asked) in map(fold, written[key]))
-        return literal or folded or loose
+    def _spelled(self, asked: str) -> Iterator[tuple[Key, ...]]:
+        """Yield the tools that `asked` is any spelling of: literally, folded, without regard to case."""
+        hashed = self._hashed.get(caseless(asked)) if _HASHED.search(asked) else ()
+        loose = dict.fromkeys((*self._spellings.bare(asked), *self._spellings.behind(asked), *hashed))
+        written = {key: _forms(*key) | ({asked} if key in hashed else set()) for key in loose}
+        yield tuple(key for key in loose if asked in written[key])
+        yield tuple(key for key in loose if fold(asked) in map(fold, written[key]))
+        yield tuple(loose)
 
     @cached_property
     def _originals(self) -> _Forms:
@@ -98,20 +135,18 @@ class Lookup:
         return _Forms((fold(key[1]), key) for key in self._exposed.by_key)
 
     @cached_property
-    def _other_modes(self) -> dict[Key, set[str]]:
+    def _hashed(self) -> _Forms:
         """The names with a hash behind them that tools have in the other modes: no spelling rule leads to those."""
-        names: dict[Key, set[str]] = {}
-        for mode in set(PREFIX_MODES) - {self._exposed.mode}:
-            for key, name in expose_names(self._exposed.by_key, mode).by_key.items():
-                if name != spelled(*key, mode):
-                    names.setdefault(key, set()).add(name)
-        return names
+        modes = set(PREFIX_MODES) - {self._exposed.mode}
+        names = ((key, mode, name) for mode in modes for key, name in self._names_in(mode).items())
+        return _Forms((caseless(name), key) for key, mode, name in names if name != spelled(*key, mode))
+
+    def _names_in(self, mode: PrefixMode) -> dict[Key, str]:
+        return expose_names(self._exposed.by_key, mode).by_key
 
     @cached_property
-    def _spellings(self) -> _Forms:
-        every = ((form, key) for key in self._exposed.by_key for form in set(map(_caseless, _forms(*key))))
-        others = ((_caseless(form), key) for key, names in self._other_modes.items() for form in names)
-        return _Forms(chain(every, others))
+    def _spellings(self) -> Spellings:
+        return Spellings(self._exposed.by_key, _starts)
 
 
 def fold(name: str) -> str:
@@ -162,19 +197,27 @@ class _Forms:
         return (self._first[form],) if form in self._first else ()
 
 
-def _caseless(name: str) -> str:
-    return name.replace("-", "_").lower()
-
-
 def _forms(server: str, tool: str) -> set[str]:
     """Every way to write a tool by rule: alone, or behind its server's name in each mode (twice too), raw."""
     name, starts = clean(tool), _starts(server)
-    forms = {start + name for start in starts} | {name or "tool"}
+    forms = {start + name for start in starts} | {name or UNNAMED}
     return forms if name == tool else forms | {start + tool for start in starts}
+
+
+def _is_bare(asked: str, key: Key) -> bool:
+    """True if `asked` is the tool's own name and says nothing of its server."""
+    server, tool = key
+    name, loose = clean(tool), caseless(asked)
+    return loose in (caseless(tool), caseless(name)) and all(
+        caseless(start + name) != loose for start in _starts(server)
+    )
+
+
+def _addresses(server: str) -> frozenset[str]:
+    return frozenset({f"mcp__{server}__", f"{server_prefix(server, 'mcp')}__", f"{server}/"})
 
 
 @lru_cache(maxsize=4096)
 def _starts(server: str) -> frozenset[str]:
     prefixes = {server_prefix(server, mode) for mode in PREFIX_MODES if mode != "none"} | {server}
-    called = {f"mcp__{server}__", f"{server_prefix(server, 'mcp')}__"}
-    return frozenset({f"{prefix}_" for prefix in prefixes} | called | {f"{server}/"})
+    return _addresses(server).union(f"{prefix}_" for prefix in prefixes)

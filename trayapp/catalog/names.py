@@ -9,11 +9,11 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from trayapp.model.settings import PrefixMode
+from trayapp.model.settings import PREFIX_MODES, PrefixMode
 
 Key = tuple[str, str]  # server, and the name (or URI) that the server itself uses
 Wish = tuple[str, bool]  # the wanted name, and whether it is the thing's own spelling, with nothing replaced
@@ -21,6 +21,7 @@ Wish = tuple[str, bool]  # the wanted name, and whether it is the thing's own sp
 NAME_LENGTH = 64  # characters; what every model provider accepts
 SUFFIX_LENGTH = 6  # base32 characters: two of 1,000 clashing tools share it once in 2,000 catalogs
 CLASH_SHOWN = 5  # tools of one clash that its reason names
+UNNAMED = "tool"  # the name alone of a tool that has none
 SUFFIX_LONGEST = 32  # base32 characters of a 20 byte digest
 
 _OUTSIDE = re.compile(r"[^A-Za-z0-9_-]")
@@ -35,6 +36,16 @@ class Clash:
     tool: str
     exposed: str
     reason: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Given:
+    """The names that clients have seen before, each with the tool that has it; only itself is equal to it."""
+
+    names: Mapping[str, Key] = field(default_factory=dict)
+
+
+NONE_GIVEN = Given()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,11 @@ def clean(tool: str) -> str:
     return _OUTSIDE.sub("_", tool)
 
 
+def caseless(name: str) -> str:
+    """Return the same for names that differ in hyphens, underscores and case alone: models mix them up."""
+    return name.replace("-", "_").lower()
+
+
 @lru_cache(maxsize=4096)
 def server_prefix(server: str, mode: PrefixMode) -> str:
     """What stands before the `_` and the tool's name; "" in mode none."""
@@ -78,7 +94,7 @@ def spelled(server: str, tool: str, mode: PrefixMode) -> str:
     """
     name = clean(tool)
     if mode == "none":
-        return name or "tool"
+        return name or UNNAMED
     prefix = server_prefix(server, mode) + "_"
     return name if name.startswith(prefix) and len(name) > len(prefix) else prefix + name
 
@@ -88,29 +104,58 @@ def call_spelling(server: str, tool: str) -> str:
     return f"mcp__{escaped_server(server)}__{clean(tool)}"
 
 
-def expose_names(entries: Iterable[Key], mode: PrefixMode, taken: Set[str] = frozenset()) -> Exposed:
-    """The exposed name of each (server, tool); those in `taken` are nobody's.
+def expose_names(
+    entries: Iterable[Key],
+    mode: PrefixMode,
+    taken: Set[str] = frozenset(),
+    given: Given = NONE_GIVEN,
+    held: Set[Key] = frozenset(),
+    servers: Iterable[str] = (),
+) -> Exposed:
+    """Return the exposed name of each (server, tool); those in `taken` are nobody's.
 
-    Pass every tool that is known, switched on or not: then no switch renames another tool.
+    Pass every tool that is known, switched on or not: then no switch renames another tool. `held`: those that wait for
+    an approval. `servers`: all that there are, also those of which nothing is known.
     """
-    return expose({key: _wish(key, mode) for key in entries}, mode, taken)
+    keys = list(entries)
+    others = _others_of(keys, mode, servers)
+    return expose({key: _wish(key, mode) for key in keys}, mode, taken, given, held, others)
 
 
-def expose(wishes: Mapping[Key, Wish], mode: PrefixMode, taken: Set[str] = frozenset()) -> Exposed:
+def expose(
+    wishes: Mapping[Key, Wish],
+    mode: PrefixMode,
+    taken: Set[str] = frozenset(),
+    given: Given = NONE_GIVEN,
+    held: Set[Key] = frozenset(),
+    others: Callable[[Key, str], Key | None] = lambda key, wish: None,
+) -> Exposed:
     """Fulfil the wishes where they are short and nobody else's, and put a hash behind the others.
 
-    Of several with one wish, the only one whose own spelling it is keeps it (`a_b` against `a.b`); where there is no
-    such one, nobody gets it: none may be called for another. Names in `taken` belong to somebody else.
+    - A name in `taken` belongs to somebody else.
+    - A name that was `given` stays with its tool, or, while that is gone, with its server.
+    - A name by which `others` finds another server's tool is given to nobody.
+    - Tools that are `held` back get no name that another one wants.
+    - Of several with one wish, the only one whose own spelling it is keeps it (`a_b` against `a.b`); where there is no
+      such one, nobody gets it: none may be called for another.
     """
     groups: dict[str, list[Key]] = {}
     for key, (wish, _) in wishes.items():
         groups.setdefault(wish, []).append(key)
-    names = {holder: wish for wish, keys in groups.items() if (holder := _holder(wish, keys, wishes, taken))}
+    names: dict[Key, str] = {}
+    rivals = dict[str, list[Key]]()  # by wish: all that it could mean, where that is more than the one that has it
+    for wish, keys in groups.items():
+        first = given.names.get(wish)
+        alike = [first] if first is not None and first not in keys else []
+        alike += [found for key in keys if first is None and (found := others(key, wish)) is not None]
+        if (holder := _holder(wish, keys, alike, wishes, first, held)) is not None and wish not in taken:
+            names[holder] = wish
+        rivals[wish] = list(dict.fromkeys((*keys, *alike)))
     losers = {key: wish for key, (wish, _) in wishes.items() if key not in names}
     nobodys = {wish: keys for wish, keys in groups.items() if len(keys) > 1 and names.keys().isdisjoint(keys)}
     shared = {wish: tuple(sorted(keys)) for wish, keys in nobodys.items()}
-    names |= _suffixed(losers, {*groups, *taken})
-    clashes = _clashes(names, {wish: groups[wish] for wish in losers.values() if len(wish) <= NAME_LENGTH})
+    names |= _suffixed(losers, {*groups, *taken}, given.names)
+    clashes = _clashes(names, {wish: rivals[wish] for wish in losers.values() if len(wish) <= NAME_LENGTH}, wishes)
     return Exposed(mode, {name: key for key, name in names.items()}, names, shared, clashes)
 
 
@@ -121,21 +166,92 @@ def _wish(key: Key, mode: PrefixMode) -> Wish:
     return name, name in (tool, raw)
 
 
-def _holder(wish: str, keys: list[Key], wishes: Mapping[Key, Wish], taken: Set[str]) -> Key | None:
-    if len(wish) > NAME_LENGTH or wish in taken:
+def _holder(
+    wish: str, keys: list[Key], alike: list[Key], wishes: Mapping[Key, Wish], first: Key | None, held: Set[Key]
+) -> Key | None:
+    """Return which of `keys` gets the name that all of them want. `alike`: those of others that it could mean, too."""
+    if len(wish) > NAME_LENGTH:
         return None
+    if first in keys:
+        return first
+    if alike:
+        keys = [key for key in keys if first is not None and key[0] == first[0]]
+    keys = [key for key in keys if key not in held] or keys
     own = keys if len(keys) == 1 else [key for key in keys if wishes[key][1]]
     return own[0] if len(own) == 1 else None
 
 
-def _suffixed(wishes: Mapping[Key, str], used: set[str]) -> dict[Key, str]:
-    """Distinct names, none in `used`. All that meet at one length try the next: the order does not matter."""
+class Spellings:
+    """The names behind what stands before them: which tools a name means by rule. `starts` are those of a server."""
+
+    def __init__(self, keys: Iterable[Key], starts: Callable[[str], Iterable[str]]) -> None:
+        self._tools: dict[str, list[Key]] = {}
+        self._starts: dict[str, set[str]] = {}
+        servers: set[str] = set()
+        for key in keys:
+            server, tool = key
+            loose = caseless(tool)
+            self._tools.setdefault(loose, []).append(key)
+            if (cleaned := caseless(clean(tool) or UNNAMED)) != loose:
+                self._tools.setdefault(cleaned, []).append(key)
+            if server not in servers:
+                servers.add(server)
+                for start in starts(server):
+                    self._starts.setdefault(caseless(start), set()).add(server)
+
+    def bare(self, name: str) -> list[Key]:
+        """Return the tools whose own name it is, but for hyphens and case."""
+        return self._tools.get(caseless(name), [])
+
+    def behind(self, name: str) -> Iterator[Key]:
+        """Yield the tools whose server stands before their own name, but for hyphens and case."""
+        loose = caseless(name)
+        for end in (at + 1 for at, letter in enumerate(loose) if letter in "_/"):
+            if (servers := self._starts.get(loose[:end])) is not None:
+                yield from (key for key in self._tools.get(loose[end:], ()) if key[0] in servers)
+
+
+def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) -> Callable[[Key, str], Key | None]:
+    """Return what finds the tool of another server that a name stands for by rule, whoever has it in `mode`.
+
+    `mcp__SERVER__TOOL` is understood in every mode, and is of that server whatever tools it has. The spellings behind a
+    server's name alone count in mode none, where no name has its own server before it.
+    """
+
+    def starts(server: str) -> set[str]:
+        called = server_prefix(server, "mcp")
+        alone = {f"{server_prefix(server, other)}_" for other in PREFIX_MODES if other != "none"}
+        return {f"{called}__", f"{called}_"} | (alone if mode == "none" else set())
+
+    spellings = Spellings(keys, starts)
+    addresses = {caseless(call_spelling(server, "")): server for server in servers}
+
+    def others(key: Key, wish: str) -> Key | None:
+        if mode != "none" and wish[:3].lower() != "mcp":
+            return None
+        loose = caseless(wish)
+        found = [other for other in spellings.behind(wish) if other[0] != key[0]]
+        for end in (at + 2 for at in range(5, len(loose)) if loose.startswith("__", at)):
+            if addresses.get(loose[:end], key[0]) != key[0]:
+                found.append((addresses[loose[:end]], wish[end:]))
+        return min(found, default=None)  # the order of the tools must not matter
+
+    return others
+
+
+def _suffixed(wishes: Mapping[Key, str], used: set[str], given: Mapping[str, Key]) -> dict[Key, str]:
+    """Distinct names, none in `used` or given to another tool. All that meet at one length try the next: the order does
+    not matter."""
     names: dict[Key, str] = {}
     attempt = 0
     while len(names) < len(wishes):
         tries = {key: _with_hash(key, wish, attempt) for key, wish in wishes.items() if key not in names}
         counts = Counter(tries.values())
-        fits = {key: name for key, name in tries.items() if counts[name] == 1 and name not in used}
+        fits = {
+            key: name
+            for key, name in tries.items()
+            if given.get(name) == key or (counts[name] == 1 and name not in used and name not in given)
+        }
         names |= fits
         used |= set(fits.values())
         attempt += 1
@@ -150,11 +266,14 @@ def _with_hash(key: Key, wish: str, attempt: int) -> str:
     return f"{wish[: NAME_LENGTH - len(suffix) - 1]}_{suffix}"
 
 
-def _clashes(names: Mapping[Key, str], groups: Mapping[str, list[Key]]) -> tuple[Clash, ...]:
+def _clashes(
+    names: Mapping[Key, str], rivals: Mapping[str, list[Key]], wishes: Mapping[Key, Wish]
+) -> tuple[Clash, ...]:
     clashes = []
-    for wish, keys in groups.items():
+    for wish, keys in rivals.items():
         who = sorted(f"{server}/{name}" for server, name in keys)
         more = f" and {len(who) - CLASH_SHOWN} more" if len(who) > CLASH_SHOWN else ""
         reason = f"more than one tool would be called {wish}: {', '.join(who[:CLASH_SHOWN])}{more}"
-        clashes += [Clash(*key, names[key], reason) for key in keys if names[key] != wish]
+        losers = (key for key in keys if key in wishes and wishes[key][0] == wish and names[key] != wish)
+        clashes += [Clash(*key, names[key], reason) for key in losers]
     return tuple(sorted(clashes, key=lambda clash: (clash.server, clash.tool)))

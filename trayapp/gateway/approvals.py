@@ -7,20 +7,24 @@ Never here: showing it, what a definition hides (catalog/inspect), what differs 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Set
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from trayapp.catalog import pins
 from trayapp.catalog.changes import difference, in_approved_form, still_takes, whole
-from trayapp.catalog.hidden import folded
+from trayapp.catalog.hidden import bared, folded
 from trayapp.catalog.inspect import Finding, finding, is_serious
+from trayapp.catalog.lookup import fold
+from trayapp.catalog.names import call_spelling, server_prefix
 from trayapp.catalog.pins import Pin, ServerPins, definition_hash
 from trayapp.gateway.subjects import apart_of, findings_of, is_apart, tools_of
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Item, Offer
+from trayapp.model.settings import PREFIX_MODES
 from trayapp.model.status import Problem
 
 log = logging.getLogger(__name__)
@@ -31,8 +35,46 @@ TOLD_MOST = 5  # times that one tool's changes are logged: some change with ever
 SIBLING_TOOLS = 3  # names that two servers of one program have in common, and at least half of all
 
 
-# The tools of other servers by their shapes: server, all its tools, the tool.
-Elsewhere = dict[str, list[tuple[str, frozenset[str], str]]]
+class Elsewhere:
+    """The tools of other servers by how their names look. `others`: each server with the names of all its tools."""
+
+    def __init__(self, others: Iterable[tuple[str, frozenset[str]]]) -> None:
+        self._tools: dict[str, list[Alike]] = {}
+        self._starts: dict[str, set[str]] = {}  # by how it looks: the servers before whose tools' names it stands
+        self._called: dict[str, str] = {}  # the server whose tools' names begin so in calls
+        for server, tools in others:
+            called, starts = _starts(server)
+            self._called[called] = server
+            for start in starts:
+                self._starts.setdefault(start, set()).add(server)
+            for tool in tools:
+                self._tools.setdefault(_shape(tool), []).append(Alike(server, tools, tool))
+
+    def alike(self, name: str) -> list[Alike]:
+        """Return the tools whose own names look like `name`."""
+        return self._tools.get(_shape(name), [])
+
+    def read_as(self, name: str) -> Iterator[Alike]:
+        """Yield the tools that `name` reads as behind their servers' names, in any prefix mode."""
+        letters = _letters(name)
+        for end in range(1, len(letters)):
+            servers = self._starts.get(_squeezed(letters[:end]))
+            for found in self._tools.get(_squeezed(letters[end:]), ()) if servers else ():
+                if found.server in (servers or ()):
+                    yield found
+
+    def addressed(self, name: str) -> str | None:
+        """Return the server that `name` calls by `mcp__SERVER__`, whatever tools it has."""
+        loose = fold(name).casefold()
+        return next((server for start, server in self._called.items() if loose.startswith(start)), None)
+
+
+class Alike(NamedTuple):
+    """A tool of another server, with the names of all the tools of that."""
+
+    server: str
+    tools: frozenset[str]
+    tool: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,21 +210,22 @@ class Approvals:
         """A tool with letters that pass for those of another server's, or one that turns up later under such a name: a
         call may be meant for that one. Servers that have most of their tools in common are two of the same program."""
         own = known.listed - {name}
-        for other, tools, alike in elsewhere.get(_shape(name), ()):
-            if len(own & tools) >= SIBLING_TOOLS and len(own & tools) * 2 >= len(own):
+        if (addressed := elsewhere.addressed(name)) is not None:
+            return finding("name.shadows", True, "name", f"calls itself a tool of {addressed}")
+        for other, tools, alike in elsewhere.alike(name):
+            if _are_siblings(own, tools):
                 continue
             if _comparable(alike) != _comparable(name):
                 return finding("name.look-alike", True, "name", f"passes for {other}'s {alike}")
             if known.known:
                 return finding("name.shadows", True, "name", f"turned up later with the name of {other}'s {alike}")
+        for other, tools, alike in elsewhere.read_as(name):
+            if not _are_siblings(own, tools):
+                return finding("name.shadows", True, "name", f"reads as {other}'s {alike}")
         return None
 
     def _elsewhere(self, server: str) -> Elsewhere:
-        found: Elsewhere = {}
-        for other, tools in self._others(server):
-            for tool in tools:
-                found.setdefault(_shape(tool), []).append((other, tools, tool))
-        return found
+        return Elsewhere(self._others(server))
 
     # -- what waits ----------------------------------------------------------------------------------------------
 
@@ -283,15 +326,40 @@ def _remedy(server: str, tool: str) -> str:
     return f"look at it with: multi-mcp approve {server}/{tool}"
 
 
+def _are_siblings(own: frozenset[str], others: frozenset[str]) -> bool:
+    """True of the tools of two servers of one program."""
+    common = len(own & others)
+    return common >= SIBLING_TOOLS and common * 2 >= len(own)
+
+
 def _comparable(name: str) -> str:
-    """Names that people and models take for the same have the same."""
-    return folded(name).casefold().replace("-", "").replace("_", "")
+    """Return the same for names that people and models take for the same."""
+    return name.casefold().replace("-", "").replace("_", "")
 
 
 _ALIKE_IN_ASCII = str.maketrans("01i5", "olls")
 
 
+def _letters(name: str) -> str:
+    """Return what people see of a name, as letters of ASCII where it looks like them: no marks, nothing invisible."""
+    if not name.isascii():
+        plain = unicodedata.normalize("NFKD", bared(name))
+        name = folded("".join(letter for letter in plain if unicodedata.category(letter)[0] not in "MC"))
+    return _comparable(name).translate(_ALIKE_IN_ASCII)
+
+
+def _squeezed(letters: str) -> str:
+    return letters.replace("rn", "m").replace("vv", "w")
+
+
+@lru_cache(maxsize=1024)
+def _starts(server: str) -> tuple[str, frozenset[str]]:
+    """Return how `mcp__SERVER__` is compared, and how what stands before its tools' names looks in each mode."""
+    prefixes = (server_prefix(server, mode) for mode in PREFIX_MODES)
+    return fold(call_spelling(server, "")).casefold(), frozenset(map(_shape, filter(None, prefixes)))
+
+
 @lru_cache(maxsize=8192)  # of as many tools as anybody has; each is compared with those of all other servers
 def _shape(name: str) -> str:
-    """Names that look the same in the letters of many a screen have the same."""
-    return _comparable(name).translate(_ALIKE_IN_ASCII).replace("rn", "m").replace("vv", "w")
+    """Return the same for names that look the same in the letters of many a screen."""
+    return _squeezed(_letters(name))

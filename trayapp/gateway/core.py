@@ -35,6 +35,9 @@ from trayapp.gateway.copies import Copies
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.finder import prepare
 from trayapp.gateway.frontend import Session
+from trayapp.gateway.given_names import GivenNames
+from trayapp.gateway.introductions import SERVER_INFO
+from trayapp.gateway.known import ONE_TOOL
 from trayapp.gateway.news import News
 from trayapp.gateway.offers import Offers, WriteSwitches
 from trayapp.gateway.own import OwnServers
@@ -120,7 +123,8 @@ class Gateway:
         place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
         self.approvals = Approvals(place, lambda: self.config.settings.approve_changes, self._offered_elsewhere)
         self.approvals.unsaved = self.offers.wake
-        self.offers.write_more = self.approvals.save
+        self.given_names = GivenNames(place)
+        self.offers.write_more = self._save_more
         self.prepared = Prepared(self.approvals.judge, self.offers.sound)
         self.copies = Copies(parts.cache_dir / RESULTS)
         self.warm_up = WarmUp(self.spawn)
@@ -132,6 +136,7 @@ class Gateway:
         self.news = News(self)
         self.results = Results(self.changed)
         self.stop_wanted = anyio.Event()
+        self.telling.watch(self._note_names)
         self.sign_ins = SignIns(self, parts.accounts, parts.environ, parts.keyring)
         if parts.accounts is not None:
             parts.accounts.signed_in = self._signed_in
@@ -173,6 +178,17 @@ class Gateway:
         if users:
             self._parts.write_switches(users)
 
+    def _note_names(self) -> None:
+        """Keep the names that tools have now. While servers are asked for the first time, nobody has one for good: they
+        do not depend on which server answers first."""
+        if not self.pool.discovering and self.running.note_names():
+            self.offers.wake()
+
+    def _save_more(self) -> None:
+        """Write approvals and names. Blocks."""
+        self.approvals.save()
+        self.given_names.save()
+
     def take_problem(self, problem: Problem) -> None:
         """The file cannot be used as a whole: what runs goes on, and the problem is shown."""
         self._file_problems = (*(p for p in self.config.problems), problem)
@@ -208,10 +224,13 @@ class Gateway:
         return self.view.router
 
     def _offered_elsewhere(self, server: str) -> Iterator[tuple[str, frozenset[str]]]:
-        """The names of the tools of every other server."""
+        """Yield every other server, as sessions see it, with the names of its tools, and the gateway itself."""
+        yield SERVER_INFO["name"], frozenset({ONE_TOOL})
+        own = self.running.plain_name(server)
         for other in self.shared.servers:
-            if other != server and (offer := self.offers.get(other)) is not None:
-                yield other, frozenset(str(item.get("name")) for item in offer.tools)
+            plain = self.running.plain_name(other)
+            if plain != own and (offer := self.offers.get(other)) is not None:
+                yield plain, frozenset(str(item.get("name")) for item in offer.tools)
 
     async def _look_over(self, key: str, offer: Offer) -> None:
         """What is found in many definitions is found in a thread: the gateway's clients come first."""

@@ -67,7 +67,7 @@ class Exposure:
     @cached_property
     def lookup(self) -> Lookup:
         """Finds the tool that a call means among those that may be called."""
-        return Lookup(self.known.names, self._hidden, self._waits)
+        return Lookup(self.known.names, self._hidden, self._waits, self.servers)
 
     def _waits(self, key: Key) -> bool:
         return self._passes(*key) and self.known.waits(key)
@@ -209,7 +209,8 @@ class Exposure:
     @cached_property
     def _prompt_lookup(self) -> Lookup:
         names = self.known.prompt_names
-        return Lookup(names, {key: OUTSIDE for key in names.by_key if not self.choice.has(key[0])})
+        hidden = {key: OUTSIDE for key in names.by_key if not self.choice.has(key[0])}
+        return Lookup(names, hidden, servers=self.servers)
 
     def find_resource(self, uri: str) -> Key | None:
         """The (server, original URI) of a resource. Raises AmbiguousResourceError."""

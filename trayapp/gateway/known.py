@@ -13,7 +13,7 @@ from typing import Any
 
 from trayapp.catalog.filters import passes, why_hidden
 from trayapp.catalog.lookup import switched_off
-from trayapp.catalog.names import Exposed, Key, expose_names
+from trayapp.catalog.names import NONE_GIVEN, Exposed, Given, Key, expose_names
 from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
 from trayapp.gateway.prepared import Prepared, PreparedOffer, PreparedTool
 from trayapp.model.offer import Item, Offer
@@ -28,15 +28,24 @@ Prepare = Callable[[str, Offer], PreparedOffer]  # of a server under its name he
 
 
 @lru_cache(maxsize=1)  # a switch, or a tool's new description, makes the catalog anew, but its names are what they were
-def _names_of(keys: tuple[Key, ...], mode: PrefixMode) -> Exposed:
-    return expose_names(keys, mode, frozenset({ONE_TOOL}))
+def _names_of(
+    keys: tuple[Key, ...], mode: PrefixMode, given: Given, held: frozenset[Key], servers: tuple[str, ...]
+) -> Exposed:
+    return expose_names(keys, mode, frozenset({ONE_TOOL}), given, held, servers)
 
 
 class Known:
     """The catalog for one configuration and one state of the offers."""
 
-    def __init__(self, config: Config, offer_of: Callable[[str], Offer | None], prepare: Prepare | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        offer_of: Callable[[str], Offer | None],
+        prepare: Prepare | None = None,
+        given: Callable[[PrefixMode], Given] = lambda mode: NONE_GIVEN,
+    ) -> None:
         self.config = config
+        self._given = given
         prepare = prepare or Prepared().of
         offers = {name: offer for name in config.servers if (offer := offer_of(name)) is not None}
         self.offers = {name: prepare(name, offer) for name, offer in offers.items()}
@@ -46,7 +55,13 @@ class Known:
     @cached_property
     def names(self) -> Exposed:
         """Names of all known tools, switched on or not: a switch renames no other tool."""
-        return _names_of(tuple(self.tools), self.config.settings.tool_prefix)
+        mode = self.config.settings.tool_prefix
+        return _names_of(tuple(self.tools), mode, self._given(mode), self.held, tuple(self.config.servers))
+
+    @cached_property
+    def held(self) -> frozenset[Key]:
+        """The tools that wait for an approval."""
+        return frozenset(key for key, tool in self.tools.items() if tool.held_back is not None)
 
     @cached_property
     def tools(self) -> dict[Key, PreparedTool]:

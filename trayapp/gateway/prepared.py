@@ -24,7 +24,7 @@ class PreparedTool:
 
     def __init__(self, item: Item, held_back: str | None = None, *, sound: bool = False) -> None:
         self.item = item
-        self._held_back = held_back
+        self.held_back = held_back
         self._sound = sound
         self._name: str | None = None
         self._json = b""
@@ -32,8 +32,8 @@ class PreparedTool:
     @cached_property
     def withheld(self) -> str | None:
         """Why no client gets it: the user has to approve it, or none could take it; None when clients do."""
-        if self._held_back is not None:
-            return self._held_back
+        if self.held_back is not None:
+            return self.held_back
         if self._sound:
             return None
         return self._repaired.reason if isinstance(self._repaired, Withheld) else None

@@ -102,6 +102,10 @@ class Running:
         """The view that a server belongs to: a project's own, or everybody's."""
         return next((view for view in self._views.values() if view.owns(key)), self.view)
 
+    def plain_name(self, key: str) -> str:
+        """Return the name under which sessions see the server of that key."""
+        return self.view_with(key).name_of(key) or key
+
     def _new_view(self, folder: Path) -> View:
         view = View(self._gateway, folder)
         view.await_first_lists()
@@ -109,5 +113,13 @@ class Running:
 
     def forget_exposures(self) -> None:
         """Something that every view's catalog was made from is another now."""
-        for view in (self.view, *self._views.values()):
+        for view in self._every_view():
             view.forget()
+
+    def note_names(self) -> bool:
+        """Keep the names that clients see; True if any of them is new."""
+        new = [view.note_names() for view in self._every_view()]
+        return any(new)
+
+    def _every_view(self) -> list[View]:
+        return [self.view, *self._views.values()]

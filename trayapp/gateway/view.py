@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import anyio
 
 from trayapp.backends.connection import Connection
+from trayapp.catalog.names import Given
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.finder import Finder
 from trayapp.gateway.known import Known
@@ -26,6 +27,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import PrefixMode
 
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
@@ -47,6 +49,7 @@ class View:
         self._gateway = gateway
         self._keys: dict[str, str] = {}
         self._known: Known | None = None
+        self._noted: Known | None = None  # whose names are kept
         self.finder = Finder()
         self._windows: WeakValueDictionary[SessionOptions, Window] = WeakValueDictionary()  # as long as sessions last
         self.whole = self.window(SessionOptions())  # what a session sees that asked for nothing
@@ -81,8 +84,24 @@ class View:
     def known(self) -> Known:
         """All that is known now."""
         if self._known is None:
-            self._known = Known(self.config, self.offer, self._prepared)
+            self._known = Known(self.config, self.offer, self._prepared, self._given)
         return self._known
+
+    def _given(self, mode: PrefixMode) -> Given:
+        return self._gateway.given_names.of(mode, self._plain)
+
+    @property
+    def _plain(self) -> dict[str, str]:
+        """The names of its servers by their keys."""
+        return {self.key(name): name for name in self.config.servers}
+
+    def note_names(self) -> bool:
+        """Keep the names that clients see; True if any of them is new."""
+        known = self.known
+        if known is self._noted:
+            return False
+        self._noted = known
+        return self._gateway.given_names.note(known.names, known.held, self._plain)
 
     def _prepared(self, name: str, offer: Offer) -> PreparedOffer:
         return self._gateway.prepared.of(self.key(name), offer)

@@ -1,0 +1,105 @@
+"""The names under which clients have seen tools, kept on disk: whoever had a name first keeps it.
+
+One file beside the approvals, since it has to outlive the cache. Never here: who gets a name (catalog/names).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Set
+from pathlib import Path
+from typing import Any
+
+from trayapp.catalog.cache import read_file
+from trayapp.catalog.names import NONE_GIVEN, Exposed, Given, Key
+from trayapp.config.files import replace_file
+from trayapp.model.errors import StorageError
+from trayapp.model.settings import PrefixMode
+from trayapp.wire.jsonio import dumps, loads
+
+log = logging.getLogger(__name__)
+
+FILE_NAME = "names.json"  # no server's: those end in a hash
+VERSION = 1
+NAMES_MOST = 20_000  # of one prefix mode; beyond that those of tools that are gone are forgotten
+
+Names = dict[str, list[Key]]  # by name: the tools that have it, each in other views, by the key of its server
+
+
+class GivenNames:
+    """Of one gateway. A view sees those of its own servers, under their plain names."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE_NAME
+        self._by_mode: dict[str, Names] | None = None
+        self._views: dict[tuple[str, frozenset[tuple[str, str]]], Given] = {}
+        self._dirty = False
+
+    def of(self, mode: PrefixMode, plain: Mapping[str, str]) -> Given:
+        """Return the names given in that mode; `plain`: the names of a view's servers by their keys."""
+        view = mode, frozenset(plain.items())
+        if view not in self._views:
+            names = self._names(mode)
+            found = {name: key for name, keys in names.items() if (key := _first(keys, plain)) is not None}
+            self._views[view] = Given(found) if found else NONE_GIVEN
+        return self._views[view]
+
+    def note(self, exposed: Exposed, held: Set[Key], plain: Mapping[str, str]) -> bool:
+        """Keep the names of what clients see now; a tool that is `held` back has none. True if any is new."""
+        names, given = self._names(exposed.mode), self.of(exposed.mode, plain).names
+        keys = {name: key for key, name in plain.items()}
+        new = {name: key for name, key in exposed.by_name.items() if key not in held and given.get(name) != key}
+        for name, (server, tool) in new.items():
+            key = keys[server], tool
+            names[name] = [key, *(one for one in names.get(name, ()) if one != key)]
+        if len(names) > NAMES_MOST:
+            for name in names.keys() - exposed.by_name.keys():
+                del names[name]
+        if new:
+            self._views.clear()
+            self._dirty = True
+        return bool(new)
+
+    def save(self) -> None:
+        """Write them if there are new ones. Blocks. Raises StorageError."""
+        if not self._dirty:
+            return
+        self._dirty = False
+        names = {mode: dict(names) for mode, names in (self._by_mode or {}).items()}
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(self._path, dumps({"version": VERSION, "names": names}))
+        except OSError as error:
+            self._dirty = True
+            raise StorageError(
+                f"Cannot keep the names of tools: {error}", f"Check the space and permissions of {self._path.parent}"
+            ) from error
+
+    def _names(self, mode: PrefixMode) -> Names:
+        if self._by_mode is None:
+            self._by_mode = self._load()
+        return self._by_mode.setdefault(mode, {})
+
+    def _load(self) -> dict[str, Names]:
+        """Return what was kept; nothing when it cannot be used: then names are given again. Blocks for a moment."""
+        try:
+            return _parsed(loads(read_file(self._path)))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            log.warning("Cannot read the names of tools, they are given again: %s", error)
+            return {}
+
+
+def _first(keys: list[Key], plain: Mapping[str, str]) -> Key | None:
+    return next(((plain[server], tool) for server, tool in keys if server in plain), None)
+
+
+def _parsed(raw: Any) -> dict[str, Names]:
+    """Raises ValueError, KeyError, TypeError or AttributeError for anything that `save` did not write."""
+    if raw["version"] != VERSION:
+        raise ValueError(f"version {raw['version']}")
+    return {
+        str(mode): {str(name): [(str(server), str(tool)) for server, tool in keys] for name, keys in names.items()}
+        for mode, names in raw["names"].items()
+    }
