@@ -259,17 +259,18 @@ def ask():
         return entries.get("key")
     except KeyringUnavailableError as error:
         return error.state
-print(entries.would_ask(), ask(), flush=True)
-if sys.argv[1:]:
+print(entries.would_ask(writing="writing" in sys.argv), ask(), flush=True)
+if "again" in sys.argv:
     sys.stdin.readline()
     print(ask(), flush=True)
 """
 
 
-def ask(made: Desk, **more: str) -> str:
+def ask(made: Desk, *words: str, **more: str) -> str:
     """What a new process of that session sees: whether it would be asked, and what the entry says."""
     environ = {**made.environ, **more}
-    done = subprocess.run([sys.executable, "-c", ASK], env=environ, capture_output=True, text=True, check=True)
+    argv = [sys.executable, "-c", ASK, *words]
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
@@ -297,10 +298,11 @@ def test_a_keyring_that_the_user_does_not_unlock_is_locked_and_told_so_without_a
 
 
 @pytest.mark.requirement("vault-one-dialog")
-def test_a_new_keyring_without_a_collection_would_ask_for_a_password() -> None:
+def test_a_new_keyring_holds_nothing_and_asks_for_a_password_when_something_is_to_be_kept() -> None:
     with desk(keyring=False) as made:
         made.start_keyring(password="")
-        assert ask(made) == "True locked"
+        assert ask(made) == "False None"
+        assert ask(made, "writing") == "True None"
 
 
 @pytest.mark.requirement("vault-states")

@@ -25,7 +25,7 @@ from trayapp.backends.launch import (
     prepare,
     prepared,
 )
-from trayapp.model.errors import ConnectFailedError, KeyringUnavailableError, MissingVariableError
+from trayapp.model.errors import ConnectFailedError, KeyringLockedError, KeyringUnavailableError, MissingVariableError
 from trayapp.model.servers import ServerConfig
 
 pytestmark = pytest.mark.anyio
@@ -229,9 +229,19 @@ async def test_a_secret_that_cannot_be_looked_for_says_why() -> None:
     async def keyring(names: Sequence[str]) -> Secrets:
         return Secrets({}, KeyringUnavailableError("The keyring is locked", "Unlock it", "locked"))
 
+    with pytest.raises(KeyringLockedError) as caught:
+        await prepared(NEEDS, {}, keyring, 0.0)
+    assert str(caught.value) == f"{NEEDS.name} cannot be used: The keyring is locked. Unlock it"
+
+
+@pytest.mark.requirement("var-keyring")
+async def test_without_a_keyring_a_missing_secret_can_still_be_set() -> None:
+    async def keyring(names: Sequence[str]) -> Secrets:
+        return Secrets({}, KeyringUnavailableError("There is no keyring", "Install one", "missing"))
+
     with pytest.raises(MissingVariableError) as caught:
         await prepared(NEEDS, {}, keyring, 0.0)
-    assert caught.value.hint == "The keyring is locked. Unlock it"
+    assert "multi-mcp secret set a" in caught.value.hint
 
 
 async def test_a_server_without_secrets_asks_for_none() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from trayapp.auth.grant import SignInError
 from trayapp.model.errors import ServerError, UsageError
 from trayapp.model.lifecycle import State
 from trayapp.model.status import SignInStatus
-from trayapp.wire.control import LOGIN, LOGIN_ANSWER, LOGIN_WAIT, LOGOUT, SNAPSHOT
+from trayapp.wire.control import KEYRING, LOGIN, LOGIN_ANSWER, LOGIN_WAIT, LOGOUT, SNAPSHOT
 
 URL = "https://as.example/authorize?state=x&code_challenge=y"
 BEGUN = {"url": URL, "redirect_uri": "http://127.0.0.1:1/callback", "expires_s": 300}
@@ -95,7 +96,33 @@ def test_a_sign_in_that_is_not_kept_is_said_to(home: Path) -> None:
     lost = {**DONE, "auth": {**SIGNED_IN, "kept": False}}
     with FakeGateway(home, {LOGIN: BEGUN, LOGIN_WAIT: lost}):
         ran = run_cli(home, "auth", "web")
-    assert "locked or missing" in ran.stderr
+    assert "gone when the gateway ends" in ran.stderr
+
+
+@pytest.mark.requirement("auth-locked")
+def test_a_sign_in_that_was_found_once_the_keyring_was_unlocked_opens_no_browser(home: Path) -> None:
+    with FakeGateway(home, {LOGIN: {"url": None, "outcome": DONE}}):
+        ran = run_cli(home, "auth", "web")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("web: signed in")
+
+
+@pytest.mark.requirement("auth-locked")
+def test_without_a_server_it_unlocks_the_keyring(home: Path) -> None:
+    shown = snapshot(server("web", State.KEYRING_LOCKED))
+    shown = replace(shown, gateway=replace(shown.gateway, keyring="locked"))
+    asked: list[Any] = []
+
+    def unlock(params: Any) -> Any:
+        asked.append(params)
+        return {"keyring": "locked", "error": {"title": "The keyring is locked", "hint": "Unlock it"}}
+
+    with FakeGateway(home, {SNAPSHOT: shown.to_json(), KEYRING: unlock}):
+        ran = run_cli(home, "auth")
+        assert (asked, "The keyring is locked" in ran.stderr) == ([{"unlock": True}], True)
+        assert ran.stdout.split("\n")[1].split() == ["web", "keyring", "locked"]
+        run_cli(home, "auth", "--json")
+    assert len(asked) == 1
 
 
 def test_a_server_without_sign_in_is_a_usage_error(home: Path) -> None:

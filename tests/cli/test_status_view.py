@@ -105,7 +105,8 @@ def test_a_wish_for_more_permissions_says_how_to_grant_them() -> None:
 )
 def test_a_keyring_that_keeps_nothing_is_told(state: KeyringState | None, told: str) -> None:
     made = snapshot(server("web"))
-    made = replace(made, gateway=replace(made.gateway, keyring=state))
+    error = {"title": f"The keyring {told}", "hint": "Do something"} if told else None
+    made = replace(made, gateway=replace(made.gateway, keyring=state, keyring_error=error))
     lines = "\n".join(view.lines(as_sent(made)))
     assert ("The keyring" in lines, told in lines) == (bool(told), True)
 

@@ -489,18 +489,19 @@ async def test_a_secret_that_is_set_starts_the_server_that_failed_for_want_of_it
 
 
 @pytest.mark.requirement("vault-states")
-async def test_an_encrypted_file_that_does_not_open_is_a_problem_that_says_why(tmp_path: Path) -> None:
+async def test_an_encrypted_file_that_does_not_open_is_told_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "secrets.sealed"
     SealedFile(path, "right").write("x", "y")
     async with guarded() as server, town(tmp_path) as made:
         made.settings = Settings(token_store="file")
         made.accounts.use(FixedPlace(SealedFile(path, "wrong")))
         await made.known(web(server))
-        shown = made.gateway.snapshot()
-        assert shown.gateway.keyring == "locked"
-        (problem,) = shown.problems
-        assert "does not open" in problem.message
-        assert "MULTI_MCP_PASSPHRASE" in problem.hint
+        shown = made.gateway.snapshot().gateway
+        assert (shown.keyring, shown.keyring_error is not None) == ("locked", True)
+        assert shown.keyring_error is not None
+        assert "does not open" in shown.keyring_error["title"]
+        assert "MULTI_MCP_PASSPHRASE" in shown.keyring_error["hint"]
+        assert (made.state(), "does not open" in made.row()["error"]["title"]) == (State.KEYRING_LOCKED, True)
         await made.sign_in()
         assert (made.state(), made.row()["auth"]["kept"]) == (State.CONNECTED, False)
 
@@ -528,12 +529,91 @@ async def test_once_the_keyring_is_unlocked_the_servers_that_need_it_are_served(
         made.start()
         made.accounts.use(FixedPlace(records))
         await made.known(web(server), named)
-        assert (made.state(), made.state("named")) == (State.NEEDS_AUTH, State.FAILED)
-        assert "locked" in made.row("named")["error"]["hint"]
+        assert (made.state(), made.state("named")) == (State.KEYRING_LOCKED, State.KEYRING_LOCKED)
+        for name in ("web", "named"):
+            assert made.row(name)["error"]["title"] == f"{name} cannot be used: The keyring is locked"
+        client = await made.client()
+        for _ in range(2):
+            answer = await client.call("web_echo", text="x")
+            assert ("keyring is locked" in str(answer), "sign-in" in str(answer)) == (True, False)
         assert "locked" in (await made.control().error("secret_list"))["message"]
+        assert (await made.control().result("keyring"))["error"]["title"] == "The keyring is locked"
         records.open = True
-        assert await made.accounts.vault.read("anything", asked=True) is None
+        unlocked = await made.control().result("keyring", {"unlock": True})
+        assert unlocked == {"keyring": "available", "error": None}
         await made.gateway.sign_ins.keyring_is_back()
         await made.until(State.CONNECTED)
         await made.gateway.pool.find("named").ensure()
         assert len(server.issuer.visits) == 1
+
+
+@pytest.mark.requirement("auth-locked")
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_sign_in_looks_into_the_keyring_before_it_opens_a_browser(tmp_path: Path, kept: bool) -> None:
+    async with guarded() as server, town(tmp_path) as made:
+        await made.known(web(server))
+        if kept:
+            await made.sign_in()
+        await made.gateway.pool.stop()
+        records = OnceAsked(made.entries)
+        made.start()
+        made.accounts.use(records)
+        await made.known(web(server))
+        assert made.row()["state"] == "keyring_locked"
+        begun = await made.control().result("login", {"server": "web"})
+        assert (begun["url"] is None, records.asked) == (kept, True)
+        if kept:
+            assert (begun["outcome"]["state"], begun["outcome"]["auth"]["signed_in"]) == ("connected", True)
+        assert len(server.issuer.visits) == kept
+
+
+class OnceAsked(ChunkedRecords):
+    """Implements vault.Place: locked until the user is asked, and unlocks it then."""
+
+    asked = False
+
+    @property
+    def records(self) -> OnceAsked:
+        return self
+
+    def would_ask(self, *, writing: bool) -> bool:
+        return not self.asked
+
+    def read(self, key: str) -> str | None:
+        self.asked = True
+        return super().read(key)
+
+
+# -- what rests ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("auth-not-ready")
+async def test_a_server_that_rests_is_not_ready_once_its_sign_in_is_gone(tmp_path: Path) -> None:
+    public = HttpServer()
+    async with guarded() as server, public.running(), town(tmp_path) as made:
+        await made.known(web(server), web(public, "public"))
+        await made.sign_in()
+        await made.gateway.pool.find("web").fetch()
+        await made.gateway.pool.find("web").close()
+        await made.gateway.pool.find("public").close()
+        assert (made.row()["state"], made.row("public")["state"]) == ("idle", "idle")
+        await made.control().result("logout", {"server": "web"})
+        assert (made.row()["state"], made.row("public")["state"]) == ("needs_auth", "idle")
+        assert "multi-mcp auth web" in made.row()["error"]["hint"]
+
+
+@pytest.mark.requirement("auth-not-ready")
+async def test_a_sign_in_that_was_in_memory_only_is_missed_by_the_next_gateway(tmp_path: Path) -> None:
+    async with guarded() as server, town(tmp_path) as made:
+        await made.known(web(server))
+        await made.sign_in()
+        await made.gateway.pool.find("web").fetch()
+        await made.gateway.offers.written()
+        await made.gateway.pool.stop()
+        made.entries = MemoryEntries()
+        made.start()
+        made.apply(web(server))
+        await made.gateway.sign_ins.look()
+        assert (made.state(), made.row()["state"]) == (State.IDLE, "needs_auth")
+        await made.sign_in()
+        assert made.row()["state"] == "connected"

@@ -30,6 +30,7 @@ idle       disable         disabled
 connecting ready           connected
 connecting fail            failed
 connecting sign_in_wanted  needs_auth
+connecting keyring_locked  keyring_locked
 connecting close           stopping
 connected  lost            failed
 connected  fail            failed
@@ -38,6 +39,9 @@ connected  close           stopping
 needs_auth connect         connecting
 needs_auth close           idle
 needs_auth disable         disabled
+keyring_locked connect     connecting
+keyring_locked close       idle
+keyring_locked disable     disabled
 failed     connect         connecting
 failed     close           idle
 failed     disable         disabled

@@ -20,6 +20,7 @@ import pytest
 from tests.auth.places import BUS_CONFIG, desk, environment
 from tests.tools import require
 from trayapp.auth.os_keyring import KeyringEntries
+from trayapp.auth.sealed import SealedFile
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import StorageError
 from trayapp.service import checks
@@ -487,7 +488,8 @@ SEALED = '{"form": "f", "key": "%s", "salt": "", "sealed": ""}'
     [
         ("keyring", SEALED % "keyring", "", "note", "are not used"),
         ("file", SEALED % "keyring", "", "ok", "is used"),
-        ("file", SEALED % "passphrase", "p", "ok", "is used"),
+        ("file", "", "p", "ok", "is used"),
+        ("file", "", "q", "note", "does not open"),
         ("file", SEALED % "passphrase", "", "note", "with a passphrase"),
         ("file", SEALED % "keyring", "p", "note", "without a passphrase"),
         ("file", "{", "", "problem", "is damaged"),
@@ -500,7 +502,10 @@ def test_a_file_of_secrets_that_is_not_used_or_does_not_open_is_told(
     write_servers(world, f"settings: {{token_store: {store}}}\n")
     here = replace(world, environ={**world.environ, "MULTI_MCP_PASSPHRASE": passphrase})
     assert secrets.sealed_file(here) == []
-    here.paths.config_file.with_name("secrets.sealed").write_text(content)
+    path = here.paths.config_file.with_name("secrets.sealed")
+    SealedFile(path, "p").write("a", "b")
+    if content:
+        path.write_text(content)
     (finding,) = secrets.sealed_file(here)
     assert (finding.state, says in finding.message, bool(finding.remedy)) == (state, True, state != "ok")
 

@@ -71,7 +71,7 @@ class Account:
         self._changed = changed
         self._grant: Grant | None = None
         self._loaded = False
-        self._said_unreadable = False
+        self.unread: KeyringUnavailableError | None = None  # why a sign-in that may be kept could not be read
         self._loading = anyio.Lock()
         self._flight: _Flight | None = None
         self._refused: str | None = None  # what the server took no more, and nothing could be done about
@@ -134,9 +134,9 @@ class Account:
 
     # -- the grant -----------------------------------------------------------------------------------------------
 
-    async def grant(self, *, asked: bool = False, quiet: bool = False) -> Grant | None:
+    async def grant(self, *, asked: bool = False) -> Grant | None:
         """What there is, with a token; None when nobody is signed in, or when the keyring cannot be read."""
-        await self._load(asked, quiet)
+        await self._load(asked)
         grant = self._grant
         return grant if grant is not None and grant.access_token and self._fits(grant) else None
 
@@ -159,20 +159,25 @@ class Account:
     async def forget(self) -> None:
         """The user has signed out."""
         self.wanted, self._failed = None, None
-        self._grant, self._loaded = None, True
+        self._grant, self._loaded, self.unread = None, True, None
         self._changed()
         await self._vault.delete(record_key(self.url), asked=True)
 
     @property
     def status(self) -> SignInStatus | None:
-        """What may be shown; None when nobody has looked yet."""
-        if not self._loaded:
+        """What may be shown; None when nobody has looked yet, or nobody can tell."""
+        if not self._loaded and (self.unread is None or self.is_locked):
             return None
         grant = self._grant
         if grant is None or not grant.access_token or not self._fits(grant) or grant.header == self._refused:
             return SignInStatus(False, wanted=self.wanted)
         kept = self._vault.kept(record_key(self.url))
         return SignInStatus(True, grant.expires_at, grant.refresh_token is not None, kept, grant.scope, self.wanted)
+
+    @property
+    def is_locked(self) -> bool:
+        """True if a sign-in may be kept that cannot be read now. Without a keyring none is."""
+        return self.unread is not None and self.unread.state == "locked"
 
     def _fits(self, grant: Grant) -> bool:
         """Whether it was given to the client that servers.yaml names."""
@@ -183,17 +188,17 @@ class Account:
             return grant.client.id == named
         return named is None or named.startswith("https://")
 
-    async def _load(self, asked: bool = False, quiet: bool = False) -> None:
+    async def _load(self, asked: bool = False) -> None:
         if self._loaded:
             return
         async with self._loading:
             if self._loaded:
                 return
             try:
-                text = await self._vault.read(record_key(self.url), asked=asked, quiet=quiet)
+                text = await self._vault.read(record_key(self.url), asked=asked)
             except KeyringUnavailableError as error:
-                level = logging.DEBUG if self._said_unreadable else logging.INFO  # each request comes here
-                self._said_unreadable = True
+                level = logging.DEBUG if self.unread else logging.INFO  # each request comes here
+                self.unread = error
                 log.log(level, "No sign-in can be read: %s", error.title)
                 return
             self._hold(from_text(text, self.url))
@@ -208,7 +213,7 @@ class Account:
         if grant is not None:
             KNOWN.note(filter(None, (grant.access_token, grant.refresh_token)), renewed=True)
             KNOWN.note(filter(None, (grant.client.secret,)))
-        self._grant, self._loaded = grant, True
+        self._grant, self._loaded, self.unread = grant, True, None
         self._changed()
 
     # -- renewal -------------------------------------------------------------------------------------------------

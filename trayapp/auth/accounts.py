@@ -170,9 +170,9 @@ class Accounts:
             await self.vault.keep_now()
 
     async def look(self, urls: Iterable[str]) -> None:
-        """Read what is kept of these, without any dialog, so that it can be shown."""
+        """Read what is kept of these, so that it can be shown."""
         for url in urls:
-            await self.of(url).grant(quiet=True)
+            await self.of(url).grant()
 
     def under_way(self, url: str) -> SignIn | None:
         """The sign-in that waits for the user there."""

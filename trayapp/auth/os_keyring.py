@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
+from trayapp.auth.vault import UNLOCK
 from trayapp.model.errors import KeyringUnavailableError
 
 log = logging.getLogger(__name__)
@@ -20,10 +21,13 @@ USER = "multi-mcp"
 LABEL_MAX = 120  # characters of a foreign error that are worth showing
 # Backends that keep nothing, or keep it as plain text: never in silence.
 UNFIT = ("keyring.backends.fail", "keyring.backends.null", "keyrings.alt")
+SECRET_SERVICE = "keyring.backends.SecretService"
 LOCKED = ("KeyringLocked", "InitError", "LockedException", "PromptDismissedException")
 
 NO_KEYRING = "Install gnome-keyring, KWallet or KeePassXC, or set token_store: file in servers.yaml"
-UNLOCK = "Unlock it; until then sign-ins are kept in memory only"
+
+# It writes a traceback at each start for every backend of another system that a packaged program lacks.
+logging.getLogger("keyring.backend").setLevel(logging.CRITICAL)
 
 
 class KeyringEntries:
@@ -35,6 +39,8 @@ class KeyringEntries:
 
     def get(self, name: str) -> str | None:
         """See Entries."""
+        if _collection_locked() is None:
+            return None  # the backend would have the user make one, to look into it
         text: str | None = self._ask("get_password", f"{self._service}:{name}", USER)
         return text
 
@@ -48,16 +54,10 @@ class KeyringEntries:
             self._ask("delete_password", f"{self._service}:{name}", USER)
 
     @staticmethod
-    def would_ask() -> bool:
-        """Whether a question now would show the user a dialog, as far as that can be told without one. Blocks.
-
-        The boundary at which any backend's failure means that nothing can be told.
-        """
-        try:
-            return type(_backend()).__module__ == "keyring.backends.SecretService" and _is_locked()
-        except Exception as error:  # noqa: BLE001 (of its words none is shown, as in _unavailable)
-            log.debug("Whether the keyring is locked cannot be told: %s", type(error).__name__)
-            return False
+    def would_ask(*, writing: bool) -> bool:
+        """True if a question now would show the user a dialog, as far as that can be told without one. Blocks."""
+        locked = _collection_locked()
+        return writing if locked is None else locked
 
     @staticmethod
     def _ask(question: str, *words: str) -> Any:
@@ -71,15 +71,23 @@ class KeyringEntries:
         raise KeyringUnavailableError("There is no keyring", NO_KEYRING, "missing")
 
 
-def _is_locked() -> bool:
-    """Whether the Secret Service would ask for a password before it opens the user's collection."""
-    import secretstorage
+def _collection_locked() -> bool | None:
+    """True if the Secret Service wants a password before it opens the user's collection; None where there is none yet,
+    and a password is asked for to make one. False of every other keyring.
 
-    with closing(secretstorage.dbus_init()) as bus:
-        try:
+    The boundary at which any backend's failure means that nothing can be told.
+    """
+    try:
+        if type(_backend()).__module__ != SECRET_SERVICE:
+            return False
+        import secretstorage
+
+        with closing(secretstorage.dbus_init()) as bus, suppress(secretstorage.ItemNotFoundException):
             return bool(secretstorage.Collection(bus).is_locked())
-        except secretstorage.ItemNotFoundException:
-            return True  # there is none yet, and to make one a password is asked for
+        return None
+    except Exception as error:  # noqa: BLE001 (of its words none is shown, as in _unavailable)
+        log.debug("Whether the keyring is locked cannot be told: %s", type(error).__name__)
+        return False
 
 
 def _backend() -> Any:

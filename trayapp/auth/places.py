@@ -29,9 +29,9 @@ class KeyringPlace:
     records: Records
     entries: KeyringEntries
 
-    def would_ask(self) -> bool:
+    def would_ask(self, *, writing: bool) -> bool:
         """See Place."""
-        return self.entries.would_ask()
+        return self.entries.would_ask(writing=writing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class SealedPlace:
     records: Records
     keyring: KeyringEntries | None
 
-    def would_ask(self) -> bool:
+    def would_ask(self, *, writing: bool) -> bool:
         """See Place."""
-        return self.keyring is not None and self.keyring.would_ask()
+        return self.keyring is not None and self.keyring.would_ask(writing=writing)
 
 
 def place_for(store: Literal["keyring", "file"], config_file: Path, environ: Mapping[str, str]) -> Place:

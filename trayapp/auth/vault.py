@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import queue
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import anyio
 
@@ -26,13 +27,15 @@ from trayapp.model.status import KeyringState
 
 log = logging.getLogger(__name__)
 
-DEADLINE_S = 60.0  # a dialog may wait for the user; a server that needs the answer does so no longer
+DEADLINE_S = 60.0  # a dialog that the user asked for waits for them
+QUIET_S = 10.0  # without a dialog a keyring answers in milliseconds
 CHECK_AGAIN_S = 10.0  # after a refusal: until then the answer is known
 KEEP_AGAIN_S = 30.0  # until the next look at a keyring that refused; each further one waits twice as long
 KEEP_LONGEST_S = 600.0
 SECRET_MAX = 64 * 1024  # characters
 NAME_MAX = 128
 SECRET, NAMES = "secret:", "secrets"  # record keys: one a secret, and the list of their names
+UNLOCK = "Unlock it with: multi-mcp auth"
 FORBIDDEN = frozenset(":{}$")  # in a secret's name: `${keyring:NAME:-default}` could not say it
 
 Value = TypeVar("Value")
@@ -45,8 +48,8 @@ class Place(Protocol):
     def records(self) -> Records:
         """Them."""
 
-    def would_ask(self) -> bool:
-        """Whether reading them now would show the user a dialog. Blocks."""
+    def would_ask(self, *, writing: bool) -> bool:
+        """True if reading, or writing, them now would show the user a dialog. Blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class FixedPlace:
 
     records: Records
 
-    def would_ask(self) -> bool:
+    def would_ask(self, *, writing: bool) -> bool:
         """See Place."""
         return False
 
@@ -88,12 +91,11 @@ class Vault:
         self._worker = _Worker()
         self._unkept: dict[str, str | None] = {}  # what should be there by now; None = nothing
         self._unwell = asyncio.Event()  # something lives in memory only, or could not be read
-        self._asked = False  # the user has seen the keyring's own dialog once, unasked
         self._refused_at = 0.0
 
     def use(self, place: Place) -> None:
         """From now on records lie there. What was kept elsewhere stays there."""
-        self._place, self.refused, self._asked = place, None, False
+        self._place, self.refused = place, None
         self._tell(None)
 
     def close(self) -> None:
@@ -106,14 +108,15 @@ class Vault:
         """Whether that record will be there after the end of this process."""
         return key not in self._unkept
 
-    async def read(self, key: str, *, asked: bool = False, quiet: bool = False) -> str | None:
-        """The record, None when there is none. `asked`: the user waits for this, a dialog is no surprise.
+    async def read(self, key: str, *, asked: bool = False) -> str | None:
+        """Return the record, None when there is none. Raises KeyringUnavailableError.
 
-        `quiet`: no dialog at all. Raises KeyringUnavailableError.
+        `asked`: the user waits for this, and gets the keyring's own dialog where it has to be unlocked. There is never
+        one otherwise.
         """
         if key in self._unkept:
             return self._unkept[key]
-        return await self._do(lambda records: records.read(key), asked, quiet)
+        return await self._do(lambda records: records.read(key), asked)
 
     async def write(self, key: str, text: str, *, asked: bool = False) -> bool:
         """Keep the record; False when it lives in memory only, for now."""
@@ -126,7 +129,7 @@ class Vault:
     async def _keep(self, key: str, text: str | None, asked: bool) -> bool:
         self._unkept[key] = text
         try:
-            await self._do(lambda records: _put(records, key, text), asked)
+            await self._do(lambda records: _put(records, key, text), asked, writing=text is not None)
         except KeyringUnavailableError:
             return False
         except asyncio.CancelledError:  # nobody waits any longer; whether it was kept is seen at the next try
@@ -147,6 +150,21 @@ class Vault:
                 wait_s = min(wait_s * 2, KEEP_LONGEST_S)
             self._unwell.clear()
 
+    async def follow(self, signals: Callable[[], AsyncGenerator[None]]) -> None:
+        """Be the task that looks at once when the keyring says that something changed, while it is of no use.
+
+        `signals` yields after each change; the task ends where there are none to be had.
+        """
+        while True:
+            await self._unwell.wait()
+            async with aclosing(signals()) as changes:
+                async for _ in changes:
+                    await self._look_again()
+                    if not self._unkept and self.refused is None:
+                        break
+                else:
+                    return
+
     async def keep_now(self) -> bool:
         """Keep what lives in memory only; False when that is not possible, or not without a dialog."""
         for key, text in list(self._unkept.items()):
@@ -154,11 +172,15 @@ class Vault:
                 return False
         return True
 
+    async def look(self, *, asked: bool = False) -> None:
+        """Find out whether the place opens. `asked` as in `read`. Raises KeyringUnavailableError."""
+        await self._do(lambda records: records.read(NAMES), asked)
+
     async def _look_again(self) -> None:
-        if not await self.keep_now():
-            return
-        with suppress(KeyringUnavailableError):
-            await self._do(lambda records: records.read(NAMES), asked=False, quiet=True)
+        self._refused_at = -math.inf
+        if await self.keep_now():
+            with suppress(KeyringUnavailableError):
+                await self.look()
 
     # -- named secrets -------------------------------------------------------------------------------------------
 
@@ -204,15 +226,20 @@ class Vault:
 
     # -- asking --------------------------------------------------------------------------------------------------
 
-    async def _do(self, work: Callable[[Records], Value], asked: bool, quiet: bool = False) -> Value:
+    async def _do(self, work: Callable[[Records], Value], asked: bool, *, writing: bool = False) -> Value:
         """Have the thread do it, in time. Raises KeyringUnavailableError."""
         if self.refused is not None and not asked and self._now() - self._refused_at < CHECK_AGAIN_S:
             raise self.refused.with_traceback(None)
         place = self._place
-        quiet = quiet or (self._asked and not asked)
-        self._asked = self._asked or not quiet
+        deadline_s = self._deadline_s if asked else min(QUIET_S, self._deadline_s)
+
+        def question() -> Value:
+            if not asked and place.would_ask(writing=writing):
+                raise KeyringUnavailableError("The keyring is locked", UNLOCK, "locked")
+            return work(place.records)
+
         try:
-            value = await self._worker.run(lambda: _work(place, work, quiet), self._deadline_s)
+            value = await self._worker.run(question, deadline_s)
         except KeyringUnavailableError as error:
             self.refused, self._refused_at = error, self._now()
             self._unwell.set()
@@ -249,8 +276,10 @@ class _Worker:
             self._thread.start()
         future: Future[Value] = Future()
         self._questions.put((future, question))  # type: ignore[arg-type]  # a Future[Value] takes what it returns
+        answer = asyncio.wrap_future(future)
+        answer.add_done_callback(_retrieve)  # nobody may wait any more when it fails
         with anyio.move_on_after(deadline_s):
-            return await asyncio.shield(asyncio.wrap_future(future))
+            return await asyncio.shield(answer)
         self._stuck = future  # type: ignore[assignment]
         raise _no_answer()
 
@@ -271,11 +300,9 @@ class _Worker:
                 future.set_exception(error)
 
 
-def _work(place: Place, work: Callable[[Records], Value], quiet: bool) -> Value:
-    if quiet and place.would_ask():
-        raise KeyringUnavailableError("The keyring is locked", "Unlock it; until then sign-ins are lost at the end",
-                                      "locked")  # fmt: skip
-    return work(place.records)
+def _retrieve(answer: asyncio.Future[Any]) -> None:
+    if not answer.cancelled():
+        answer.exception()
 
 
 def _put(records: Records, key: str, text: str | None) -> None:
@@ -286,9 +313,7 @@ def _put(records: Records, key: str, text: str | None) -> None:
 
 
 def _no_answer() -> KeyringUnavailableError:
-    return KeyringUnavailableError(
-        "The keyring does not answer", "Look for its dialog and unlock it; until then sign-ins live in memory", "locked"
-    )
+    return KeyringUnavailableError("The keyring does not answer", "Look for its dialog, or restart it", "locked")
 
 
 def check_secret(name: str, value: str = "x") -> None:

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import anyio
 
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS, shake_hands
-from trayapp.backends.launch import Launch, StdioLaunch, prepared
+from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch, prepared
 from trayapp.backends.transports import SSE_AFTER, Inbound, Transport, refused, ways
 from trayapp.backends.world import Live, World
 from trayapp.model.errors import ConnectFailedError, ServerError
@@ -27,6 +27,8 @@ async def connected(server: ServerConfig, world: World, inbound: Inbound) -> Asy
     Raises MultiMcpError: what is wrong with its entry, or ServerError.
     """
     launch = await prepared(server, world.environ, world.keyring, world.clock.time())
+    if isinstance(launch, HttpLaunch) and launch.auth == "oauth":
+        await world.sign_in(launch)  # here: a slow keyring is no slow server
     hints = [world.hint(server.name)]
     if not hints[0] and isinstance(launch, StdioLaunch):
         hints.append(HANDSHAKE_VERSIONS[-1])  # for servers that die of a request before initialize

@@ -20,6 +20,7 @@ from trayapp.backends.world import Live, World
 from trayapp.model.errors import (
     ConnectFailedError,
     ConnectionLostError,
+    KeyringLockedError,
     MultiMcpError,
     ServerBackoffError,
     ServerDisabledError,
@@ -215,7 +216,7 @@ class Connection:
             self.live = None
             self._closing.set()
             self._apply(Event.CLOSE)
-        elif self.state in (State.FAILED, State.NEEDS_AUTH):
+        elif self.state in (State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED):
             self.error, self.failed_at = None, None
             self._apply(Event.CLOSE)
 
@@ -300,6 +301,8 @@ class Connection:
     def _note_failure(self, error: ServerError) -> None:
         if isinstance(error, SignInWantedError):
             self._apply(Event.SIGN_IN_WANTED)
+        elif isinstance(error, KeyringLockedError):
+            self._apply(Event.KEYRING_LOCKED)  # no backoff: the next call looks again, without a dialog
         elif isinstance(error, ConnectionLostError):
             self._apply(Event.LOST)  # no backoff: the next call may start it again
         else:

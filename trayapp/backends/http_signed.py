@@ -49,6 +49,7 @@ class Signed:
                 if again is not None:
                     await response.aclose()
                     response = await _sent_with(request, again, send)
+                self._refusal.unread = self._account.unread if self._account.is_locked else None
         except SignInError as error:
             told = {"code": error.code, "exit_code": int(error.exit_code)}
             return _answer(

@@ -27,7 +27,7 @@ from trayapp.config.environment import clean_environment as clean_environment
 from trayapp.config.environment import own_environment as own_environment
 from trayapp.config.interpolate import keyring_names, resolve
 from trayapp.config.paths import HOME_VARIABLE, find_paths
-from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, MissingVariableError
+from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, KeyringLockedError, MissingVariableError
 from trayapp.model.known_secrets import KNOWN
 from trayapp.model.late import late_module
 from trayapp.model.servers import Auth, ServerConfig, auth_of
@@ -99,17 +99,18 @@ async def prepared(server: ServerConfig, environ: Mapping[str, str], keyring: Ke
     try:
         launch = _checked(server, environ, secrets)
     except MissingVariableError as error:
-        raise _explained(error, secrets) from None
+        raise _explained(server.name, error, secrets) from None
     if not isinstance(launch, StdioLaunch):
         return launch
     argv = await _without_npm(launch, environ, now) if launch.argv[0] in NPX else None
     return replace(launch, argv=argv) if argv else _found(launch)
 
 
-def _explained(error: MissingVariableError, secrets: Secrets) -> MissingVariableError:
-    """A secret that is missing because the vault could not look for it says so."""
-    if secrets.refused is not None and any(name.startswith(KEYRING) for name in error.names):
-        error.hint = str(secrets.refused)
+def _explained(server: str, error: MissingVariableError, secrets: Secrets) -> MissingVariableError | KeyringLockedError:
+    """Return what is true of a secret that the vault could not look for. Without a keyring it may still be set."""
+    refused = secrets.refused
+    if refused is not None and refused.state == "locked" and any(name.startswith(KEYRING) for name in error.names):
+        return KeyringLockedError(server, refused)
     return error
 
 

@@ -60,6 +60,7 @@ def _offer(readings: list[_Reading], peer: Peer) -> Offer:
         instructions=peer.instructions,
         protocol=peer.protocol,
         ttl_ms=min(ttls, default=None),
+        signed=False,  # who asked knows that
         failed={reading.name: reading.failure for reading in readings if reading.failure},
     )
 

@@ -17,7 +17,14 @@ from trayapp.auth.accounts import Accounts
 from trayapp.backends.keeper import Keeper, NoKeeper
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch
 from trayapp.backends.processes import StderrTail, running
-from trayapp.model.errors import ConnectFailedError, MultiMcpError, ServerError, SignInWantedError
+from trayapp.model.errors import (
+    ConnectFailedError,
+    KeyringLockedError,
+    KeyringUnavailableError,
+    MultiMcpError,
+    ServerError,
+    SignInWantedError,
+)
 from trayapp.model.late import load_in_turn
 from trayapp.model.servers import Auth
 from trayapp.wire.frames import FrameDispatcher, RequestContext
@@ -65,6 +72,7 @@ class HttpRefusal:
     auth: Auth = "oauth"  # how the server was told who asks
     unauthorized: bool = False  # some request was answered 401, whatever became of later ones
     scope_wanted: bool = False  # the user has to grant more than was granted
+    unread: KeyringUnavailableError | None = None  # why the user's sign-in, if there is one, could not be read
 
     @property
     def is_of_us(self) -> bool:
@@ -128,7 +136,7 @@ def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
 def refused(server: str, refusal: HttpRefusal) -> ServerError:
     """The error for a refusal that `is_of_us`: the user may sign in, or has to look at a token of his own."""
     if refusal.auth == "oauth":
-        return SignInWantedError(server)
+        return KeyringLockedError(server, refusal.unread) if refusal.unread else SignInWantedError(server)
     hint = f"Check bearer_token_env and headers of {server} in servers.yaml"
     if refusal.auth == "none":
         hint = f"Set auth: oauth for {server} in servers.yaml to sign in, or give it a token"

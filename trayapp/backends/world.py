@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from trayapp.backends.clock import Clock
 from trayapp.backends.handshake import Peer
-from trayapp.backends.launch import Keyring
+from trayapp.backends.launch import HttpLaunch, Keyring
 from trayapp.backends.transports import Open, Transport
 from trayapp.model.offer import Offer
 from trayapp.model.settings import Settings
@@ -55,6 +55,10 @@ async def _not_looked_over(name: str, offer: Offer) -> None:
     """Where nobody looks offers over."""
 
 
+async def _no_sign_in(launch: HttpLaunch) -> None:
+    """Where nobody signs in, nothing is kept."""
+
+
 async def _no_wait() -> None:
     """Where nobody says what a route is, there is one."""
 
@@ -76,6 +80,7 @@ class World:
     subscribed: Callable[[str], Set[str]] = _no_uris  # server name -> the resources whose updates somebody wants
     input_schema: Callable[[str, str], Any] = _no_schema  # server name, tool -> its input schema as the server sent it
     route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a way into the network, or after a while
+    sign_in: Callable[[HttpLaunch], Awaitable[None]] = _no_sign_in  # has read what the user keeps for that address
     look_over: Callable[[str, Offer], Awaitable[None]] = (
         _not_looked_over  # server name, what it offers, before others hear
     )

@@ -17,7 +17,7 @@ from trayapp.cli.status_view import signed_in_words
 from trayapp.cli.text import one_line
 from trayapp.model.errors import ExitCode
 from trayapp.service.opener import open_url
-from trayapp.wire.control import LOGIN, LOGIN_ANSWER, LOGIN_WAIT, LOGOUT, SNAPSHOT, ControlError
+from trayapp.wire.control import KEYRING, LOGIN, LOGIN_ANSWER, LOGIN_WAIT, LOGOUT, SNAPSHOT, ControlError
 
 START_S = 120.0  # for the gateway to find out who signs people in, and for the keyring to be unlocked
 END_S = 420.0  # five minutes for the user, and the server's start
@@ -33,7 +33,8 @@ PASTES = 5  # tries to paste the right address
 def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, as_json: bool) -> int:
     """Sign in to a server, or out of it.
 
-    A browser opens; after that multi-mcp renews the sign-in by itself. Without SERVER: show where you are signed in.
+    A browser opens; after that multi-mcp renews the sign-in by itself. Without SERVER: show where you are signed in,
+    and unlock the keyring if it is locked.
     """
     if server is None:
         return _show(as_json)
@@ -41,6 +42,8 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
         return _sign_out(server, as_json)
     with waiting(f"Asking who signs you in to {server}", quiet=as_json):
         begun = ask(LOGIN, {"server": server}, timeout=START_S)
+    if begun["url"] is None:  # found in the keyring, which the user has just unlocked
+        return _told(server, begun["outcome"], as_json)
     opened = not paste and not no_browser and open_url(begun["url"], os.environ)
     _tell(server, begun["url"], opened)
     if paste or (not opened and is_terminal(sys.stdin)):
@@ -81,7 +84,7 @@ def _told(server: str, outcome: dict[str, Any], as_json: bool) -> int:
     else:
         say(f"{one_line(server)}: {signed_in_words(outcome['auth']) or 'signed in'}")
         if outcome["auth"] and not outcome["auth"]["kept"]:
-            note("The keyring is locked or missing: the sign-in is gone when the gateway ends. See: multi-mcp doctor")
+            note("No keyring keeps it: the sign-in is gone when the gateway ends. See: multi-mcp doctor")
     if error is not None:
         raise as_error(error)
     return ExitCode.OK
@@ -97,12 +100,24 @@ def _sign_out(server: str, as_json: bool) -> int:
     return ExitCode.OK
 
 
+def _not_signed_in(row: dict[str, Any]) -> str:
+    return "keyring locked" if row["state"] == "keyring_locked" else "not signed in"
+
+
 def _show(as_json: bool) -> int:
-    rows = [row for row in ask(SNAPSHOT)["servers"] if row.get("auth") or row["state"] == "needs_auth"]
+    snapshot = ask(SNAPSHOT)
+    if snapshot["gateway"].get("keyring") == "locked" and not as_json:
+        with waiting("Unlock the keyring in its dialog"):
+            error = ask(KEYRING, {"unlock": True}, timeout=START_S)["error"]
+        if error:
+            note(one_line(f"{error['title']}. {error['hint']}"))
+        snapshot = ask(SNAPSHOT)
+    shown = ("needs_auth", "keyring_locked")
+    rows = [row for row in snapshot["servers"] if row.get("auth") or row["state"] in shown]
     if as_json:
         print_json([{"server": row["name"], "state": row["state"], "auth": row.get("auth")} for row in rows])
     elif rows:
-        told = [(one_line(row["name"]), signed_in_words(row.get("auth")) or "not signed in") for row in rows]
+        told = [(one_line(row["name"]), signed_in_words(row.get("auth")) or _not_signed_in(row)) for row in rows]
         print_table(Table(("SERVER", "SIGN-IN"), told, wraps=True))
     else:
         say("No server wants a sign-in")

@@ -19,10 +19,12 @@ STYLES = {
     "connecting": "cyan",
     "failed": "bold red",
     "needs sign-in": "yellow",
+    "keyring locked": "yellow",
     "idle": "dim",
     "disabled": "dim",
     "stopping": "dim",
 }
+WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked"}
 HEADERS = ("SERVER", "STATE", "TOOLS", "CALLS", "NOTE")
 CLIENTS_NAMED = 5
 
@@ -96,7 +98,7 @@ def _row(server: dict[str, Any]) -> tuple[str, ...]:
     tools = server["tools"]
     on = str(tools["enabled"])
     listed = on if tools["enabled"] == tools["total"] - tools["stale"] else f"{on} of {tools['total']}"
-    state = "needs sign-in" if server["state"] == "needs_auth" else server["state"]
+    state = WORDS.get(server["state"], server["state"])
     return one_line(server["name"]), state, listed, str(server["calls"]), "; ".join(_notes(server))
 
 
@@ -110,12 +112,12 @@ def signed_in_words(auth: dict[str, Any] | None) -> str:
 
 
 def keyring_lines(snapshot: Snapshot) -> list[str]:
-    """What is the matter with the keyring, and what to do; nothing when nothing is."""
-    words = {"locked": "is locked", "missing": "is missing"}.get(snapshot["gateway"].get("keyring") or "")
-    if words is None:
+    """Return why sign-ins are not kept, and what to do; nothing when they are."""
+    error = snapshot["gateway"].get("keyring_error")
+    if not error:
         return []
-    lost = "sign-ins live in memory and are lost when the gateway ends"
-    return [f"The keyring {words}: {lost}", "  See: multi-mcp doctor"]
+    lost = "new sign-ins are kept in memory only"
+    return [one_line(f"{error['title']}: {lost}"), f"  {one_line(error['hint'])}"]
 
 
 def _notes(server: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -118,6 +118,7 @@ class Gateway:
             input_schema=self._input_schema,
             route=partial(await_route, parts.clock),
             look_over=self._look_over,
+            sign_in=lambda launch: self.sign_ins.read(launch),
         )
         self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
         place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
@@ -201,7 +202,6 @@ class Gateway:
             *self._file_problems,
             *self.projects.problems,
             *self.view.known.problems,
-            *self.sign_ins.problems,
             *self.results.problems,
             *self.approvals.problems,
         )
@@ -288,6 +288,7 @@ class Gateway:
         server = self.shared.servers.get(self.own.base(connection.name))
         if server is None or self.pool.get(connection.name) is not connection:
             return  # removed or launched anew meanwhile
+        offer = replace(offer, signed=self.sign_ins.is_signed_in(server))
         self._judge(server.name)  # nobody may have seen what it offered until now: that is what was approved
         if self.offers.take(server, offer):
             self.running.forget_exposures()

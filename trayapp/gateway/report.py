@@ -33,6 +33,7 @@ def snapshot_of(gateway: Gateway, started: float, revision: int) -> Snapshot:
         # A request of 2026-07-28 over HTTP is a session of its own, over before anybody has read of it.
         sessions=tuple(session.status for session in gateway.sessions if session.lasting),
         keyring=gateway.sign_ins.keyring_state,
+        keyring_error=gateway.sign_ins.keyring_error,
     )
     shared = [connection for connection in gateway.pool if not gateway.own.is_own(connection.name)]
     speakers = _speakers(gateway)
@@ -52,15 +53,16 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
     view: View = gateway.running.view_with(server.name)
     live = connection.live
     auth = gateway.sign_ins.status(server)
+    state, error = gateway.sign_ins.standing(connection, server, signed=offer is not None and offer.signed)
     return ServerStatus(
         name=server.name,
-        state=connection.state,
+        state=state,
         lifecycle=server.lifecycle,
         transport=live.transport.kind if live else server.transport,
         protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
         tools=view.known.counts(view.name_of(server.name) or server.name),
         pid=connection.pid,
-        error=_error_of(connection.error) or _unlisted(server.name, offer),
+        error=_error_of(error) or _unlisted(server.name, offer),
         failed_s_ago=_ago(now, connection.failed_at),
         last_used_s_ago=_ago(now, connection.last_used),
         calls=connection.calls,

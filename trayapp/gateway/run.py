@@ -21,6 +21,7 @@ import anyio.lowlevel
 from trayapp import __version__
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.places import SEALED_NAME, place_for
+from trayapp.auth.secret_service import secret_service_signals
 from trayapp.auth.vault import Vault
 from trayapp.backends.clock import SystemClock, next_beat
 from trayapp.backends.keeper import make_keeper, reap_leftovers
@@ -165,7 +166,8 @@ class Process:
             gateway.start_serving()
             tasks.start_soon(kept_up, self._door.serve, anyio.sleep)
             keep_trying = partial(accounts.vault.keep_trying, anyio.sleep)
-            for work in (keep_trying, self._file.follow, self._stay_found):
+            follow_keyring = partial(accounts.vault.follow, secret_service_signals)
+            for work in (keep_trying, follow_keyring, self._file.follow, self._stay_found):
                 tasks.start_soon(kept_up, partial(gateway.once_calm, work), anyio.sleep)
             watch = partial(watch_wake, self._look_around, SystemClock())
             reap = partial(anyio.to_thread.run_sync, reap_leftovers, self._run)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,18 @@ from trayapp.config.interpolate import expand, keyring_names
 from trayapp.config.urls import url_fault
 from trayapp.gateway.errors import error_json
 from trayapp.gateway.router import text_of
-from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerError, UsageError
+from trayapp.model.errors import (
+    KeyringLockedError,
+    KeyringUnavailableError,
+    MultiMcpError,
+    ServerDisabledError,
+    ServerError,
+    SignInWantedError,
+    UsageError,
+)
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig, auth_of
-from trayapp.model.status import Problem, SignInStatus
+from trayapp.model.status import SignInStatus
 from trayapp.wire import control
 
 if TYPE_CHECKING:
@@ -53,6 +62,7 @@ class SignIns:
             control.LOGIN_WAIT: self._wait,
             control.LOGIN_ANSWER: self._answer,
             control.LOGOUT: self._logout,
+            control.KEYRING: self._keyring_asked,
             control.SECRET_SET: self._secret_set,
             control.SECRET_LIST: self._secret_list,
             control.SECRET_DELETE: self._secret_delete,
@@ -66,12 +76,10 @@ class SignIns:
         return self._accounts.vault.state if self._accounts else None
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Why the encrypted file cannot be used, which the user asked for; a keyring's own state is shown by itself."""
+    def keyring_error(self) -> dict[str, str] | None:
+        """Return why the vault's place cannot be used now: `{"title", "hint"}`."""
         refused = self._accounts.vault.refused if self._accounts else None
-        if refused is None or self._gateway.config.settings.token_store != "file":
-            return ()
-        return (Problem("", 0, f"Sign-ins and secrets: {refused.title}", refused.hint, fatal=False),)
+        return {"title": refused.title, "hint": refused.hint} if refused else None
 
     def status(self, server: ServerConfig) -> SignInStatus | None:
         """Who is signed in there, as far as anybody has looked."""
@@ -79,6 +87,33 @@ class SignIns:
             return None
         url = self._address(server)
         return None if url is None else self._accounts.status(url)
+
+    def is_signed_in(self, server: ServerConfig) -> bool:
+        """True if its requests carry a sign-in of the user's."""
+        status = self.status(server)
+        return status is not None and status.signed_in
+
+    def standing(self, connection: Connection, server: ServerConfig, *, signed: bool) -> tuple[State, Any]:
+        """Return its state and error. One that rests is not ready if it needs a sign-in that is not there.
+
+        `signed`: it took a sign-in to read its lists.
+        """
+        if connection.state is not State.IDLE or not signed or self._accounts is None:
+            return connection.state, connection.error
+        url = self._address(server)
+        account = self._accounts.of(url) if url else None
+        if account is not None and account.is_locked:
+            assert account.unread is not None
+            return State.KEYRING_LOCKED, KeyringLockedError(server.name, account.unread)
+        status = self.status(server)
+        if status is not None and not status.signed_in:
+            return State.NEEDS_AUTH, SignInWantedError(server.name)
+        return connection.state, connection.error
+
+    async def read(self, launch: HttpLaunch) -> None:
+        """Have the user's sign-in at that address read, as far as that takes no dialog."""
+        if self._accounts is not None:
+            await self._accounts.look([launch.url])
 
     def _address(self, server: ServerConfig) -> str | None:
         """Where a server is, without asking the vault: by the environment, or as it was when it was last opened."""
@@ -92,11 +127,13 @@ class SignIns:
         """Servers that could not be served without it are tried again."""
         await self.look()
         for connection in list(self._gateway.pool):
-            if connection.state is State.FAILED and keyring_names(connection.server):
-                connection.begin_close()
-            status = self.status(connection.server) if connection.state is State.NEEDS_AUTH else None
+            waits = connection.state in (State.NEEDS_AUTH, State.KEYRING_LOCKED)
             address = self._address(connection.server)
-            if status is not None and status.signed_in and address is not None:
+            if connection.state is State.KEYRING_LOCKED or (
+                connection.state is State.FAILED and keyring_names(connection.server)
+            ):
+                connection.begin_close()
+            if waits and self.is_signed_in(connection.server) and address is not None:
                 await self.reconnect(address)
 
     async def look(self) -> None:
@@ -110,7 +147,14 @@ class SignIns:
 
     async def _login(self, params: dict[str, Any]) -> Any:
         accounts, connection = self._known(), self._connection(params)
+        locked = self.keyring_state == "locked"
+        if locked:
+            await self._unlock()
         target = await self._target(connection)
+        if locked and await accounts.of(target.url).grant(asked=True) is not None:
+            outcome = await self._outcome(connection.name)
+            if outcome["state"] != State.NEEDS_AUTH:
+                return {"url": None, "outcome": outcome}
         begun = accounts.sign_in(target)
         self._last[canonical(target.url)] = begun
         url = await begun.shown()
@@ -121,7 +165,11 @@ class SignIns:
         connection = self._connection(params)
         begun = await self._begun(connection)
         await begun.finished()
-        connection = self._gateway.pool.find(connection.name)
+        return await self._outcome(connection.name)
+
+    async def _outcome(self, name: str) -> dict[str, Any]:
+        """Connect the server with the sign-in that there is; what became of it."""
+        connection = self._gateway.pool.find(name)
         error = None
         try:
             if not connection.server.disabled:
@@ -176,6 +224,21 @@ class SignIns:
         document = own if own is not None and own.startswith("https://") else document
         return Target(name, launch.url, launch.kind, launch.headers, launch.client, server.callback_port, document)
 
+    # -- the keyring ---------------------------------------------------------------------------------------------
+
+    async def _keyring_asked(self, params: dict[str, Any]) -> Any:
+        """Look whether the place of sign-ins and secrets opens; to `unlock` it the user gets its own dialog."""
+        if params.get("unlock") is True:
+            await self._unlock()
+        else:
+            with suppress(KeyringUnavailableError):
+                await self._known().vault.look()
+        return {"keyring": self.keyring_state, "error": self.keyring_error}
+
+    async def _unlock(self) -> None:
+        with suppress(KeyringUnavailableError):
+            await self._known().vault.look(asked=True)
+
     # -- what follows --------------------------------------------------------------------------------------------
 
     def _at(self, url: str) -> list[Connection]:
@@ -207,7 +270,7 @@ class SignIns:
     async def _secret_list(self, params: dict[str, Any]) -> Any:
         vault = self._known().vault
         names = await vault.secret_names()
-        if vault.refused is not None and not names:
+        if vault.refused is not None and vault.refused.state == "locked" and not names:
             raise vault.refused.with_traceback(None)
         return {"names": names, "keyring": self.keyring_state}
 

@@ -32,8 +32,9 @@ class Standing:
 
 
 def standing(name: str, connection: Connection, now: float, settings: Settings, offer: Offer | None) -> Standing:
-    """Return the first that holds of: disabled, connected, wants a sign-in, failed within its backoff, connecting,
-    cached (its `offer` is known: it starts with the first call), not connected. `now` by the gateway's clock.
+    """Return the first that holds of: disabled, connected, wants a sign-in, waits for the keyring, failed within
+    its backoff, connecting, cached (its `offer` is known: it starts with the first call), not connected. `now` by the
+    gateway's clock.
     """
     found = _standing(name, connection, now, settings, known=offer is not None)
     return replace(found, note=offer.failure) if offer is not None and offer.failed and found.enabled else found
@@ -48,6 +49,8 @@ def _standing(name: str, connection: Connection, now: float, settings: Settings,
     if state is State.NEEDS_AUTH:
         return Standing("needs sign-in", f"sign in with: multi-mcp auth {name}")
     why = shown(connection.error.title) if connection.error else "unknown"
+    if state is State.KEYRING_LOCKED:
+        return Standing("keyring locked", why)
     if (left := backoff_left(connection, now, settings)) > 0 and connection.failed_at is not None:
         ago = now - connection.failed_at
         return Standing(f"failed {ago:.0f}s ago", f"{why}; next try in {left:.0f}s, at once with connect")

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 # On the very first run nothing is known. Many clients list once and ignore list_changed: lists wait this long after
 # the start for servers that are being discovered, no longer, whatever hangs.
 FIRST_LIST_GRACE_S = 0.5  # with the start before it, and HTTP to load, within a second
-HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH})  # no list is to be had from a server in one of these
+# No list is to be had from a server in one of these.
+HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
 KEY_HEX = 8  # of a digest of the project's folder: two projects' servers of one name are two servers
 
 

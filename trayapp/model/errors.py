@@ -91,7 +91,7 @@ def _remedy(names: list[str]) -> str:
 
 
 class KeyringUnavailableError(MultiMcpError):
-    """Secrets can be neither read nor kept now. `state` says whether their place is locked or missing."""
+    """Secrets can be neither read nor kept now. `state`: their place is there and does not open, or is missing."""
 
     code = "keyring_unavailable"
 
@@ -181,6 +181,15 @@ class SignInWantedError(ServerError):
 
     def __init__(self, server: str) -> None:
         super().__init__(server, f"{server} wants a sign-in", f"Sign in with: multi-mcp auth {server}")
+
+
+class KeyringLockedError(ServerError):
+    """The server wants what the keyring, or the encrypted file, may hold, and that cannot be opened now."""
+
+    code = "keyring_locked"
+
+    def __init__(self, server: str, refused: KeyringUnavailableError) -> None:
+        super().__init__(server, f"{server} cannot be used: {refused.title}", refused.hint)
 
 
 class ConnectionLostError(ServerError):

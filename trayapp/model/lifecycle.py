@@ -21,6 +21,7 @@ class State(StrEnum):
     CONNECTING = "connecting"
     CONNECTED = "connected"
     NEEDS_AUTH = "needs_auth"
+    KEYRING_LOCKED = "keyring_locked"
     FAILED = "failed"
     STOPPING = "stopping"
 
@@ -32,6 +33,7 @@ class Event(StrEnum):
     READY = "ready"  # the handshake is done
     FAIL = "fail"  # start, handshake or health check failed
     SIGN_IN_WANTED = "sign_in_wanted"  # the server answered 401
+    KEYRING_LOCKED = "keyring_locked"  # what it wants may be kept, and cannot be read now
     LOST = "lost"  # a live connection ended by itself
     CLOSE = "close"  # idle, refreshed, removed, reconnecting or shutting down
     CLOSED = "closed"  # closing has finished
@@ -47,6 +49,7 @@ NEXT: dict[tuple[State, Event], State] = {
     (_S.CONNECTING, _E.READY): _S.CONNECTED,
     (_S.CONNECTING, _E.FAIL): _S.FAILED,
     (_S.CONNECTING, _E.SIGN_IN_WANTED): _S.NEEDS_AUTH,
+    (_S.CONNECTING, _E.KEYRING_LOCKED): _S.KEYRING_LOCKED,
     (_S.CONNECTING, _E.CLOSE): _S.STOPPING,
     (_S.CONNECTED, _E.LOST): _S.FAILED,
     (_S.CONNECTED, _E.FAIL): _S.FAILED,
@@ -55,6 +58,9 @@ NEXT: dict[tuple[State, Event], State] = {
     (_S.NEEDS_AUTH, _E.CONNECT): _S.CONNECTING,
     (_S.NEEDS_AUTH, _E.CLOSE): _S.IDLE,
     (_S.NEEDS_AUTH, _E.DISABLE): _S.DISABLED,
+    (_S.KEYRING_LOCKED, _E.CONNECT): _S.CONNECTING,
+    (_S.KEYRING_LOCKED, _E.CLOSE): _S.IDLE,
+    (_S.KEYRING_LOCKED, _E.DISABLE): _S.DISABLED,
     (_S.FAILED, _E.CONNECT): _S.CONNECTING,
     (_S.FAILED, _E.CLOSE): _S.IDLE,
     (_S.FAILED, _E.DISABLE): _S.DISABLED,

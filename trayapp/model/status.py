@@ -112,6 +112,7 @@ class GatewayStatus:
     http_url: str | None = None
     sessions: tuple[SessionStatus, ...] = ()
     keyring: KeyringState | None = None  # of the place of sign-ins and secrets; None = nothing has needed it yet
+    keyring_error: dict[str, str] | None = None  # {"title", "hint"} while it is not available
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ class Snapshot:
         return {
             "version": SNAPSHOT_VERSION,
             "revision": self.revision,
-            "gateway": {k: v for k, v in asdict(self.gateway).items() if k != "keyring" or v is not None},
+            "gateway": {k: v for k, v in asdict(self.gateway).items() if not k.startswith("keyring") or v is not None},
             "servers": [_server_json(server) for server in self.servers],
             "problems": [problem_json(problem) for problem in self.problems],
         }

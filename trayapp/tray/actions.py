@@ -118,6 +118,8 @@ class Actions:
     def _sign_in(self, server: str) -> Notice:
         """Waits for the user, who has the time that the browser's page is waited for."""
         begun = self._means.ask(LOGIN, {"server": server})
+        if begun["url"] is None:  # found in the keyring, which the user has just unlocked
+            return outcomes.signed_in(server, begun["outcome"])
         if not self._means.open_url(str(begun["url"])):
             raise MultiMcpError("No browser was found here", f"Sign in on a terminal: multi-mcp auth {server}")
         outcome = self._means.ask(LOGIN_WAIT, {"server": server})

@@ -25,7 +25,8 @@ class Facts:
     server that connects, failed or wants a sign-in is not ready. `permissions`: servers that answer, but refused a
     call for want of permissions that a new sign-in would bring. `tools`: enabled tools of the wanted servers.
     `fatal`: problems because of which a file or an entry is not used. `keyring`: why sign-ins are not kept; None
-    where they are, and where nothing has to be. `offered`: as long as there is no server but the sample.
+    where they are, and where nothing has to be. `locked`: a server waits for it. `offered`: as long
+    as there is no server but the sample.
     """
 
     live: Snapshot | None = None
@@ -41,6 +42,7 @@ class Facts:
     problems: tuple[Problem, ...] = ()
     fatal: tuple[Problem, ...] = ()
     keyring: KeyringState | None = None
+    locked: bool = False
     offered: tuple[Offered, ...] = ()
 
 
@@ -66,6 +68,7 @@ def facts(state: TrayState) -> Facts:
         problems=tuple(dict.fromkeys(snapshot.problems)),
         fatal=tuple(problem for problem in snapshot.problems if problem.fatal),
         keyring=snapshot.gateway.keyring if snapshot.gateway.keyring != "available" else None,
+        locked=any(server.state is State.KEYRING_LOCKED for server in wanted),
         offered=state.offered if all(server.name == SAMPLE or server.project for server in servers) else (),
     )
 
@@ -78,7 +81,7 @@ def wants_permissions(server: ServerStatus) -> bool:
 
 def in_trouble(server: ServerStatus) -> bool:
     """True if it cannot serve before somebody does something."""
-    return server.failed or server.state is State.NEEDS_AUTH
+    return server.failed or server.state in (State.NEEDS_AUTH, State.KEYRING_LOCKED)
 
 
 def _rank(server: ServerStatus) -> tuple[int, str, str]:

@@ -32,6 +32,7 @@ STATES = {
     State.CONNECTING: "connecting",
     State.CONNECTED: "connected",
     State.NEEDS_AUTH: "sign-in wanted",
+    State.KEYRING_LOCKED: "keyring locked",
     State.FAILED: "failed",
     State.STOPPING: "closing",
 }

@@ -41,9 +41,10 @@ def view(state: TrayState) -> View:
 def icon_kind(state: TrayState, known: Facts) -> IconKind:
     """The icon of a state. What is listed first wins:
 
-    down (restarting, crash loop, hanging), paused, starting (and stopping): no gateway serves; attention: a sign-in, a
-    permission or an approval is wanted; degraded: a server failed, a file or an entry of it cannot be used, or the
-    gateway cannot be understood; else healthy. A server that connects, and problems that are not fatal, change nothing.
+    down (restarting, crash loop, hanging), paused, starting (and stopping): no gateway serves; attention: a sign-in,
+    the keyring, a permission or an approval is wanted; degraded: a server failed, a file or an entry of it cannot be
+    used, or the gateway cannot be understood; else healthy. A server that connects, and problems that are not fatal,
+    change nothing.
     """
     if state.child not in ANSWERS:
         return WITHOUT_GATEWAY[state.child][0]
@@ -51,7 +52,7 @@ def icon_kind(state: TrayState, known: Facts) -> IconKind:
         return IconKind.DOWN
     if known.live is None:
         return IconKind.DEGRADED if state.error else IconKind.STARTING
-    if known.sign_in or known.permissions or known.approvals:
+    if known.sign_in or known.locked or known.permissions or known.approvals:
         return IconKind.ATTENTION
     return IconKind.DEGRADED if known.failed or known.fatal else IconKind.HEALTHY
 

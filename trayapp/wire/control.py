@@ -36,10 +36,13 @@ APPROVALS = "approvals"  # {server?, tool?} -> {"rows": [see gateway/reviews], "
 APPROVE = "approve"
 INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, where, evidence, held}], "tools"}
 SETTLE = "settle"  # -> {} once no server is being discovered
-LOGIN = "login"  # {server} -> {"url", "redirect_uri", "expires_s"}: whoever asked opens the url in a browser
+# {server} -> {"url", "redirect_uri", "expires_s"}: whoever asked opens the url in a browser; or, where a kept sign-in
+# was found once the user had unlocked the keyring, {"url": None, "outcome": as of LOGIN_WAIT}
+LOGIN = "login"
 LOGIN_WAIT = "login_wait"  # {server} -> {"auth", "state", "error"} once that sign-in is over; its failure is an error
 LOGIN_ANSWER = "login_answer"  # {server, url} -> {}: the address that a browser elsewhere ended at
 LOGOUT = "logout"  # {server} -> {"signed_out"}
+KEYRING = "keyring"  # {unlock?: true} -> {"keyring", "error": {"title", "hint"}?}: of sign-ins and secrets
 SECRET_SET = "secret_set"  # {name, value} -> {"kept", "keyring"}; no request's content is ever logged
 SECRET_LIST = "secret_list"  # -> {"names", "keyring"}
 SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}

@@ -9,9 +9,12 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from trayapp.model.errors import MultiMcpError
 from trayapp.service.checks.finding import Finding, World
 from trayapp.service.checks.servers import read_config
+from trayapp.wire.control import KEYRING, ControlClient
 
 BUS_TIMEOUT_S = 0.8  # for one question; a check asks two at most
 SECRETS = "org.freedesktop.secrets"  # the Secret Service: gnome-keyring, KWallet, KeePassXC
@@ -20,7 +23,8 @@ PROPERTIES = "org.freedesktop.DBus.Properties"
 PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # as auth/sealed has it, which is out of reach here
 TRAY = "org.kde.StatusNotifierWatcher"
 _BUS, _PLACE = "org.freedesktop.DBus", "/org/freedesktop/DBus"
-NO_KEYRING = "Sign-ins are kept in memory only, and are gone when the gateway ends"
+NO_KEYRING = "New sign-ins are kept in memory only, and are gone when the gateway ends"
+ANSWER_TIMEOUT_S = 1.5  # less than the limit of a check
 OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
 
 
@@ -35,9 +39,14 @@ def session_bus(world: World) -> list[Finding]:
 
 
 def keyring(world: World) -> list[Finding]:
-    """Whether there is a place for secrets; it is not opened, which might ask the user for a password."""
+    """Return how the place for secrets stands: as the gateway has it, where one runs. Without a dialog."""
     code = "keyring.available"
     config = read_config(world)
+    said = gateways_keyring(world)
+    if said is not None:
+        if error := said["error"]:
+            return [Finding(code, "note", f"{error['title']}. {NO_KEYRING}", error["hint"])]
+        return [Finding(code, "ok", "The gateway keeps sign-ins and secrets")]
     if config is not None and config.settings.token_store == "file":
         return [_sealed_file(world, code)]
     if world.platform in OWN_KEYRINGS:
@@ -51,6 +60,17 @@ def keyring(world: World) -> list[Finding]:
     if answer:
         return [Finding(code, "ok", "There is a Secret Service")]
     return [Finding(code, "note", f"There is no keyring. {NO_KEYRING}", "Install gnome-keyring, KWallet or KeePassXC")]
+
+
+def gateways_keyring(world: World) -> dict[str, Any] | None:
+    """Return what a running gateway says of it (control.KEYRING): its environment is another one than ours. None where
+    none answers."""
+    try:
+        with ControlClient(world.run, ANSWER_TIMEOUT_S) as client:
+            answer: dict[str, Any] = client.call(KEYRING)
+            return answer
+    except (MultiMcpError, OSError):
+        return None
 
 
 def _sealed_file(world: World, code: str) -> Finding:

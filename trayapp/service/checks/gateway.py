@@ -33,6 +33,7 @@ SUCCESSION_HINT = (
     "A tray changes to the new one once you start multi-mcp again, a gateway without one after ten minutes without a "
     "call; at once: multi-mcp stop, then multi-mcp start --detach"
 )
+WANTING = ("needs_auth", "keyring_locked")
 LOCK = "gateway.lock"
 REGISTRIES = "backends-*.tsv"  # one for each gateway, named after its process: its servers' processes (POSIX only)
 
@@ -158,9 +159,7 @@ def _end(pid: int) -> str:
 
 def _said(snapshot: dict[str, Any]) -> list[Finding]:
     """What a running gateway's own words come to."""
-    states = [
-        _of_server(server) for server in snapshot["servers"] if server["error"] or server["state"] == "needs_auth"
-    ]
+    states = [_of_server(server) for server in snapshot["servers"] if server["error"] or server["state"] in WANTING]
     states += [_of_approvals(server) for server in snapshot["servers"] if server.get("approvals")]
     return states or [Finding("gateway.servers", "ok", "No server has failed")]
 
@@ -181,6 +180,8 @@ def _of_server(server: dict[str, Any]) -> Finding:
     name, error = server["name"], server["error"]
     if server["state"] == "needs_auth":
         return Finding("gateway.servers", "note", f"{name} wants a sign-in", f"Sign in with: multi-mcp auth {name}")
+    if server["state"] == "keyring_locked":
+        return Finding("gateway.servers", "note", error["title"], error["hint"])
     what = error["title"] if name in error["title"] else f"{name}: {error['title']}"
     return Finding("gateway.servers", "problem", what, error["hint"] or f"See: multi-mcp logs {name}")
 

@@ -1,6 +1,6 @@
 """The encrypted file for secrets: whether it is one, what opens it, and whether `settings.token_store` uses it at all.
 
-Never here: opening it, the keyring itself (desktop).
+Opened only by a passphrase, which shows no dialog. Never here: the keyring itself (desktop).
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from trayapp.service.checks.desktop import PASSPHRASE
+from trayapp.model.errors import KeyringUnavailableError
+from trayapp.service.checks.desktop import PASSPHRASE, gateways_keyring
 from trayapp.service.checks.finding import Finding, World
 from trayapp.service.checks.servers import read_config
+from trayapp.service.secrets import secret_names
 
 CODE = "secrets.file"
 SEALED_NAME = "secrets.sealed"  # as auth/places has it, which is out of reach here
@@ -28,6 +30,9 @@ def sealed_file(world: World) -> list[Finding]:
     made_with = _key_of(path)
     if made_with is None:
         return [Finding(CODE, "problem", f"{path} is damaged", "Put back a copy of it; or remove it and sign in again")]
+    answer = gateways_keyring(world)
+    if answer is not None:
+        return [] if answer["error"] else [Finding(CODE, "ok", f"{path} is used")]  # an error: keyring.available has it
     if (made_with == "passphrase") != bool(world.environ.get(PASSPHRASE)):
         how = "with" if made_with == "passphrase" else "without"
         do = "Set" if made_with == "passphrase" else "Unset"
@@ -36,6 +41,11 @@ def sealed_file(world: World) -> list[Finding]:
                 CODE, "note", f"{path} was made {how} a passphrase", f"{do} {PASSPHRASE} where the gateway is started"
             )
         ]
+    if made_with == "passphrase":
+        try:
+            secret_names(world.environ)
+        except KeyringUnavailableError as error:
+            return [Finding(CODE, "note", error.title, error.hint)]
     return [Finding(CODE, "ok", f"{path} is used")]
 
 
