@@ -24,7 +24,7 @@ from trayapp.model.offer import Offer
 from trayapp.model.plan import Config, plan
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Settings
-from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
+from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 
 @dataclass
@@ -44,11 +44,11 @@ class Ear:
         self._crash(connection, "offer")
         self.offers.append((connection.name, offer))
 
-    def notified(self, connection: Connection, method: str, params: Params) -> None:
+    def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
         self._crash(connection, "notified")
         self.told.append((connection.name, method, dict(params or {})))
 
-    async def asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
+    async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
         raise RpcError(METHOD_NOT_FOUND, f"{method} is not supported by this client")
 
     def known(self, name: str) -> bool:

@@ -152,6 +152,22 @@ async def test_a_ping_of_the_server_is_answered_and_another_request_refused(way:
         assert await server.call("echo")
 
 
+@pytest.mark.requirement("bridge-who")
+async def test_by_streamable_http_it_is_known_to_which_call_a_question_belongs(way: str, tmp_path: Path) -> None:
+    async with opened(way, tmp_path) as server:
+        calls = [Awaiting() for _ in range(3)]
+        for number, call in enumerate(calls):
+            asked = {"method": "ping", "params": {"of": number}}
+            server.transport.channel.relay("tools/call", {"name": "ask", "arguments": asked}, call)
+        for call in calls:
+            await call.message()
+        await server.call("ask", method="ping", params={"of": "nobody"})
+        known = way == "http"
+        expected = [({"of": number}, call if known else None) for number, call in enumerate(calls)]
+        assert sorted(server.ear.asked[:3], key=str) == sorted(expected, key=str)
+        assert server.ear.asked[3:] == [({"of": "nobody"}, None)]
+
+
 async def test_many_at_once_each_get_their_own_answer(way: str, tmp_path: Path) -> None:
     async with opened(way, tmp_path) as server:
         answers: dict[int, str] = {}

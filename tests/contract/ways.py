@@ -18,7 +18,7 @@ from tests.fixtures.odd import Odd, until
 from trayapp.backends.handshake import Peer, shake_hands
 from trayapp.backends.launch import HttpLaunch, StdioLaunch
 from trayapp.backends.transports import Transport, open_transport
-from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
+from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 WAYS = ("stdio", "http", "sse", "fake")
 
@@ -28,14 +28,16 @@ class Ear:
     """Implements transports.Inbound and keeps all that it hears."""
 
     told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    asked: list[tuple[Any, Call | None]] = field(default_factory=list)  # params, and the call that it belongs to
     news: anyio.Event = field(default_factory=anyio.Event)
 
-    async def on_request(self, method: str, params: Params) -> dict[str, Any]:
+    async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
+        self.asked.append((params, about))
         if method == "ping":
             return {}
         raise RpcError(METHOD_NOT_FOUND, f"{method} is not supported by this client", {"asked": method})
 
-    def on_notification(self, method: str, params: Params) -> None:
+    def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
         self.told.append((method, dict(params or {})))
         self.news.set()
         self.news = anyio.Event()

@@ -9,9 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.gateway.world import Client, House, house, server
-from trayapp.gateway.bridge import MAX_ROUNDS, STATE_PREFIX
+from trayapp.gateway.bridge import MAX_ROUNDS, STATE_PREFIX, STOPS_WITHIN_S
+from trayapp.model.settings import Profile, Settings
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 
 pytestmark = pytest.mark.anyio
@@ -199,7 +201,7 @@ async def test_a_question_that_came_in_with_a_call_that_is_over_is_no_hang_for_i
             again = {"inputResponses": {key: {"roots": []}}, "requestState": first["requestState"]}
             last = await client.result("tools/call", enveloped({**tool_call("a_ask"), **again}), 2)
         assert last["content"] == []
-        assert failures[0].code == METHOD_NOT_FOUND
+        assert "is over" in failures[0].message
         assert connection.in_flight == 0
 
 
@@ -351,22 +353,248 @@ async def test_the_client_whose_call_is_under_way_is_asked(tmp_path: Path) -> No
         assert not [m for m in idle.heard if m.get("method") == "roots/list"]
 
 
-async def test_of_several_the_oldest_that_can_answer_is_asked_and_the_log_says_so(
+async def asks(made: House, method: str = "roots/list") -> Any:
+    """The server `a` asks by no request of ours; the result, or the error that it got."""
+    channel = made.net["a"].channel
+    assert channel is not None
+    try:
+        return await channel.ask(method, {})
+    except RpcError as error:
+        return error
+
+
+def asked_of(client: Client) -> list[str]:
+    """The methods of all questions that a client got."""
+    return [m["method"] for m in client.heard if "id" in m and "method" in m]
+
+
+async def holding(made: House, client: Client, number: int = 1) -> None:
+    """A call of `a` is under way for that client."""
+    heard = made.net["a"].methods().count("held")
+    client.ask_only(number, "tools/call", tool_call("a_hold", key=f"{id(client)}-{number}"))
+    await made.net["a"].heard_of("held", heard + 1)
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_with_calls_of_two_sessions_nobody_is_asked_and_the_log_says_once_what_to_set(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO")
     async with house(tmp_path) as made:
         await made.known(server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        await holding(made, one)
+        for number in (1, 2):
+            answer = await two.call("a_ask", number, method="elicitation/create", params={"message": "?"})
+            assert "several sessions" in answer["error"]["message"]
+        assert asked_of(one) == asked_of(two) == []
+        assert caplog.text.count("several sessions") == 1
+        assert "Set `scope: session` for a in servers.yaml" in caplog.text
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_where_the_transport_says_whose_question_it_is_that_client_is_asked(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["a"].says_whose = True
+        await made.known(server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        await holding(made, one)
+        two.ask_only(1, "tools/call", tool_call("a_ask", method="roots/list"))
+        asked = await question(two, "roots/list")
+        two.send({"id": asked["id"], "result": {"roots": ["of two"]}})
+        assert said(await two.answer(1)) == {"roots": ["of two"]}
+        assert asked_of(one) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_question_of_a_call_that_is_over_reaches_nobody(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["a"].says_whose = True
+        await made.known(server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        await holding(made, one)
+        channel = made.net["a"].channel
+        assert channel is not None
+        number = channel.open_numbers()[-1]
+        call = channel.call_of(number)
+        one.tell("notifications/cancelled", {"requestId": 1})
+        await made.net["a"].heard_of("notifications/cancelled")
+        await holding(made, two)
+        with pytest.raises(RpcError, match="is over"):
+            await made.gateway.bridge.asked(made.gateway.pool.find("a"), "roots/list", {}, call)
+        assert asked_of(one) == asked_of(two) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_another_client_is_not_asked_in_the_place_of_one_that_cannot_answer(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        able = await older(made, name="able")
         unable = await older(made, {}, "unable")
-        oldest, newest = await older(made, name="oldest"), await older(made, name="newest")
-        for client in (unable, oldest):
-            client.call_only("a_hold", 1, key=client.session.client if client.session else "")
-            await made.net["a"].heard_of("held")
-        newest.ask_only(1, "tools/call", tool_call("a_ask", method="roots/list"))
-        asked = await question(oldest, "roots/list")
-        oldest.send({"id": asked["id"], "result": {"roots": []}})
-        assert said(await newest.answer(1)) == {"roots": []}
-        assert "oldest is asked" in caplog.text
+        answer = await unable.call("a_ask", method="sampling/createMessage", params={"messages": []})
+        assert answer["error"]["code"] == METHOD_NOT_FOUND
+        assert asked_of(able) == asked_of(unable) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_several_calls_of_one_session_are_no_doubt(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client, other = await older(made), await older(made)
+        await holding(made, client)
+        client.ask_only(2, "tools/call", tool_call("a_ask", method="roots/list"))
+        asked = await question(client, "roots/list")
+        client.send({"id": asked["id"], "result": {"roots": []}})
+        assert said(await client.answer(2)) == {"roots": []}
+        assert asked_of(other) == []
+
+
+@pytest.mark.requirement("bridge-who")
+@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage", "elicitation/create", "vendor/unknown"])
+async def test_a_question_outside_of_a_call_reaches_nobody(tmp_path: Path, method: str) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a", lifecycle="eager"))
+        client = await older(made)
+        await client.call("a_echo")
+        refused = await asks(made, method)
+        assert isinstance(refused, RpcError)
+        assert "no client has a call under way" in refused.message
+        assert asked_of(client) == []
+
+
+@pytest.mark.requirement("bridge-who")
+@pytest.mark.parametrize("sessions", [1, 2])
+async def test_while_a_server_starts_for_calls_of_one_session_that_one_is_asked(tmp_path: Path, sessions: int) -> None:
+    async with house(tmp_path) as made:
+        first, gate = await made.starting()
+        first.end()
+        idle = await older(made, name="idle")
+        clients = [await older(made) for _ in range(sessions)]
+        got: list[Any] = []
+
+        async def initialize(params: dict[str, Any]) -> dict[str, Any]:
+            got.append(await asks(made))
+            return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+
+        made.net["a"].replies["initialize"] = initialize
+        for client in clients:
+            client.call_only("a_echo", 1)
+        await settle()
+        gate.set()
+        if sessions == 1:
+            asked = await question(clients[0], "roots/list")
+            clients[0].send({"id": asked["id"], "result": {"roots": []}})
+        for client in clients:
+            assert "result" in await client.answer(1)
+        assert got == [{"roots": []}] if sessions == 1 else isinstance(got[0], RpcError)
+        assert [asked_of(client) for client in (idle, *clients)] == [[]] * (sessions + 1)
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_the_client_whose_call_meets_a_server_for_the_first_time_is_asked(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        gate = made.net["a"].hold_start()
+        got: list[Any] = []
+
+        async def tools(params: dict[str, Any]) -> dict[str, Any]:
+            if made.net["a"].methods().count("tools/list") == 1:
+                got.append(await asks(made))
+            return {"tools": [tool("echo")]}
+
+        made.net["a"].replies["tools/list"] = tools
+        made.apply(server("a"))
+        made.start()
+        idle, client = await older(made, name="idle"), await older(made)
+        client.call_only("a_echo", 1)
+        await settle()
+        gate.set()
+        asked = await question(client, "roots/list")
+        client.send({"id": asked["id"], "result": {"roots": []}})
+        assert "result" in await client.answer(1)
+        assert got == [{"roots": []}]
+        assert asked_of(idle) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_call_that_was_given_up_leaves_a_doubt_for_a_while(tmp_path: Path) -> None:
+    """A server may go on after it was told to cancel, and ask: what it asks then is no business of another session."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        await holding(made, one)
+        one.tell("notifications/cancelled", {"requestId": 1})
+        await made.net["a"].heard_of("notifications/cancelled")
+        refused = await asks(made)
+        assert isinstance(refused, RpcError)
+        assert "is over" in refused.message
+        await holding(made, two)
+        refused = await asks(made)
+        assert isinstance(refused, RpcError)
+        assert "several sessions" in refused.message
+        await made.clock.pass_(STOPS_WITHIN_S)
+        two.ask_only(2, "tools/call", tool_call("a_ask", method="roots/list"))
+        await question(two, "roots/list")
+        assert asked_of(one) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_call_of_the_command_line_is_no_sessions(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await older(made)
+        await holding(made, client)
+        control = made.control()
+        control.ask_only(1, "call", {"tool": "a_ask", "args": {"method": "roots/list"}})
+        answer = await control.answer(1)
+        assert "several sessions" in json.dumps(answer)
+        assert asked_of(client) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_parked_call_and_another_sessions_call_are_two(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        newer, two = made.client(), await older(made)
+        first = await newer.result("tools/call", enveloped(tool_call("a_ask", method="roots/list")), 1)
+        answer = await two.call("a_ask", method="roots/list")
+        assert "several sessions" in answer["error"]["message"]
+        key = next(iter(first["inputRequests"]))
+        again = {"inputResponses": {key: {"roots": []}}, "requestState": first["requestState"]}
+        assert said(await newer.ask("tools/call", enveloped({**tool_call("a_ask"), **again}), 2)) == {"roots": []}
+        assert asked_of(two) == []
+
+
+@pytest.mark.requirement("filters-bind-servers-words")
+async def test_a_session_hears_nothing_of_a_server_that_its_filter_leaves_out(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        profiles = {"quiet": Profile(servers=("b",))}
+        await made.known(server("a", lifecycle="eager"), server("b"), settings=Settings(profiles=profiles))
+        clients = [await made.ready(servers="b"), await made.ready(profile="quiet"), await made.ready()]
+        for client in clients:
+            await client.result("logging/setLevel", {"level": "debug"})
+        channel = made.net["a"].channel
+        assert channel is not None
+        for method in ("notifications/message", "notifications/vendor"):
+            channel.tell(0, None, method, {"level": "error", "data": "x"})
+        assert [len(client.told("notifications/message")) for client in clients] == [0, 0, 1]
+        assert [len(client.told("notifications/vendor")) for client in clients] == [0, 0, 1]
+        for client in clients[:2]:
+            client.tell("notifications/roots/list_changed")
+        await settle()
+        assert "notifications/roots/list_changed" not in made.net["a"].methods()
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_what_the_transport_says_to_be_of_one_call_is_told_to_its_session_alone(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["a"].says_whose = True
+        await made.known(server("a"))
+        clients = [await made.ready(), await made.ready()]
+        for client in clients:
+            await client.result("logging/setLevel", {"level": "debug"})
+            await holding(made, client)
+        told = {"level": "error", "data": "x"}
+        await clients[0].call("a_notify", 2, method="notifications/message", params=told)
+        assert [client.told("notifications/message") for client in clients] == [[told], []]
 
 
 async def test_a_server_whose_clients_cannot_answer_gets_an_error(tmp_path: Path) -> None:
@@ -375,25 +603,6 @@ async def test_a_server_whose_clients_cannot_answer_gets_an_error(tmp_path: Path
         client = await older(made, {})
         answer = await client.call("a_ask", method="elicitation/create", params={"message": "?"})
         assert answer["error"]["code"] == METHOD_NOT_FOUND
-
-
-async def test_a_question_outside_of_a_call_goes_to_the_newest_client(tmp_path: Path) -> None:
-    async with house(tmp_path) as made:
-        await made.known(server("a", lifecycle="eager"))
-        client = await older(made)
-        await client.call("a_echo")
-        channel = made.net["a"].channel
-        assert channel is not None
-        async with anyio.create_task_group() as tasks:
-            answers: list[Any] = []
-
-            async def ask() -> None:
-                answers.append(await channel.ask("roots/list", {}))
-
-            tasks.start_soon(ask)
-            asked = await question(client, "roots/list")
-            client.send({"id": asked["id"], "result": {"roots": []}})
-        assert answers == [{"roots": []}]
 
 
 # -- what servers are told of their clients --------------------------------------------------------------------------

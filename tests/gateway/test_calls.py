@@ -546,6 +546,26 @@ TAKEN_AWAY: dict[str, tuple[tuple[ServerConfig, ...], str]] = {
 }
 
 
+@pytest.mark.requirement("stop-says-so")
+async def test_a_call_under_way_when_the_gateway_stops_hears_just_that(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        gate = made.net["b"].hold_start()
+        made.cache(server("b"), offer("echo"))
+        await made.known(server("a"))
+        made.apply(server("a"), server("b"))
+        client, late = await hanging(made), await made.ready()
+        late.call_only("b_echo", 1)
+        await settle()
+        await made.gateway.pool.stop()
+        gate.set()
+        texts = [(await one.answer(1))["error"]["message"] for one in (client, late)]
+        texts.append((await late.call("a_echo", 2))["error"]["message"])
+        assert texts[0].startswith("a was stopped during the call: the gateway stopped. The call was not repeated")
+        assert texts[1].startswith("b was stopped while it was starting: the gateway stopped")
+        assert texts[2].startswith("a cannot be started: the gateway stopped")
+        assert "servers.yaml" not in " ".join(texts)
+
+
 @pytest.mark.parametrize("change", TAKEN_AWAY)
 async def test_a_call_whose_server_the_user_takes_away_says_so_and_promises_no_start(
     tmp_path: Path, change: str

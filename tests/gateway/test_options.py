@@ -37,9 +37,8 @@ SERVERS = {name: ServerConfig(name, command="x") for name in CATALOGUE}
         ({"expose": ""}, SessionOptions()),
         ({"servers": "a,b"}, SessionOptions(servers=("a", "b"))),
         ({"servers": " a , ,b,"}, SessionOptions(servers=("a", "b"))),
-        ({"servers": ""}, SessionOptions()),
         ({"profile": "work"}, SessionOptions(profile="work")),
-        ({"expose": 5, "servers": ["a"], "profile": None}, SessionOptions()),
+        ({"expose": 5, "profile": None, "sessionId": "x", "api_key": "y"}, SessionOptions()),
     ],
 )
 def test_options_are_read_alike_from_a_shim_and_from_a_url(given: dict[str, Any], expected: SessionOptions) -> None:
@@ -76,6 +75,14 @@ def test_a_sessions_own_word_counts_more_than_its_profile_and_both_can_only_narr
     [
         ({"expose": "everything"}, ["everything", "auto, tools, search"]),
         ({"profile": "wrk"}, ["wrk", "work"]),
+        ({"servers": ""}, ["servers is empty", "leave it out"]),
+        ({"servers": " , ,"}, ["servers is empty"]),
+        ({"servers": ["github"]}, ["servers is empty"]),
+        ({"profile": ""}, ["profile is empty"]),
+        ({"profile": " ", "servers": "github"}, ["profile is empty"]),
+        ({"server": "github"}, ["server is no option", "servers"]),
+        ({"Servers": "github"}, ["Servers is no option", "servers"]),
+        ({"profil": "work"}, ["profil is no option", "profile"]),
         ({"profile": "zzzzzz"}, ["zzzzzz", "work, quiet, all"]),
     ],
 )

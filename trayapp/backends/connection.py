@@ -35,6 +35,11 @@ from trayapp.wire.messages import Call, Params, RpcError
 log = logging.getLogger(__name__)
 
 
+# Why a connection was closed for good, as in "NAME was stopped during the call: ..."
+ENTRY_CHANGED = "its entry in servers.yaml changed"
+GATEWAY_STOPPED = "the gateway stopped"
+
+
 class _Attempt:
     """One try to connect, awaited by all who want the server."""
 
@@ -54,6 +59,7 @@ class Connection:
         self.error: ServerError | None = None
         self.live: Live | None = None
         self.in_flight = 0
+        self.own_requests = 0  # of those in flight: the command line's and the gateway's, no session's
         self.calls = 0
         self.last_used: float | None = None  # by the clock
         self.wait_asked_s = 0.0  # what the server asked for with its last refusal (Retry-After)
@@ -64,7 +70,7 @@ class Connection:
         self._closing = anyio.Event()
         self._finished: anyio.Event | None = None  # of the task that runs now
         self._serving: Serving | None = None  # of the last connection
-        self._retired = False
+        self.retired = ""  # why it was closed for good: it cannot be started again
         self.used = anyio.Event()  # set by the first call
         self.used_since_connected = False
         self.dropped = anyio.Event()  # set once a connection has ended; replaced by the next one
@@ -118,9 +124,11 @@ class Connection:
     async def _request(self, method: str, params: Params) -> dict[str, Any]:
         live = await self.ensure()
         self.begin()
+        self.own_requests += 1
         try:
             return await live.channel.send_raw_request(method, live.peer.stamped(params, {}))
         finally:
+            self.own_requests -= 1
             self.end()
 
     async def ensure(self, *, explicit: bool = False) -> Live:
@@ -141,8 +149,8 @@ class Connection:
         return self.live
 
     def _begin_attempt(self, explicit: bool) -> _Attempt:
-        if self._retired:
-            raise ServerError(self.name, f"{self.name} was changed in servers.yaml just now", "Ask again")
+        if self.retired:
+            raise ServerError(self.name, f"{self.name} cannot be started: {self.retired}", "Call again")
         if self.server.disabled or self.state is State.DISABLED:
             raise ServerDisabledError(self.name)
         if not explicit:
@@ -220,14 +228,9 @@ class Connection:
             self.error, self.failed_at = None, None
             self._apply(Event.CLOSE)
 
-    @property
-    def retired(self) -> bool:
-        """Whether it was closed for good: its entry is gone, or launches another process."""
-        return self._retired
-
-    def retire(self) -> None:
+    def retire(self, why: str = ENTRY_CHANGED) -> None:
         """Close for good: whoever still holds this connection cannot start the server again."""
-        self._retired = True
+        self.retired = why
         self.begin_close()
 
     def adjust(self, server: ServerConfig) -> None:
@@ -289,7 +292,8 @@ class Connection:
         self._attempt = None
         self.dropped.set()
         if not attempt.done.is_set():
-            stopped = ConnectionLostError(self.name, f"{self.name} was stopped while it was starting")
+            why = f": {self.retired}" if self.retired else ""
+            stopped = ConnectionLostError(self.name, f"{self.name} was stopped while it was starting{why}")
             attempt.error = stopped if error is None or self._closing.is_set() else error
             attempt.done.set()
         if self.state is State.STOPPING:
@@ -350,16 +354,16 @@ class Connection:
 
     # -- what the server sends by itself (transports.Inbound) ----------------------------------------------------
 
-    async def on_request(self, method: str, params: Params) -> dict[str, Any]:
+    async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
         """See transports.Inbound."""
         if method == "ping":
             return {}
-        return await self._world.observer.asked(self, method, params)
+        return await self._world.observer.asked(self, method, params, about)
 
-    def on_notification(self, method: str, params: Params) -> None:
+    def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
         """See transports.Inbound."""
         if method not in OF_OURS:
-            self.tell(self._world.observer.notified, method, params)
+            self.tell(self._world.observer.notified, method, params, about)
         elif self._serving is not None:
             self._serving.told(method)
 

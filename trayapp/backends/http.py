@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 import anyio
@@ -59,6 +60,9 @@ SDK_STREAM_ENDED = ("SSE stream ", "Connection closed")  # how its words for tha
 SDK_CANNOT_READ = ("Failed to parse SSE message", "Failed to parse JSON response")
 SDK_SENT_ON = "Redirect to "
 CONTEXT = DispatchContext[TransportContext]
+# The relayed request that this task sends. The SDK runs its POST in the sender's context, and hands on each message of
+# that POST's stream with the context in which it was read: so it is known to which request a server's message belongs.
+SENT_FOR: ContextVar[Call | None] = ContextVar("sent_for", default=None)
 
 
 class SdkChannel:
@@ -107,13 +111,18 @@ class SdkChannel:
 
     async def send_raw_request(self, method: str, params: Params, opts: Any = None) -> dict[str, Any]:
         """See wire.messages.Channel."""
+        return await self._send(method, params, opts, None)
+
+    async def _send(self, method: str, params: Params, opts: Any, call: Call | None) -> dict[str, Any]:
         options = {**(opts or {}), "headers": self._headers(method, params)}
         self._open += 1
+        before = SENT_FOR.set(call)
         try:
             return await self._dispatcher.send_raw_request(method, params, options)  # type: ignore[arg-type]
         except MCPError as error:
             raise self._ours(error) from None
         finally:
+            SENT_FOR.reset(before)
             self._open -= 1
             if not self._open:
                 self._idle.set()
@@ -170,7 +179,7 @@ class SdkChannel:
         try:
             with scope:
                 try:
-                    reply = Reply.of_result(await self.send_raw_request(method, params))
+                    reply = Reply.of_result(await self._send(method, params, None, call))
                 except RpcError as error:
                     reply = Reply.of_error(error)
         finally:
@@ -256,7 +265,7 @@ async def _start(
 
     async def on_request(context: CONTEXT, method: str, params: Params) -> dict[str, Any]:
         try:
-            return await inbound.on_request(method, params)
+            return await inbound.on_request(method, params, SENT_FOR.get())
         except RpcError as error:
             raise MCPError(error.code, error.message, error.data) from None
 
@@ -265,7 +274,8 @@ async def _start(
 
     def on_notification(method: str, params: Params) -> bool:
         if not (method == "notifications/progress" and channel.on_progress(params or {})):
-            inbound.on_notification(method, params)
+            read_in = getattr(streams[0], "last_context", None)  # legacy SSE has one stream for all
+            inbound.on_notification(method, params, read_in.get(SENT_FOR) if read_in is not None else None)
         return True
 
     async def run(*, task_status: anyio.abc.TaskStatus[None]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import anyio
 import anyio.abc
 
-from trayapp.backends.connection import Connection
+from trayapp.backends.connection import GATEWAY_STOPPED, Connection
 from trayapp.backends.world import World
 from trayapp.model.errors import ServerError, ServerNotFoundError, SignInWantedError
 from trayapp.model.lifecycle import RECONNECT_FIRST_S, State, reconnect_waits
@@ -204,7 +204,7 @@ class Pool:
             self._stop_keeping(name)
         async with anyio.create_task_group() as tasks:
             for connection in self._connections.values():
-                connection.retire()
+                connection.retire(GATEWAY_STOPPED)
                 tasks.start_soon(connection.close)
 
 

@@ -28,7 +28,7 @@ from trayapp.model.errors import (
 from trayapp.model.late import load_in_turn
 from trayapp.model.servers import Auth
 from trayapp.wire.frames import FrameDispatcher, RequestContext
-from trayapp.wire.messages import CONNECTION_CLOSED, Channel, Params, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, Call, Channel, Params, RpcError
 
 # The error data of a request that the server refused because it had forgotten our session: nothing was executed, it may
 # be sent again on a new one. Unguessable, so that no server's own error is taken for it.
@@ -44,13 +44,17 @@ SSE_AFTER = frozenset(
 
 
 class Inbound(Protocol):
-    """Where messages that a server sends by itself go. A channel's answers to our requests are not among them."""
+    """Where messages that a server sends by itself go. A channel's answers to our requests are not among them.
 
-    async def on_request(self, method: str, params: Params) -> dict[str, Any]:
-        """A request of the server's; the returned object is its result. Raises RpcError."""
+    `about`: the relayed request on whose own stream the message came (Streamable HTTP); None: the transport does not
+    say.
+    """
 
-    def on_notification(self, method: str, params: Params) -> None:
-        """A notification; must not block."""
+    async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
+        """Answer a request of the server. Raises RpcError."""
+
+    def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
+        """Take a notification, without blocking."""
 
     def input_schema(self, tool: str) -> Any:
         """What the server said that a tool takes, None when not known: HTTP repeats some arguments in headers."""

@@ -15,7 +15,7 @@ from trayapp.backends.launch import HttpLaunch, Keyring
 from trayapp.backends.transports import Open, Transport
 from trayapp.model.offer import Offer
 from trayapp.model.settings import Settings
-from trayapp.wire.messages import Channel, Params
+from trayapp.wire.messages import Call, Channel, Params
 
 if TYPE_CHECKING:
     from trayapp.backends.connection import Connection
@@ -30,11 +30,11 @@ class Observer(Protocol):
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
         """The server's lists were read from it just now."""
 
-    def notified(self, connection: Connection, method: str, params: Params) -> None:
-        """A notification that is no business of the connection's own."""
+    def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
+        """Pass on a notification that is no business of the connection's own; `about` as in transports.Inbound."""
 
-    async def asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
-        """A request of the server's, except ping. Raises RpcError."""
+    async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
+        """Answer a request of the server, except ping. Raises RpcError."""
 
 
 def _nothing(name: str) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Questions of servers to clients (sampling, elicitation, roots), across both protocol eras.
 
 An older server asks by a request, a 2026-07-28 one by an answer `input_required`; the same two ways lead to clients.
-Which client is asked: the one whose call is under way on that connection. Never here: what the questions mean.
+The client is asked to whose call the question belongs; if that is not plain, nobody is. Never here: what is asked.
 """
 
 from __future__ import annotations
@@ -9,14 +9,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import deque
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from trayapp.backends.connection import Connection
+from trayapp.backends.world import Live
 from trayapp.gateway.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
 from trayapp.gateway.eras import INPUT_REQUIRED
 from trayapp.wire.frames import Awaited
-from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Params, Reply, RequestId, RpcError
+from trayapp.wire.messages import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Call,
+    Params,
+    Reply,
+    RequestId,
+    RpcError,
+)
 
 if TYPE_CHECKING:
     from trayapp.gateway.calls import RoutedCall
@@ -29,6 +40,12 @@ STATE_PREFIX = "multi-mcp:"  # of the request states that are ours, not a server
 PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never does
 MAX_ROUNDS = 10  # of questions in one call, as the SDKs have it
 STATE_ONLY_PAUSE_S = 0.1  # a server that wants to be asked again, and has no question, gets this long
+STOPS_WITHIN_S = 60.0  # a server that was told to cancel a call may go on for a while, and ask
+
+# Why a question is refused: part of the log's line and of the server's error
+_NONE = "no client has a call under way there"
+_OVER = "the call that it belongs to is over"
+_SEVERAL = "several sessions have calls under way there, and the server does not say whose it belongs to"
 
 
 class Bridge:
@@ -37,53 +54,80 @@ class Bridge:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked by an answer
+        self._given_up: deque[tuple[float, Live, Session]] = deque()  # until when by the clock, where, whose
+        self._refused: set[tuple[str, str]] = set()  # server and reason, as logged
 
     # -- a server asks -------------------------------------------------------------------------------------------
 
-    async def asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
-        """A request of an older server's; the client's answer. Raises RpcError."""
-        while True:
-            try:
-                return await self._asked(connection, method, params)
-            except _AskElsewhere:
-                continue
+    async def asked(
+        self, connection: Connection, method: str, params: Params, about: Call | None = None
+    ) -> dict[str, Any]:
+        """Ask the client to whose call an older server's request belongs; return its answer. Raises RpcError.
 
-    async def _asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
-        able = [call for call in self._under_way(connection) if can_answer(call.session.capabilities, method, params)]
-        if able:
-            call = able[0]
-            if len({one.session for one in able}) > 1:
-                log.info("%s asks %s during calls of several clients: %s is asked, whose call is the oldest",
-                         connection.name, method, call.session.client)  # fmt: skip
-            if call.session.modern and method in QUESTIONS:
-                return await call.questions.ask(method, params)
-            return await self.ask(call.session, method, params, call.request_id)
-        return await self.ask(self._without_call(connection, method, params), method, params)
-
-    def _under_way(self, connection: Connection) -> list[RoutedCall]:
-        """Calls on that connection, the oldest first; those that wait for their client to come back are the last
-        resort: it may never do."""
-        attached = (call for session in self._gateway.sessions for call in session.open_calls.values())
-        calls = {*attached, *self._parked.values()}
-        return sorted(
-            (call for call in calls if call.connection is connection), key=lambda call: (call.parked, call.serial)
-        )
-
-    def _without_call(self, connection: Connection, method: str, params: Params) -> Session:
-        """Whom to ask when no call is under way: while a server starts, whoever waits for it; else the newest client.
-
-        Not one that is asked by answers: it has no request open that could be answered.
+        `about`: that call, where the transport tells it. Else every call under way on the connection must be one
+        session's. A client is never guessed: its user would answer for somebody else.
         """
-        sessions = [
-            session
-            for session in self._gateway.sessions
-            if not session.modern and session.ready and can_answer(session.capabilities, method, params)
-            if session.may_be_asked_by(connection.name)
-        ]
-        waiting = [session for session in sessions if connection.name in session.awaited_servers()]
-        if not sessions:
-            raise RpcError(METHOD_NOT_FOUND, f"No client is connected that can answer {method}"[:200])
-        return waiting[0] if waiting else sessions[-1]
+        calls, session = self._belongs_to(connection, method, about)
+        for call in calls:
+            session = call.session
+            if not call.is_under_way or not can_answer(session.capabilities, method, params):
+                continue
+            if not session.modern or method not in QUESTIONS:
+                return await self.ask(session, method, params, call.request_id)
+            try:
+                return await call.questions.ask(method, params)
+            except _CallEnded:
+                continue
+        if calls and not any(call.is_under_way for call in calls):
+            raise self._refusal(connection, method, _OVER)
+        if calls or session.modern or not session.ready or not can_answer(session.capabilities, method, params):
+            raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
+        return await self.ask(session, method, params)
+
+    def _belongs_to(self, connection: Connection, method: str, about: Call | None) -> tuple[list[RoutedCall], Session]:
+        """Return the calls, all of one session, of which one asks, best first; none while their server starts.
+
+        Raises RpcError.
+        """
+        attached = (call for session in self._gateway.sessions for call in session.open_calls.values())
+        calls = [call for call in (*attached, *self._parked.values()) if call.connection is connection]
+        if about is not None:
+            calls = [call for call in calls if call is about]
+            if not calls:
+                raise self._refusal(connection, method, _OVER)
+            return calls, calls[0].session
+        asking: dict[Session | None, None] = dict.fromkeys(call.session for call in calls)
+        asking |= dict.fromkeys(s for s in self._gateway.sessions if connection.name in s.awaited_servers())
+        given_up = self._given_up_on(connection)
+        if len(asking.keys() | given_up) > 1 or (connection.own_requests and asking):
+            raise self._refusal(connection, method, _SEVERAL)
+        session = next(iter(asking), None)
+        if session is None:
+            raise self._refusal(connection, method, _OVER if given_up else _NONE)
+        # A client that is to come back may never do so: it is asked last.
+        return sorted(calls, key=lambda call: (call.parked, call.serial)), session
+
+    def _given_up_on(self, connection: Connection) -> set[Session]:
+        """Return the sessions whose calls there were given up a moment ago: the server may still work on them."""
+        now = self._gateway.clock.now()
+        while self._given_up and self._given_up[0][0] <= now:
+            self._given_up.popleft()
+        return {session for _, live, session in self._given_up if live is connection.live}
+
+    def give_up(self, live: Live, session: Session) -> None:
+        """Note that a session's call was given up before the server answered it."""
+        self._given_up.append((self._gateway.clock.now() + STOPS_WITHIN_S, live, session))
+
+    def _refusal(self, connection: Connection, method: str, why: str) -> RpcError:
+        """Return the error of a question that nobody is asked; the log has the first of each kind of a server."""
+        server = self._gateway.own.base(connection.name)
+        first = (server, why) not in self._refused
+        self._refused.add((server, why))
+        advice = f" Set `scope: session` for {server} in servers.yaml to avoid this." if why is _SEVERAL else ""
+        level = logging.DEBUG if not first else logging.WARNING if why is _SEVERAL else logging.INFO
+        log.log(level, "%s asked %.100s and was refused: %s.%s",
+                server, method, why, advice)  # fmt: skip
+        return RpcError(INVALID_REQUEST, f"Cannot pass {method[:100]} to a client: {why}.{advice}")
 
     async def ask(
         self, session: Session, method: str, params: Params, about: RequestId | None = None
@@ -138,7 +182,7 @@ class Bridge:
         """Keep a call until its client comes back; the request state to come back with."""
         state = STATE_PREFIX + secrets.token_urlsafe(24)
         self._parked[state] = call
-        asyncio.get_running_loop().call_later(PATIENCE_S, self._give_up, state)
+        asyncio.get_running_loop().call_later(PATIENCE_S, self._unpark, state)
         return state
 
     def resume(self, session: Session, request_id: RequestId, params: Any) -> bool:
@@ -155,9 +199,9 @@ class Bridge:
     def drop(self, session: Session) -> None:
         """A client that came by one lasting connection is gone: nobody will carry on its calls."""
         for state in [state for state, call in self._parked.items() if call.session is session]:
-            self._give_up(state)
+            self._unpark(state)
 
-    def _give_up(self, state: str) -> None:
+    def _unpark(self, state: str) -> None:
         call = self._parked.pop(state, None)
         if call is not None:
             call.questions.give_up()
@@ -207,10 +251,10 @@ class Questions:
         if goes_on and self._open:
             self._hand_out()
         elif not goes_on:
-            # The call is over, what came in with it meanwhile was another call's question: servers do not say whose.
+            # The call is over; what came in with it was the question of another call of this session.
             for *_, future in self._open.values():
                 if not future.done():
-                    future.set_exception(_AskElsewhere())
+                    future.set_exception(_CallEnded())
 
     def give_up(self) -> None:
         """Nobody will answer any more."""
@@ -231,7 +275,7 @@ def _input_request(method: str, params: Params) -> dict[str, Any]:
     return {"method": method} if method == ROOTS and not params else {"method": method, "params": dict(params or {})}
 
 
-class _AskElsewhere(Exception):
+class _CallEnded(Exception):
     """The call that a question was to be asked with is over."""
 
 

@@ -89,6 +89,11 @@ class RoutedCall:
         self._questions: Questions | None = None
 
     @property
+    def is_under_way(self) -> bool:
+        """True while its client waits for the answer, or is to come back for it."""
+        return self.parked or self.session.open_calls.get(self.request_id) is self
+
+    @property
     def questions(self) -> Questions:
         """What its server asks the client meanwhile."""
         if self._questions is None:
@@ -205,6 +210,7 @@ class RoutedCall:
     def _tell_server(self, reason: str) -> None:
         if self._live is not None:
             self._live.channel.cancel(self._number, reason)
+            self.session.bridge.give_up(self._live, self.session)
 
     def _close(self) -> bool:
         """True for the one that ends the call."""
@@ -254,6 +260,6 @@ def lost_during_call(connection: Connection, why: str) -> ConnectionLostError:
             name, f"{name} was disabled during the call", f"{hint}; enable it with: multi-mcp enable {name}"
         )
     if connection.retired:
-        return ConnectionLostError(name, f"{name} was stopped during the call: its entry in servers.yaml changed", hint)
+        return ConnectionLostError(name, f"{name} was stopped during the call: {connection.retired}", hint)
     title = f"{name} went away during the call: {why}"
     return ConnectionLostError(name, title, f"{hint}; the next call starts the server again")

@@ -26,7 +26,7 @@ class Clientele:
 
     def capabilities(self, key: str) -> dict[str, Any]:
         """What the sessions of that server can do together."""
-        return united(session.capabilities for session in self._sessions if session.may_be_asked_by(key))
+        return united(session.capabilities for session in self._sessions if session.has_server(key))
 
     def hint(self, key: str) -> str:
         """With which revision to begin. A server of both eras is used by older clients the older way, in which it can
@@ -38,7 +38,7 @@ class Clientele:
         return known if known in MODERN_VERSIONS else ""
 
     def _all_modern(self, key: str) -> bool:
-        eras = {session.modern for session in self._sessions if session.protocol and session.may_be_asked_by(key)}
+        eras = {session.modern for session in self._sessions if session.protocol and session.has_server(key)}
         return eras == {True}
 
     def outgrew(self, connection: Connection) -> bool:

@@ -57,7 +57,7 @@ from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import GatewayState, Problem, Snapshot
-from trayapp.wire.messages import Params
+from trayapp.wire.messages import Call, Params
 
 if TYPE_CHECKING:
     from trayapp.gateway import paging
@@ -295,13 +295,13 @@ class Gateway:
         self._judge(server.name)
         self.changed()
 
-    def notified(self, connection: Connection, method: str, params: Params) -> None:
+    def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
         """See Observer."""
-        self.news.notified(connection, method, params)
+        self.news.notified(connection, method, params, about)
 
-    async def asked(self, connection: Connection, method: str, params: Params) -> dict[str, Any]:
+    async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
         """See Observer."""
-        return await self.bridge.asked(connection, method, params)
+        return await self.bridge.asked(connection, method, params, about)
 
     # -- towards servers -----------------------------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class Gateway:
         """A notification of a client's, for the older servers of its own that run."""
         for connection in self.pool:
             live = connection.live
-            if live is not None and not live.peer.modern and session.may_be_asked_by(connection.name):
+            if live is not None and not live.peer.modern and session.has_server(connection.name):
                 self.spawn(live.channel.notify, method, params)
 
     def spawn(self, work: Callable[..., Awaitable[None]], *args: Any) -> None:

@@ -13,6 +13,7 @@ import anyio
 import anyio.abc
 
 from trayapp.backends.connection import Connection
+from trayapp.catalog.names import Key
 from trayapp.gateway.bridge import MAX_ROUNDS, Bridge
 from trayapp.gateway.calls import Finishing, RoutedCall
 from trayapp.gateway.eras import as_modern, error_as_modern, hinted
@@ -122,10 +123,11 @@ class Session:
         """The servers that are being started for requests of this client."""
         return {self.server_key(name) for name in self._underway.servers}
 
-    def may_be_asked_by(self, key: str) -> bool:
-        """Whether that server is one of this session's."""
+    def has_server(self, key: str) -> bool:
+        """True if this session may use that server: it is in its view, and its filters leave it in."""
         shared = self._gateway.own.base(key)
-        return self.view.name_of(shared) is not None and key in (shared, self._gateway.own.key(self, shared))
+        name = self.view.name_of(shared)
+        return name is not None and self.window.has(name) and key in (shared, self._gateway.own.key(self, shared))
 
     def server_key(self, name: str) -> str:
         """Under what key this session reaches a server."""
@@ -299,9 +301,13 @@ class Session:
     async def _route_later(self, request_id: RequestId, method: str, params: Any) -> None:
         """A call whose server must be started, or even be found, first."""
         if method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
-            await self.window.router.find_tool(params["name"])
+            await self.find_tool(request_id, params["name"])
         server, own_params = self.window.router.target(method, params)
         self.send_on(request_id, await self.connected(request_id, server), method, own_params)
+
+    async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
+        """Find the tool of a call as Router.find_tool; a server that is started for it may ask this client."""
+        return await self.window.router.find_tool(asked, server, partial(self._underway.waits_for, request_id))
 
     async def connected(self, request_id: RequestId, server: str) -> Connection:
         """The connection that a request waits for, up. Raises ServerError."""

@@ -13,7 +13,7 @@ from trayapp.gateway.calls import RoutedCall, Unheard
 from trayapp.gateway.frontend import Session
 from trayapp.gateway.introductions import LEVELS, at_least
 from trayapp.gateway.subscriptions import UPDATED
-from trayapp.wire.messages import CANCELLED, PROGRESS, Params
+from trayapp.wire.messages import CANCELLED, PROGRESS, Call, Params
 
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
@@ -31,14 +31,21 @@ class News:
         self._gateway = gateway
         self._asked: dict[str, tuple[Live, int]] = {}  # by server: which connection was asked for which level
 
-    def notified(self, connection: Connection, method: str, params: Params) -> None:
-        """Goes to the sessions whose calls are under way there; to all when there is none."""
+    def notified(self, connection: Connection, method: str, params: Params, about: Call | None = None) -> None:
+        """Pass a notification to the session of the call `about`, where the transport tells it.
+
+        Else to the sessions whose calls are under way there; when there is none, to all that have the server.
+        """
         if method in OF_ONE_REQUEST:
             return
         if method == UPDATED:
             self._gateway.subscriptions.updated(connection, params)
             return
         busy = self._busy(connection)
+        if isinstance(about, RoutedCall):
+            if not about.is_under_way or about.parked:
+                return
+            busy = {about.session: about}
         if method == LOG:
             self._log(connection, params, busy)
             return
@@ -47,7 +54,7 @@ class News:
                 session.notify(method, params, call.request_id)
             return
         for session in self._gateway.sessions:
-            if session.may_be_asked_by(connection.name):
+            if session.has_server(connection.name):
                 session.notify(method, params)
 
     def _log(self, connection: Connection, params: Params, busy: dict[Session, RoutedCall]) -> None:
@@ -58,7 +65,7 @@ class News:
                     session.notify(LOG, params, call.request_id)
             return
         for session in self._gateway.sessions:
-            if not session.modern and session.may_be_asked_by(connection.name) and session.wants_log(level):
+            if not session.modern and session.has_server(connection.name) and session.wants_log(level):
                 session.notify(LOG, params)  # a client of 2026-07-28 hears logs with its own requests only
 
     def _busy(self, connection: Connection) -> dict[Session, RoutedCall]:
@@ -91,7 +98,7 @@ class News:
 
     def _levels(self, connection: Connection, wanted: str | None) -> set[str]:
         of_calls = {call.log_level for call in self._busy(connection).values()}
-        of_sessions = {session.log_level for session in self._gateway.sessions}
+        of_sessions = {s.log_level for s in self._gateway.sessions if s.log_level and s.has_server(connection.name)}
         return {level for level in (wanted, *of_calls, *of_sessions) if isinstance(level, str)}
 
 

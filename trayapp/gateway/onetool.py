@@ -234,7 +234,7 @@ class OneTool:
         self, request_id: RequestId, params: dict[str, Any], request: Request, server: str | None
     ) -> None:
         """A call whose server must be started, or even be found, first."""
-        key = await self._find(request.text, server)
+        key = await self._find(request_id, request.text, server)
         connection = await self._session.connected(request_id, key[0])
         await connection.lists_settled(LISTS_S)
         gone = self._gone(self._window, key, request.text)
@@ -242,11 +242,11 @@ class OneTool:
             raise gone
         self._send(request_id, connection, params, request, key)
 
-    async def _find(self, asked: str, server: str | None) -> Key:
+    async def _find(self, request_id: RequestId, asked: str, server: str | None) -> Key:
         read = self._seen.find_read(asked, server)
         if read is not None:
             return self._seen.find_callable(asked, server)
-        return await self._window.router.find_tool(asked, server)
+        return await self._session.find_tool(request_id, asked, server)
 
     def _send(
         self, request_id: RequestId, connection: Connection, params: dict[str, Any], request: Request, key: Key

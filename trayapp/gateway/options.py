@@ -15,6 +15,10 @@ from trayapp.model.plan import Config
 from trayapp.model.settings import EXPOSE_MODES, Expose, Profile
 
 
+OPTIONS = ("expose", "servers", "profile")
+HELLO_MEMBERS = frozenset({"cwd", "pid", "token", "kind"})
+
+
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
     """As asked; None = not asked. `wrong`: what cannot be understood, one line, else empty."""
@@ -56,17 +60,34 @@ class UnknownOptionsError(MultiMcpError):
 
 
 def session_options(given: Mapping[str, Any]) -> SessionOptions:
-    """From `expose`, `servers` (A,B) and `profile`; other members are not ours. An empty value counts as not given."""
-    expose, servers, profile = (_text(given, name) for name in ("expose", "servers", "profile"))
+    """Read `expose`, `servers` (A,B) and `profile` of a hello, or of a URL's query.
+
+    A filter that is empty, as with a variable that is not set, or misspelt is wrong: more than was meant must not show.
+    """
+    expose, servers, profile = (_text(given, name) for name in OPTIONS)
     named = tuple(name for part in (servers or "").split(",") if (name := part.strip()))
     mode = next((mode for mode in EXPOSE_MODES if mode == expose), None)
-    wrong = f"expose is one of {', '.join(EXPOSE_MODES)}, not {expose}"[:200] if expose and mode is None else ""
-    return SessionOptions(mode, named or None, profile, wrong)
+    wrong = _misspelt(given)
+    if expose and mode is None:
+        wrong = f"expose is one of {', '.join(EXPOSE_MODES)}, not {expose}"[:200]
+    elif servers is not None and not named:
+        wrong = "servers is empty, so nothing is shown; name servers as A,B, or leave it out for all"
+    elif profile == "":
+        wrong = "profile is empty, so nothing is shown; name a profile, or leave it out for everything"
+    return SessionOptions(mode, named or None, profile or None, wrong)
 
 
 def _text(given: Mapping[str, Any], name: str) -> str | None:
+    """Return the option's text, empty for what is no text; None when it was not given."""
     value = given.get(name)
-    return value.strip() or None if isinstance(value, str) else None
+    return None if value is None else value.strip() if isinstance(value, str) else ""
+
+
+def _misspelt(given: Mapping[str, Any]) -> str:
+    for name in given:
+        if name not in OPTIONS and name not in HELLO_MEMBERS and (near := nearest(name, OPTIONS)):
+            return f"{name} is no option; did you mean {near[0]}?"[:200]
+    return ""
 
 
 def choose(options: SessionOptions, config: Config) -> Choice:

@@ -5,6 +5,7 @@ Never here: what sessions list, how a connection is made.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
@@ -127,15 +128,18 @@ class Router:
         server = config.servers.get(self._window.view.name_of(connection.name) or "", connection.server)
         return config.settings.request_timeout if server.request_timeout is None else server.request_timeout
 
-    async def find_tool(self, asked: str, server: str | None = None) -> tuple[str, str]:
+    async def find_tool(
+        self, asked: str, server: str | None = None, starts: Callable[[str], None] = lambda name: None
+    ) -> tuple[str, str]:
         """As Exposure.find, asking servers that are not known yet and that may have the tool, likeliest first.
 
-        One that was asked stays connected: the call comes next. Raises MultiMcpError.
+        `starts` hears of each before. One that was asked stays connected: the call comes next. Raises MultiMcpError.
         """
         unfound: MultiMcpError | None = None
         for name in (None, *self._may_have(asked, server)):
             try:
                 if name is not None:
+                    starts(name)
                     await self.meet(name)
                 return self._exposure.find(asked, server)
             except ToolNotFoundError as error:
