@@ -184,6 +184,7 @@ REQUIREMENTS: dict[str, str] = {
     "bridge-newer-older": "A 2026-07-28 server's question is a request to an older client; then the call is retried.",
     "bridge-newer-newer": "Between 2026-07-28 peers `input_required` passes as it is.",
     "bridge-who": "A server's question reaches the session whose call it belongs to, or nobody.",
+    "shim-mute-gateway": "A gateway that takes a connection and says nothing is tried twice; then the client is told.",
     "stop-says-so": "A call under way when the gateway stops is told that, and not that servers.yaml changed.",
     "filters-bind-servers-words": "A session's filter keeps off what a server that it leaves out asks, logs and tells.",
     "subscribe-both-eras": "Updates of a resource reach exactly those who subscribed or listen, whatever the eras.",

@@ -24,6 +24,8 @@ NEXT_TRY_S = 0.5  # from the end of a gateway that found another one, which may 
 AWAIT_OTHERS_S = 0.7  # a crashed gateway is restarted by the tray, where there is one; after this we do it
 DRAIN_S = 0.2  # for what a lost gateway had said already; its end follows at once
 REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; one that hangs is not waited for
+MUTE_S = 12.0  # a gateway answers its first request in milliseconds; what says nothing for so long is none that works
+MUTE_TRIES = 2  # connections in a row that said nothing, before the client is told; its own patience is 30 s or more
 LOOK_MS = 1000  # how often a gateway that was stopped on purpose is looked for while the client wants nothing
 
 
@@ -31,9 +33,11 @@ def main(argv: list[str]) -> int:
     """Relay until the client ends. `argv` without the verb; the exit code."""
     options: dict[str, str] | None = {}
     if argv:
-        from trayapp.shim_options import parse
+        from trayapp.shim_options import USAGE, parse
 
         options = parse(argv)
+        if options is None:
+            say(USAGE)
     if options is None:
         return 2
     if sys.platform == "win32":
@@ -47,11 +51,20 @@ def run(shim: "Shim") -> int:
     """One session from start to end; the exit code. Without a gateway each request of the client is told so."""
     try:
         if not shim.open_gateway():
-            print(f"multi-mcp: {shim.why_not()}", file=sys.stderr)
+            say(f"multi-mcp: {shim.why_not()}")
         shim.relay()
     except (KeyboardInterrupt, BrokenPipeError):
         return 0  # the client is gone
     return 0
+
+
+def say(words: str) -> None:
+    """Write a line to stderr, if there is one: it may be closed, or on a full disk. Never to stdout, as print would."""
+    if sys.stderr is not None:
+        try:
+            os.write(2, f"{words}\n".encode("utf-8", "replace"))
+        except OSError:
+            pass
 
 
 def greeting(options: dict[str, str]) -> bytes:
@@ -84,6 +97,9 @@ class Shim:
         self._ledger: Ledger | None = None
         self._stopped = False  # on purpose: not started again before the client wants something
         self._start_again_at = 0.0  # by the monotonic clock
+        self._heard = True  # this connection has said something
+        self._asked_at = 0.0  # by the monotonic clock: when it was asked first, while it has said nothing; else 0
+        self._mute = 0  # connections in a row that said nothing
         self._large = self._swollen = False  # by answers that a pipe does not hold; by lines from UNJOINED_FROM
         if sys.platform != "win32":  # there shim_windows waits in its own way
             self._poll = select.poll()
@@ -111,7 +127,8 @@ class Shim:
         if outcome in (CONNECTED, FOUND_ANOTHER):
             return True if outcome == CONNECTED else None
         self._start_again_at = time.monotonic() + START_AGAIN_S
-        self._known().is_paused = outcome == PAUSED
+        ledger = self._known()
+        ledger.is_paused, ledger.is_mute = outcome == PAUSED, False
         return False
 
     def why_not(self) -> str:
@@ -147,13 +164,16 @@ class Shim:
                         self._gateway_sent(data)
                     else:
                         self._gateway_lost()
+            self._look_for_mute()
             if self._gateway < 0 and self._connect() and not self._replayed():
                 self._drop()
 
     def _patience_ms(self) -> "int | None":
         if self._gateway < 0:
             return LOOK_MS
-        return QUIET_MS if self._early else GIVE_BACK_MS if self._swollen else None
+        if self._early:
+            return QUIET_MS
+        return LOOK_MS if self._asked_at else GIVE_BACK_MS if self._swollen else None
 
     def _rest(self) -> None:
         """Nobody wants anything: time for the ledger, and to give memory back."""
@@ -187,6 +207,8 @@ class Shim:
                 self._forward(lines)
             return
         self._note(True, lines)
+        if not self._heard:
+            self._asked_at = self._asked_at or time.monotonic()
 
     def _drain(self) -> None:
         """What a gateway said before it went: answers above all, and that it was stopped on purpose."""
@@ -194,6 +216,8 @@ class Shim:
             self._gateway_sent(data)
 
     def _gateway_sent(self, data: bytes) -> None:
+        if not self._heard:
+            self._heard, self._asked_at, self._mute = True, 0.0, 0
         if self._from_gateway and self._large and self._passed_on(data):
             return
         lines = self._without_our_own(whole_lines(self._from_gateway, data))
@@ -271,6 +295,25 @@ class Shim:
         if self._gateway < 0 and ledger.open:
             write_all(1, ledger.given_up())
 
+    def _look_for_mute(self) -> None:
+        """Give up a new connection that was asked and says nothing: it is tried again once, then the client is told."""
+        if not self._asked_at or time.monotonic() - self._asked_at < MUTE_S:
+            return
+        ledger, self._asked_at = self._known(), 0.0
+        if not ledger.open:
+            return  # nobody waits
+        self._drop()
+        self._mute += 1
+        write_all(1, ledger.mute())
+        if self._mute % MUTE_TRIES:
+            self._reopen()
+        if self._gateway < 0 and ledger.open:
+            write_all(1, ledger.given_up())
+            say(f"multi-mcp: {ledger.refusal}")
+
+    def _new_connection(self) -> None:
+        self._stopped, self._heard, self._asked_at = False, False, 0.0
+
     def _drop(self) -> None:
         self._hang_up()
         self._from_gateway.clear()  # half an answer: its call gets the error
@@ -296,6 +339,8 @@ class Shim:
             self._to_gateway(ledger.replay())
         except PartlyWritten:
             return False
+        if ledger.open:
+            self._asked_at = time.monotonic()
         while ledger.swallows:
             data = self._next_of_gateway(REPLAY_PATIENCE_S)
             if data is None:
@@ -318,7 +363,7 @@ class Shim:
             sock.close()
             return False
         self._gateway = sock.detach()
-        self._stopped = False
+        self._new_connection()
         self._poll.register(self._gateway, select.POLLIN)
         return True
 

@@ -19,6 +19,8 @@ PARSED_MOST = 1 << 16  # bytes of a message from the gateway whose form is none 
 LOST = -32000  # the code of a closed connection
 TOLD = "The gateway ended during this call. It was not repeated, it may have had effects; the session goes on"
 REFUSED = "The gateway could not be started. See what it says with: multi-mcp start"
+NOT_REPEATED = "The call was not repeated, it may have had effects"
+MUTE = "The gateway does not answer. Restart it in the tray menu, or with: multi-mcp stop"
 PAUSED = "multi-mcp is paused. Choose Resume in its tray menu"
 
 
@@ -28,6 +30,7 @@ class Ledger:
     def __init__(self) -> None:
         self.open: dict[bytes, None] = {}
         self.is_paused = False  # why no gateway could be had, the last time
+        self.is_mute = False  # one could be had and said nothing
         self.swallows: set[bytes] = set()  # answers to what was replayed; the client has had them
         self._initialize: tuple[bytes, bytes] | None = None  # id, line
         self._initialized: bytes | None = None
@@ -88,13 +91,18 @@ class Ledger:
                 kept.append(line)
         return b"".join(kept)
 
-    def lost(self) -> bytes:
+    def mute(self) -> bytes:
+        """As `lost`, where the gateway is there and says nothing."""
+        self.is_mute = True
+        return self.lost(f"{MUTE}. {NOT_REPEATED}")
+
+    def lost(self, why: str = TOLD) -> bytes:
         """One error for each open call. An `initialize` without an answer is not one: it is sent again."""
         first = self._initialize[0] if self._initialize else None
         calls = [id_json for id_json in self.open if id_json != first]
         self.open = {first: None} if first in self.open and first is not None else {}
         self.swallows.clear()
-        return b"".join(error_line(id_json, TOLD) for id_json in calls)
+        return b"".join(error_line(id_json, why) for id_json in calls)
 
     def replay(self) -> bytes:
         """What brings a new gateway to where the old one was with this client."""
@@ -121,7 +129,7 @@ class Ledger:
     @property
     def refusal(self) -> str:
         """Why no gateway could be had, the last time, and what to do."""
-        return PAUSED if self.is_paused else REFUSED
+        return PAUSED if self.is_paused else MUTE if self.is_mute else REFUSED
 
     def asks(self, lines: bytes) -> bool:
         """Whether there is a request in `lines`: only for one a gateway is started."""

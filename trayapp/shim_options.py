@@ -3,20 +3,17 @@
 Never here: what the options mean (the gateway reads them in the greeting).
 """
 
-import sys
-
 USAGE = "usage: multi-mcp stdio [--expose auto|tools|search] [--servers A,B] [--profile NAME]"
 OPTIONS = ("--expose", "--servers", "--profile")
 
 
 def parse(argv: list[str]) -> dict[str, str] | None:
-    """`--name value` and `--name=value` as a dictionary; where there is anything else None, and the usage is told."""
+    """Return `--name value` and `--name=value` as a dictionary; None where there is anything else."""
     options: dict[str, str] = {}
     words = list(argv)
     while words:
         name, given, value = words.pop(0).partition("=")
         if name not in OPTIONS or not (given or words):
-            print(USAGE, file=sys.stderr)
             return None
         options[name[2:]] = value if given else words.pop(0)
     return options

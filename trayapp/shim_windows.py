@@ -53,6 +53,7 @@ class ThreadedShim(Shim):
                 self._client_sent(event[1])
             elif event[0] == self._number and self._gateway > NO_GATEWAY:
                 self._gateway_said(event[1])
+            self._look_for_mute()
             if self._gateway == NO_GATEWAY and self._connect() and not self._replayed():
                 self._drop()
 
@@ -65,7 +66,8 @@ class ThreadedShim(Shim):
     def _next_event(self) -> Event | None:
         if self._postponed:
             return self._postponed.popleft()
-        wait = LOOK_MS if self._gateway == NO_GATEWAY else QUIET_MS if self._early else None
+        looks = self._gateway == NO_GATEWAY or self._asked_at
+        wait = QUIET_MS if self._early and self._gateway != NO_GATEWAY else LOOK_MS if looks else None
         try:
             return self._events.get(timeout=wait / 1000 if wait else None)
         except queue.Empty:
@@ -103,7 +105,8 @@ class ThreadedShim(Shim):
         except (OSError, OverflowError):
             return False
         self._number += 1
-        self._socket, self._gateway, self._stopped = sock, self._number, False
+        self._socket, self._gateway = sock, self._number
+        self._new_connection()
         threading.Thread(target=self._read_gateway, args=(sock, self._number), name="gateway", daemon=True).start()
         return True
 

@@ -64,7 +64,7 @@ class Person:
             result = await self.client.request("tools/call", {**params, **again})
         got = json.loads(result["content"][0]["text"])
         if "error" in got:
-            assert "the server does not say whose it belongs to" in got["error"]["message"]
+            assert "the server does not say to whose it belongs" in got["error"]["message"]
             self.refused += 1
         elif got["result"]["content"] != {"name": self.name}:
             self.crossed.append(got)
@@ -79,7 +79,7 @@ async def people(gateway: Gateway, ways: list[tuple[str, str]]) -> AsyncIterator
         for number in range(SESSIONS):
             way, revision = ways[number % len(ways)]
             entered = gateway.client(None) if way == "shim" else http_client(url, revision, headers)
-            client: Conversation = await stack.enter_async_context(entered)  # type: ignore[arg-type]
+            client: Conversation = await stack.enter_async_context(entered)
             if revision != MODERN:
                 await client.initialize(revision, **capabilities(revision))
             found.append(Person(f"person {number}", client, revision))

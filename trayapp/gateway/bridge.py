@@ -40,12 +40,13 @@ STATE_PREFIX = "multi-mcp:"  # of the request states that are ours, not a server
 PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never does
 MAX_ROUNDS = 10  # of questions in one call, as the SDKs have it
 STATE_ONLY_PAUSE_S = 0.1  # a server that wants to be asked again, and has no question, gets this long
-STOPS_WITHIN_S = 60.0  # a server that was told to cancel a call may go on for a while, and ask
+STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call may go on for a while, and ask
 
 # Why a question is refused: part of the log's line and of the server's error
 _NONE = "no client has a call under way there"
 _OVER = "the call that it belongs to is over"
-_SEVERAL = "several sessions have calls under way there, and the server does not say whose it belongs to"
+_SEVERAL = "several sessions have calls under way there, and the server does not say to whose it belongs"
+_GIVEN_UP = "another session gave up a call there just now, and the server does not say to whose it belongs"
 
 
 class Bridge:
@@ -98,10 +99,11 @@ class Bridge:
             return calls, calls[0].session
         asking: dict[Session | None, None] = dict.fromkeys(call.session for call in calls)
         asking |= dict.fromkeys(s for s in self._gateway.sessions if connection.name in s.awaited_servers())
-        given_up = self._given_up_on(connection)
-        if len(asking.keys() | given_up) > 1 or (connection.own_requests and asking):
+        if len(asking) > 1 or (connection.own_requests and asking):
             raise self._refusal(connection, method, _SEVERAL)
-        session = next(iter(asking), None)
+        session, given_up = next(iter(asking), None), self._given_up_on(connection)
+        if session is not None and given_up - {session}:
+            raise self._refusal(connection, method, _GIVEN_UP)
         if session is None:
             raise self._refusal(connection, method, _OVER if given_up else _NONE)
         # A client that is to come back may never do so: it is asked last.
@@ -123,8 +125,9 @@ class Bridge:
         server = self._gateway.own.base(connection.name)
         first = (server, why) not in self._refused
         self._refused.add((server, why))
-        advice = f" Set `scope: session` for {server} in servers.yaml to avoid this." if why is _SEVERAL else ""
-        level = logging.DEBUG if not first else logging.WARNING if why is _SEVERAL else logging.INFO
+        doubt = why in (_SEVERAL, _GIVEN_UP)
+        advice = f" Set `scope: session` for {server} in servers.yaml to avoid this." if doubt else ""
+        level = logging.DEBUG if not first else logging.WARNING if doubt else logging.INFO
         log.log(level, "%s asked %.100s and was refused: %s.%s",
                 server, method, why, advice)  # fmt: skip
         return RpcError(INVALID_REQUEST, f"Cannot pass {method[:100]} to a client: {why}.{advice}")

@@ -14,7 +14,6 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.plan import Config
 from trayapp.model.settings import EXPOSE_MODES, Expose, Profile
 
-
 OPTIONS = ("expose", "servers", "profile")
 HELLO_MEMBERS = frozenset({"cwd", "pid", "token", "kind"})
 

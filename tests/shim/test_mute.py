@@ -1,0 +1,149 @@
+"""A shim whose words nobody takes, and one whose gateway takes the connection and says nothing."""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import environment
+from trayapp.shim_ledger import MUTE, NOT_REPEATED, REFUSED
+from trayapp.wire.rundir import run_dir, socket_path
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the shim of Windows is another one")
+LIMIT_S = 40.0
+MUTE_S = 0.3
+IMPATIENT = f"import trayapp.shim as shim; shim.MUTE_S = {MUTE_S}; shim.LOOK_MS = 50; shim.main([])"
+INITIALIZE = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}  # fmt: skip
+
+
+class Gateway:
+    """What takes connections at the socket. `answers(number)` says whether that connection gets any answer."""
+
+    def __init__(self, run: str, first_that_answers: int) -> None:
+        Path(run).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.connections = 0
+        self.methods: list[str] = []
+        self._first = first_that_answers
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(socket_path(run))
+        self._socket.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                link, _ = self._socket.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._serve, args=(link, self.connections), daemon=True).start()
+
+    def _serve(self, link: socket.socket, number: int) -> None:
+        with link, link.makefile("rwb") as stream:
+            stream.readline()  # the greeting
+            for line in stream:
+                message = json.loads(line)
+                self.methods.append(message["method"])
+                if number >= self._first and "id" in message:
+                    stream.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}).encode() + b"\n")
+                    stream.flush()
+
+    def close(self) -> None:
+        """Take no more."""
+        self._socket.close()
+
+
+@contextmanager
+def shim(home: Path, **more: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A shim that is soon out of patience."""
+    pipe = subprocess.PIPE
+    argv = [sys.executable, "-c", IMPATIENT]
+    with subprocess.Popen(argv, env=environment(home), stdin=pipe, stdout=pipe, **more) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def asked(process: subprocess.Popen[bytes], message: dict[str, Any]) -> dict[str, Any]:
+    """The next line that the shim gives after that message."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(message).encode() + b"\n")
+    process.stdin.flush()
+    assert select.select([process.stdout], [], [], LIMIT_S)[0], "the shim waits for ever"
+    answer: dict[str, Any] = json.loads(process.stdout.readline())
+    return answer
+
+
+@contextmanager
+def gateway(home: Path, first_that_answers: int) -> Iterator[Gateway]:
+    """It has the socket."""
+    made = Gateway(run_dir(environment(home)), first_that_answers)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.mark.requirement("shim-mute-gateway")
+def test_a_gateway_that_says_nothing_is_tried_again_and_the_client_is_told(home: Path) -> None:
+    with gateway(home, 1_000) as mute, shim(home, stderr=subprocess.PIPE) as process:
+        answer = asked(process, INITIALIZE)
+        assert (answer["id"], answer["error"]["message"]) == (1, MUTE)
+        assert mute.methods == ["initialize", "initialize"]
+        assert process.stderr is not None
+        assert MUTE in process.stderr.readline().decode()
+        again = asked(process, {**INITIALIZE, "id": 2})
+        assert (again["id"], again["error"]["message"]) == (2, MUTE)
+
+
+@pytest.mark.requirement("shim-mute-gateway")
+def test_a_gateway_that_answers_at_the_second_try_is_all_that_the_client_sees(home: Path) -> None:
+    with gateway(home, 2) as slow, shim(home) as process:
+        assert asked(process, INITIALIZE) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+        assert asked(process, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"})["result"] == {}
+        assert slow.connections == 2
+
+
+@pytest.mark.requirement("shim-mute-gateway")
+def test_a_call_to_a_gateway_that_says_nothing_gets_one_error_and_is_not_repeated(home: Path) -> None:
+    with gateway(home, 1_000) as mute, shim(home) as process:
+        call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x"}}
+        assert asked(process, call)["error"]["message"] == f"{MUTE}. {NOT_REPEATED}"
+        assert mute.methods == ["tools/call"]
+
+
+@pytest.mark.requirement("shim-stdout-clean")
+@pytest.mark.parametrize("stderr", ["closed", "full"])
+@pytest.mark.parametrize("argv", [["stdio"], ["stdio", "--nonsense"]])
+def test_words_that_stderr_does_not_take_go_nowhere_and_end_nothing(home: Path, stderr: str, argv: list[str]) -> None:
+    run = Path(run_dir(environment(home)))
+    run.parent.mkdir(parents=True, exist_ok=True)
+    run.write_text("a file where the folder should be")  # no gateway can be had
+    redirect = "2>&-" if stderr == "closed" else "2>/dev/full"
+    command = ["sh", "-c", f'exec "$0" -m trayapp "$@" {redirect}', sys.executable, *argv]
+    if stderr == "full" and not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    done = subprocess.run(
+        command, env=environment(home), input=json.dumps(INITIALIZE).encode() + b"\n", stdout=subprocess.PIPE,
+        timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    if len(argv) > 1:
+        assert (done.stdout, done.returncode) == (b"", 2)
+        return
+    assert json.loads(done.stdout)["error"]["message"] == REFUSED
+    assert done.returncode == 0
