@@ -3,6 +3,8 @@
 Never here: what the options mean (the gateway reads them in the greeting).
 """
 
+from __future__ import annotations
+
 USAGE = "usage: multi-mcp stdio [--expose auto|tools|search] [--servers A,B] [--profile NAME]"
 OPTIONS = ("--expose", "--servers", "--profile")
 
