@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trayapp.gateway.logs import LOG_BYTES, RedactingFormatter, StderrFile, StderrFiles, start_logging
+from trayapp.model.known_secrets import KNOWN
 
 SECRET = "hX7q2Lk9ZpR4vT1s"
 
@@ -24,6 +25,26 @@ def test_a_secret_that_arrives_in_pieces_is_not_in_the_file(tmp_path: Path) -> N
     for piece in (b"a\ntok", b"en=" + SECRET[:5].encode(), SECRET[5:].encode() + b"\n", b""):
         sink(piece)
     assert read(tmp_path / "github.log") == "a\ntoken=[redacted]\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.requirement("log-redacted")
+def test_utf_16_is_read_as_such(tmp_path: Path, encoding: str) -> None:
+    KNOWN.note(["plüm-tree-4-lantern"])
+    sink = StderrFile(tmp_path / "x.log")
+    for byte in "the key\r\nplüm-tree-4-lantern is wrong: Größe\r\n".encode(encoding):
+        sink(bytes([byte]))
+    sink(b"")
+    assert read(tmp_path / "x.log") == "the key\n[redacted] is wrong: Größe\n"
+
+
+@pytest.mark.requirement("log-redacted")
+def test_a_log_that_turns_to_utf_16_holds_no_secret_either(tmp_path: Path) -> None:
+    KNOWN.note(["plum-tree-4-lantern"])
+    sink = StderrFile(tmp_path / "x.log")
+    sink(b"begin\n" + "plum-tree-4-lantern\n".encode("utf-16-le") + b"\n")
+    sink(b"")
+    assert "plum-tree" not in read(tmp_path / "x.log").replace("\0", "")
 
 
 def test_an_unfinished_line_waits_for_its_end_or_for_the_end_of_the_process(tmp_path: Path) -> None:

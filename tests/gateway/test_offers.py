@@ -14,11 +14,12 @@ import pytest
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
-from tests.gateway.world import Switches, house, offer, server
+from tests.gateway.world import Switches, house, offer, serve, server
 from trayapp.catalog.cache import CacheEntry, load, save
 from trayapp.gateway.offers import RECHECK_S, Offers
 from trayapp.gateway.prepared import PreparedOffer
 from trayapp.model.errors import StorageError
+from trayapp.model.known_secrets import KNOWN
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
@@ -313,6 +314,29 @@ async def test_a_server_that_is_added_later_is_asked_and_its_tools_are_told(tmp_
         assert client.list_changes() == ["tools"]
         assert "b_echo" in await client.names()
         assert made.net["a"].opened == 1
+
+
+@pytest.mark.requirement("cat-no-secrets")
+async def test_a_secret_in_a_definition_is_served_approved_and_cached_without(tmp_path: Path) -> None:
+    secret = "plum-tree-4-lantern"
+    KNOWN.note([secret])
+    tool = {
+        "name": "odd",
+        "description": f"Signed in with {secret[:5]}\u200b{secret[5:]}",
+        "inputSchema": {"type": "object", "properties": {secret: {"default": [secret], "description": secret}}},
+    }
+    for _ in range(2):
+        async with house(tmp_path) as made:
+            serve(made.net["a"], tools=(tool,), prompts=({"name": "p", "description": secret},))
+            await made.known(server("a"))
+            client = await made.ready()
+            listed = await client.result("tools/list")
+            assert [item["name"] for item in listed["tools"]] == ["a_odd"]
+            assert secret not in str(listed)
+            await made.gateway.offers.written()
+            files = [path.read_text() for path in tmp_path.rglob("*.json")]
+            assert len(files) >= 2
+            assert not any(secret in text.replace("\\u200b", "").replace("\u200b", "") for text in files)
 
 
 @pytest.mark.requirement("cat-no-secrets")

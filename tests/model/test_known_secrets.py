@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -44,6 +45,20 @@ def test_a_known_secret_goes_in_every_form_in_which_it_may_be_written(secret: st
     text = knowing(secret).without(f"could not use {form} for that")
     assert form not in text
     assert text.startswith(f"could not use {REDACTED}")
+
+
+@pytest.mark.parametrize("user", ["", "u", "me", "you", "user", "a long name"])
+@pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
+@pytest.mark.parametrize("secret", [PLAIN, ODD, "pw7abc"])
+def test_a_known_secret_goes_out_of_basic_credentials_whatever_the_user(
+    user: str, encode: Callable[[bytes], bytes], secret: str
+) -> None:
+    text = encode(f"{user}:{secret}".encode()).decode()
+    left = knowing(secret).without(f"Basic_{text}.").removeprefix("Basic_").removesuffix(".")
+    assert REDACTED in left
+    before, _, after = left.partition(REDACTED)
+    assert len(after) <= 4  # the rest of the last group
+    assert secret[:1].encode() not in b64decode(f"{before[: len(before) // 4 * 4]}")[len(user) + 1 :]
 
 
 def test_each_line_of_a_secret_of_several_lines_goes_by_itself() -> None:

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from trayapp.model.known_secrets import KNOWN
 from trayapp.model.logs import log_name
 from trayapp.model.redact import CUT, HELD_LONGEST, REDACTED, LineRedactor, redacted
+from trayapp.model.text import visible
 
 SECRET = "hX7q2Lk9ZpR4vT1s"
 
@@ -89,6 +91,8 @@ FORMS = [
 HARMLESS = [
     "",
     "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+    "/etc/passwd: Permission denied (EACCES)",
+    "open /run/secrets/api_token: No such file or directory",
     "id 123e4567-e89b-12d3-a456-426614174000 done",
     "/home/u/.cache/pip/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "npm ERR! code E404",
@@ -174,7 +178,7 @@ def test_basic_credentials_are_gone(user: str, password: str) -> None:
 @pytest.mark.parametrize("text", HARMLESS)
 @pytest.mark.requirement("log-redacted")
 def test_what_is_no_secret_stays(text: str) -> None:
-    assert redacted(text) == text
+    assert redacted(text) == text.rstrip("\r")
 
 
 @given(st.text())
@@ -207,6 +211,25 @@ def test_no_text_takes_more_than_linear_time(atom: str) -> None:
     """A quadratic rule would need minutes for this, and pytest's timeout would end it."""
     text = atom * (100_000 // len(atom))
     assert redacted(f'{text}"@').count("\n") == 0
+
+
+UNSEEN = (
+    "\x1b[K", "\x1b[31m", "\x1b]0;title\x07", "\x1b]8;;https://a\x1b\\", "\x1bPq\x1b\\", "\x9b1m", "\x1bc", "\0",
+    "\x7f", "\b", "\x0b", "\x85", "\u200b", "\u200d", "\u2060", "\u00ad", "\u034f", "\u180e", "\u202d", "\u2066",
+    "\u061c", "\ufeff", "\ufe0f", "\u3164", "\U000e0041",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("between", UNSEEN, ids=repr)
+@pytest.mark.requirement("log-redacted")
+def test_what_draws_nothing_hides_no_secret(between: str) -> None:
+    KNOWN.note(["plum-tree-4-lantern"])
+    for secret, form in (("plum-tree-4-lantern", "it is {}."), (SECRET, "token={}"), (SECRET * 2, "x ghp_{}")):
+        for hidden in (f"{secret[:4]}{between}{secret[4:]}", between.join(secret)):
+            said = redacted(form.format(hidden))
+            assert said == redacted(said)
+            assert not any(secret in visible(text) for text in (said, fed(form.format(hidden) + "\n")))
+            assert REDACTED in said
 
 
 # -- in pieces --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from itertools import pairwise
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from trayapp.config.interpolate import variable_names
-from trayapp.model.redact import redacted
+from trayapp.model.redact import REDACTED, redacted
 from trayapp.model.secret_names import is_random
 from trayapp.model.servers import ServerConfig
 
@@ -45,7 +45,7 @@ def _is_secret(name: str, value: str) -> bool:
     """Whether a value goes when it stands behind that name. A file of secrets is none: errors have to name it."""
     if not value or (_PATH.fullmatch(value) and not any(map(is_random, re.split(r"[/\\]", value)))):
         return False
-    return redacted(name + value) != name + value
+    return REDACTED in redacted(name + value)
 
 
 def _of_header(value: str) -> Iterator[str]:

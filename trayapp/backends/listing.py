@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 
 from trayapp.backends.handshake import Peer
+from trayapp.model.known_secrets import KNOWN
 from trayapp.model.offer import UNREAD, Item, Offer
 from trayapp.model.redact import redacted
 from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, RpcError
@@ -55,9 +56,9 @@ def _offer(readings: list[_Reading], peer: Peer) -> Offer:
     ttls = [ttl for reading in readings for ttl in reading.ttls]
     return Offer(
         **{reading.name: tuple(reading.items[:MAX_ITEMS]) for reading in readings},
-        capabilities=peer.capabilities,
-        server_info=peer.server_info,
-        instructions=peer.instructions,
+        capabilities=KNOWN.without_in(peer.capabilities),
+        server_info=KNOWN.without_in(peer.server_info),
+        instructions=KNOWN.without_in(peer.instructions),
         protocol=peer.protocol,
         ttl_ms=min(ttls, default=None),
         signed=False,  # who asked knows that
@@ -98,7 +99,8 @@ class _Reading:
             result = await ask(peer.stamped({"cursor": cursor} if cursor is not None else None, {}))
             page = result.get(member)
             if isinstance(page, list):
-                self.items += [item for item in page if isinstance(item, dict)]
+                # Not in what is served either: it has to match what is approved and cached
+                self.items += [item for item in KNOWN.without_in(page) if isinstance(item, dict)]
             elif page is not None:  # null is how some servers write an empty list
                 raise RpcError(0, f"{member} of its answer is no list")
             if isinstance(ttl := result.get("ttlMs"), int) and not isinstance(ttl, bool):

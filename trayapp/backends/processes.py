@@ -21,6 +21,7 @@ import anyio.to_thread
 
 from trayapp.backends.keeper import Keeper
 from trayapp.backends.launch import StdioLaunch
+from trayapp.model.decoding import StderrDecoder
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.redact import redacted
 from trayapp.wire.memory import widen
@@ -29,7 +30,7 @@ STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again 
 EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
 TAIL_LINES = 64  # more than a private key has: a line of one is known as such by those before it
 TAIL_LINE_CHARS = 400
-TAIL_LINE_KEPT = TAIL_LINE_CHARS + 256  # a secret that is cut in two is not recognised
+TAIL_LINE_KEPT = 10 * TAIL_LINE_CHARS  # a secret that is cut in two is not recognised, nor what a line loses shown
 _WINDOWS = sys.platform == "win32"
 
 
@@ -39,14 +40,15 @@ class StderrTail:
     def __init__(self, sink: Callable[[bytes], None]) -> None:
         self._sink = sink
         self._lines: deque[str] = deque(maxlen=TAIL_LINES)
-        self._open = b""
+        self._open = ""
+        self._decoder = StderrDecoder()
 
     def feed(self, data: bytes) -> None:
         """Bytes as they came."""
         self._sink(data)
-        *whole, self._open = (self._open + data).split(b"\n")
-        self._open = self._open[-TAIL_LINE_KEPT:]
-        self._lines.extend(line[:TAIL_LINE_KEPT].decode(errors="replace").rstrip() for line in whole if line.strip())
+        *whole, self._open = (self._open + self._decoder.decode(data)).split("\n")
+        self._open = self._open[:TAIL_LINE_KEPT]  # no longer line is shown, however it goes on
+        self._lines.extend(line[:TAIL_LINE_KEPT].rstrip() for line in whole if line.strip())
 
     def end(self) -> None:
         """There is no more: the sink may write an unfinished last line."""
@@ -54,8 +56,8 @@ class StderrTail:
 
     def last(self, count: int = 3) -> str:
         """The last lines, joined for one line of error text."""
-        lines = [*self._lines, self._open.decode(errors="replace")] if self._open.strip() else list(self._lines)
-        shown = redacted("\n".join(lines)).split("\n")
+        lines = [*self._lines, self._open] if self._open.strip() else list(self._lines)
+        shown = [line for line in redacted("\n".join(lines)).split("\n") if line.strip()]
         return " | ".join(line[:TAIL_LINE_CHARS] for line in shown[-count:])
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from trayapp.model.logs import GATEWAY_LOG
 from trayapp.model.redact import redacted
-from trayapp.model.text import clean
 
 LOG_BYTES = 2 * 1024 * 1024  # of one file; one older file is kept beside it
 LEVEL_VARIABLE = "MULTI_MCP_LOG"  # debug, info, warning or error
@@ -31,7 +30,7 @@ class RedactingFormatter(logging.Formatter):
     must not look like a line of ours."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return clean(redacted(super().format(record))).replace("\n", "\n    ")
+        return redacted(super().format(record)).replace("\n", "\n    ")
 
 
 class _Rotating(logging.handlers.RotatingFileHandler):

@@ -5,7 +5,6 @@ Never here: what is worth a line.
 
 from __future__ import annotations
 
-import codecs
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -13,9 +12,9 @@ from typing import IO
 from trayapp.config.own_log import LOG_BYTES as LOG_BYTES
 from trayapp.config.own_log import RedactingFormatter as RedactingFormatter
 from trayapp.config.own_log import start_logging as start_logging
+from trayapp.model.decoding import StderrDecoder
 from trayapp.model.logs import log_name
 from trayapp.model.redact import LineRedactor
-from trayapp.model.text import clean
 
 
 class StderrFiles:
@@ -42,21 +41,19 @@ class StderrFile:
         self._path = path
         self._file: IO[bytes] | None = None
         self._lines = LineRedactor()
-        self._decoder = _decoder()
+        self._decoder = StderrDecoder()
 
     def __call__(self, data: bytes) -> None:
         text = self._lines.feed(self._decoder.decode(data)) if data else self._rest()
         with suppress(OSError):
             if text:
-                self._write(
-                    "\n".join(map(clean, text.split("\n"))).encode()
-                )  # a sequence without end ends with its line
+                self._write(text.encode())
             if not data:
                 self._close()
 
     def _rest(self) -> str:
-        decoder, self._decoder = self._decoder, _decoder()
-        return self._lines.feed(decoder.decode(b"", True)) + self._lines.end()
+        decoder, self._decoder = self._decoder, StderrDecoder()
+        return self._lines.feed(decoder.decode(b"", final=True)) + self._lines.end()
 
     def _write(self, data: bytes) -> None:
         file = self._file or self._open()
@@ -81,8 +78,3 @@ class StderrFile:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file = self._path.open("ab")
         return self._file
-
-
-def _decoder() -> codecs.IncrementalDecoder:
-    """A letter may arrive in two pieces."""
-    return codecs.getincrementaldecoder("utf-8")("replace")

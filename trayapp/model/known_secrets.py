@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 from trayapp.model.late import late
 from trayapp.model.secret_shapes import REDACTED
+from trayapp.model.text import visible
 
 SHORTEST = 8  # characters; shorter ones would take words out of every text,
 SHORTEST_MIXED = 6  # but for those with letters and digits
 WORD_LONGEST = 9  # letters: a single word like `postgres` is a bad password, and a good name of a server
 MOST = 1_000  # values of each kind; of more the oldest is forgotten, as tokens are that were renewed long ago
-BASE64_GROUP = 3  # bytes: what is encoded with more behind it begins alike
+BASE64_GROUP = 3  # bytes that four letters hold: what is encoded behind others has one of three forms
 _ESCAPE = late("%[0-9A-F]{2}")
 
 
@@ -56,8 +58,49 @@ class KnownSecrets:
                 text = text.replace(form, REDACTED)
         return text
 
+    def without_in(self, value: Any) -> Any:
+        """A JSON value with REDACTED in the place of each, in texts and names; `value` itself where there is none."""
+        seen = visible("\n".join(_texts(value))) if self._longest_first else ""
+        return value if self.without(seen) == seen else _replaced(value, self._without_seen)
+
+    def _without_seen(self, text: str) -> str:
+        seen = visible(text)
+        without = self.without(seen)
+        return text if without == seen else without
+
 
 KNOWN = KnownSecrets()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, names too. Not recursive: servers may nest as they like."""
+    todo = [value]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            todo += [*each, *each.values()]
+        elif isinstance(each, list):
+            todo += each
+
+
+def _replaced(value: Any, change: Callable[[str], str]) -> Any:
+    """A copy of a JSON value whose texts were changed."""
+    root = [value]
+    todo: list[Any] = [root]
+    while todo:
+        holder = todo.pop()
+        for key, inner in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
+            if isinstance(inner, str):
+                holder[key] = change(inner)
+            elif isinstance(inner, dict):
+                holder[key] = {change(name): each for name, each in inner.items()}
+                todo.append(holder[key])
+            elif isinstance(inner, list):
+                holder[key] = list(inner)
+                todo.append(holder[key])
+    return root[0]
 
 
 def is_telling(value: str) -> bool:
@@ -76,10 +119,15 @@ def _lines(value: str) -> list[str]:
 
 def _forms(value: str) -> tuple[str, ...]:
     data = value.encode("utf-8", "surrogatepass")
-    whole = data[: len(data) // BASE64_GROUP * BASE64_GROUP]
-    encoded = [encode(whole).decode() for encode in (b64encode, urlsafe_b64encode)]
+    encoded = [_encoded(encode, data, before) for encode in (b64encode, urlsafe_b64encode) for before in (0, 1, 2)]
     escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
     escaped += [text.replace("/", "\\/") for text in escaped]  # as PHP has it
     quoted = [quote(data, safe=""), quote(data), quote_plus(data)]
     quoted += [_ESCAPE.sub(lambda found: found[0].lower(), text) for text in quoted]
-    return tuple(dict.fromkeys((value, *escaped, *quoted, *encoded)))
+    return tuple(dict.fromkeys((value, visible(value), *escaped, *quoted, *encoded)))
+
+
+def _encoded(encode: Callable[[bytes], bytes], data: bytes, before: int) -> str:
+    """The letters of base64 that `data` alone decides, with so many bytes before it in its group, as in `user:data`."""
+    text = encode(bytes(before) + data).decode()
+    return text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]

@@ -10,6 +10,7 @@ from trayapp.model.known_secrets import KNOWN
 from trayapp.model.late import late
 from trayapp.model.secret_names import without_named
 from trayapp.model.secret_shapes import REDACTED, without_shapes
+from trayapp.model.text import visible
 
 __all__ = ["REDACTED", "LineRedactor", "redacted"]
 
@@ -17,7 +18,6 @@ HELD_LONGEST = 64 * 1024  # characters of a line that is waited for; what comes 
 TAIL_DROPPED = 256  # characters before such a cut: a secret that is cut in two is not recognised
 CUT = " [line cut]"
 
-_COLOURS = late(r"\x1b\[[0-9;:]*m")  # they stand between a name and its value
 _LINE_END = late(r"\r\n|\n|\r(?!\Z)")  # a lone return at the very end may be half of one
 _KEY_BEGIN = late(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = late(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|-----END")
@@ -30,7 +30,7 @@ _BLOCK_HEAD = late(  # a YAML text of several lines
 
 
 def redacted(text: str) -> str:
-    """`text` with REDACTED in the place of each secret, and without colours; lines stay lines. Linear in time."""
+    """Return `visible(text)` with REDACTED in the place of each secret; lines stay lines. Linear in time."""
     lines = _Lines()
     return "\n".join(map(lines.take, text.split("\n")))
 
@@ -97,8 +97,10 @@ class _Lines:
 
     def take(self, line: str) -> str:
         """One line without its end."""
-        if "\x1b" in line:
-            line = _COLOURS.sub("", line)
+        # What draws nothing may stand inside of a secret, and is not written
+        return self._visible(visible(line.rstrip("\r").replace("\r", " ")))
+
+    def _visible(self, line: str) -> str:
         if self._in_key:
             return KNOWN.without(self._key_line(line))
         if self._block_indent is not None and (not line.strip() or _indent(line) > self._block_indent):
@@ -139,7 +141,7 @@ class _Lines:
         if _KEY_RUN.search(line):
             return _KEY_RUN.sub(REDACTED, line)
         self._in_key = False
-        return self.take(line)
+        return self._visible(line)
 
 
 def _indent(line: str) -> int:

@@ -235,7 +235,8 @@ def _is_secret(line: str, span: _Span, name: _Name, after: re.Match[str]) -> boo
         return is_random(value) or not (
             value.startswith("-") or (value.isupper() and value.isalpha()) or value in _PROSE_WORDS
         )
-    return not (after["sep"] == ":" and not span.quoted and _goes_on(line, span, value))
+    in_path = name.before in ("/", "\\") and after[0].endswith(" ")  # /etc/passwd: Permission denied
+    return not (after["sep"] == ":" and not span.quoted and _goes_on(line, span, value.lower() if in_path else value))
 
 
 def _goes_on(line: str, span: _Span, value: str) -> bool:

@@ -22,6 +22,11 @@ _ESCAPES = late(
 CONTROLS = late(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+# What draws nothing and does nothing that is missed in a log (Unicode, Default_Ignorable_Code_Point)
+_INVISIBLE = late(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 ELLIPSIS = "..."
 
 
@@ -32,6 +37,11 @@ def clean(text: str) -> str:
     plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     plain = CONTROLS.sub("", plain.replace("\r", "\n"))
     return plain.encode("utf-8", "replace").decode("utf-8")
+
+
+def visible(text: str) -> str:
+    """`clean(text)` without whatever else draws nothing: what somebody would read in it."""
+    return text if text.isascii() and text.isprintable() else _INVISIBLE.sub("", clean(text))
 
 
 def one_line(text: str) -> str:
