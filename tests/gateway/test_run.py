@@ -15,6 +15,8 @@ import pytest
 
 from tests.fixtures.fake_transport import FakeNet
 from trayapp.config.paths import find_paths
+from trayapp.config.project import read_project
+from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.gateway.run import Process, run_gateway
 from trayapp.model.errors import AlreadyRunningError, StorageError
 from trayapp.service.place import why_it_ended
@@ -98,6 +100,21 @@ async def test_a_second_start_lists_the_same_without_any_server(home: Path) -> N
 
 
 @pytest.mark.requirement("file-broken-goes-on", "file-applied-on-save")
+@pytest.mark.requirement("trust-content")
+@pytest.mark.parametrize("mode", [0o666, 0o620])
+async def test_approvals_that_others_could_write_are_not_believed_after_a_start_either(home: Path, mode: int) -> None:
+    (home / "shop").mkdir()
+    (home / "shop" / ".mcp.json").write_text("{}")
+    file, store = read_project(home / "shop" / ".mcp.json"), TrustStore(home / TRUST_NAME)
+    assert file is not None
+    assert store.approve(file)
+    store.path.chmod(mode)
+    async with running(home):
+        assert store.check(file) is None
+        with pytest.raises(StorageError, match="other users"):
+            store.approve(file)
+
+
 async def test_a_save_is_applied_and_a_broken_one_shows_its_line(home: Path) -> None:
     async with running(home) as made:
         await made.tools()

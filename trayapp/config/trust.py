@@ -7,6 +7,7 @@ TrustStore makes those. Never here: finding files, asking the user.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import stat
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from trayapp.config.locks import locked
 from trayapp.config.project import ProjectFile
 from trayapp.model.errors import StorageError
 from trayapp.model.status import Problem
+
+log = logging.getLogger(__name__)
 
 TRUST_NAME = "trusted.json"  # beside servers.yaml
 VERSION = 1
@@ -37,13 +40,17 @@ class TrustStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._told = ""
 
     def check(self, file: ProjectFile) -> Trusted | None:
         """The file as one that may be used; None when that content was not approved. Blocks."""
         try:
             known = self._read()
-        except StorageError:
-            return None  # in doubt nothing is trusted
+        except StorageError as error:
+            if str(error) != self._told:  # it is asked often
+                self._told = str(error)
+                log.warning("No project is trusted: %s", error)
+            return None
         return Trusted(file) if known.get(str(file.path)) == file.digest else None
 
     def approve(self, file: ProjectFile) -> bool:
@@ -89,8 +96,8 @@ class TrustStore:
         except OSError:
             return  # missing, or the read says what is wrong
         if facts.st_uid != os.geteuid() or facts.st_mode & WRITABLE_BY_OTHERS:
-            hint = f"Make it yours alone: chmod {FILE_MODE:o} {self.path}"
-            raise StorageError(f"{self.path} may be written by other users", hint)
+            hint = f"Remove it and trust your projects again; or look it over, then: chmod {FILE_MODE:o} {self.path}"
+            raise StorageError(f"{self.path} could be written by other users", hint)
 
 
 def untrusted_problem(file: ProjectFile) -> Problem:

@@ -195,9 +195,12 @@ class Process:
             tasks.cancel_scope.cancel()
 
     def _private_places(self) -> list[Path]:
-        """What must be this user's alone. servers.yaml is the user's own affair: it may be linked, or shared."""
+        """Return what must be this user's alone. servers.yaml is the user's own affair: it may be linked, or shared.
+
+        trusted.json is not among them: one that others could write is not closed and then believed (TrustStore).
+        """
         paths = self._paths
-        names = (APPROVED, TRUST_NAME, SEALED_NAME)
+        names = (APPROVED, SEALED_NAME)
         return [paths.cache_dir, paths.log_dir, *(paths.config_file.with_name(name) for name in names)]
 
     def _parts(self) -> Parts:
