@@ -8,20 +8,23 @@ import sys
 
 INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
 HELP = ("--help", "-h")
+FULL = "Free some space, or send it elsewhere"
 
 
 def main() -> int:
     """Run the program; its exit code. Ctrl-C and a reader that went away end it without a word."""
-    argv = sys.argv[1:]
+    code = 0
     try:
-        code = dispatch(argv)
+        code = dispatch(sys.argv[1:])
         if sys.stdout is not None:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
+    except OSError as error:  # of the output: errors of a verb are reported by it (cli/boundary)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains when it flushes at its end
-        return 1
+        if not code and not isinstance(error, BrokenPipeError) and sys.stderr is not None:
+            print(f"Error: The output cannot be written: {error.strerror}\n{FULL}", file=sys.stderr)
+        return code or 1
     return code
 
 

@@ -77,6 +77,18 @@ async def test_discovery_asks_everybody_at_most_ten_at_once_and_a_failure_stops_
         assert made.net.open_now == 0
 
 
+async def test_a_failure_is_logged_once_however_often_servers_are_looked_for(caplog: pytest.LogCaptureFixture) -> None:
+    """As at each save of servers.yaml, for what is not known yet."""
+    caplog.set_level("INFO")
+    async with bench() as made:
+        made.apply(server("a"))
+        made.net["a"].before = refused
+        for _ in range(3):
+            made.pool.discover(["a"])
+            await made.pool.settled()
+        assert len([line for line in caplog.messages if line.startswith("Discovery")]) == 1
+
+
 async def test_after_discovery_lazy_servers_are_closed_and_the_others_stay() -> None:
     """merge-15."""
     async with bench() as made:

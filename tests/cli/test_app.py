@@ -127,15 +127,19 @@ def test_a_reader_that_goes_away_is_no_error_worth_a_word(home: Path, start_cli:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no such device")
-@pytest.mark.parametrize("words", [["list"], ["list", "--json"]])
-def test_an_output_that_takes_nothing_is_an_error_in_a_line(home: Path, words: list[str]) -> None:
+@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["--help"], ["--version"]])
+@pytest.mark.requirement("cli-error-lines")
+def test_an_output_that_takes_nothing_is_an_error_in_two_lines(home: Path, words: list[str]) -> None:
     with FakeGateway(home, {LIST: [row("search")]}), Path("/dev/full").open("w") as full:
         command = [*PROGRAM, *words]
         done = subprocess.run(
             command, env=environment(home), stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.returncode == 1
-    assert done.stderr == "Error: The system: No space left on device\n"
+    assert done.stderr.splitlines() == [
+        "Error: The output cannot be written: No space left on device",
+        "Free some space, or send it elsewhere",
+    ]
 
 
 def test_letters_that_the_output_does_not_know_become_escapes(home: Path) -> None:

@@ -116,6 +116,19 @@ def test_an_unknown_name_is_a_problem_with_the_nearest(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("settings:\n  imports: curser", 2),
+        ("settings:\n  expose: auto\n  imports: [cursor,\n    curser]", 4),
+        ("servers: {}\nsettings:\n  imports:\n  - cursor\n  - curser", 5),
+        ("x-mine: &i [curser]\nsettings:\n  imports: *i", 1),
+    ],
+)
+def test_an_unknown_name_is_a_problem_of_its_line(tmp_path: Path, text: str, line: int) -> None:
+    assert [problem.line for problem in laid(tmp_path, text).problems] == [line]
+
+
 def test_a_file_that_cannot_be_read_is_a_problem_and_no_more(tmp_path: Path) -> None:
     path = cursor(tmp_path)
     path.write_text("{", encoding="utf-8")

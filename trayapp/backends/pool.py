@@ -14,7 +14,7 @@ import anyio.abc
 
 from trayapp.backends.connection import GATEWAY_STOPPED, Connection
 from trayapp.backends.world import World
-from trayapp.model.errors import ServerError, ServerNotFoundError, SignInWantedError
+from trayapp.model.errors import ServerBackoffError, ServerError, ServerNotFoundError, SignInWantedError
 from trayapp.model.lifecycle import RECONNECT_FIRST_S, State, reconnect_waits
 from trayapp.model.plan import Config, Plan
 from trayapp.model.servers import STARTS_AT_ONCE, ServerConfig
@@ -167,6 +167,8 @@ class Pool:
             asked = connection
             try:
                 await self.refresh(connection, explicit=False)
+            except ServerBackoffError:
+                pass  # its failure was logged when it happened; a save of servers.yaml brings nothing new
             except ServerError as error:
                 log.info("Discovery: %s", error)
 

@@ -109,7 +109,11 @@ class Lookup:
         raise AmbiguousToolError(asked, sorted(f"{server}/{tool}" for server, tool in keys))
 
     def _hidden_error(self, asked: str, key: Key) -> ToolNotFoundError:
-        error = ApprovalRequiredError(asked) if self._waits(key) else ToolNotFoundError(asked)
+        if self._waits(key):
+            error: ToolNotFoundError = ApprovalRequiredError(asked)
+        else:
+            error = ToolNotFoundError(asked)
+            error.title = f"{asked} cannot be called"  # it is known: the hint says why
         error.hint = self._hidden[key]
         return error
 

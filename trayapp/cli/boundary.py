@@ -5,6 +5,7 @@ Never here: raising them, the texts.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from trayapp.cli.output import has_colours, note, print_json, safe_streams
 from trayapp.cli.text import one_line
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 
+OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of stdout: our files' errors name the file
 INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
 
 
@@ -33,6 +35,8 @@ def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if error.filename is None and error.errno in OUTPUT_FULL:
+            raise
         return report(MultiMcpError(f"{error.filename or 'The system'}: {error.strerror}"), as_json="--json" in argv)
     return code if isinstance(code, int) else ExitCode.OK
 

@@ -15,9 +15,10 @@ from trayapp.config import fields
 from trayapp.config.command import Exists, path_exists, split_command
 from trayapp.config.entry import Surroundings, read_entry
 from trayapp.config.layers import field_of, merge_entry
-from trayapp.config.nodes import Mapping, Node, Pair, Scalar, Sequence, is_null
+from trayapp.config.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, is_null
 from trayapp.config.parse import read_top, server_pairs
 from trayapp.config.problems import Report, Unparsable, Wrong
+from trayapp.config.spelling import snake
 from trayapp.model.plan import Config, Imported
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import Problem
@@ -38,8 +39,9 @@ def lay_over(
     A layer's server that cannot be used is its file's problem and counts as absent; nothing of ours is lost by it.
     """
     surroundings = Surroundings(exists, windows)
-    below, problems = _usable(imported, surroundings)
-    own = _own_pairs(config)
+    top = _top(config)
+    below, problems = _usable(_with_lines(imported, top, file), surroundings)
+    own = server_pairs(top, OWN)
     report = Report(file)
     servers: dict[str, ServerConfig | None] = {}
     for name, pair in own.items():
@@ -63,7 +65,7 @@ def lay_over(
 
 def user_pairs(user: Config, surroundings: Surroundings) -> dict[str, Pair]:
     """What a project's file lies over: the entries of servers.yaml, laid over the imports."""
-    own, below = _own_pairs(user), _pairs(user.imported)
+    own, below = server_pairs(_top(user), OWN), _pairs(user.imported)
     merged = {n: merged_pair(below[n], pair, surroundings) if n in below else pair for n, pair in own.items()}
     return {**below, **merged}
 
@@ -123,14 +125,35 @@ def _value(node: Node) -> Any:
     return node.text if isinstance(node, Scalar) else node
 
 
-def _own_pairs(config: Config) -> dict[str, Pair]:
+def _top(config: Config) -> list[Pair]:
     try:
-        return server_pairs(read_top(config.text, OWN), OWN)
+        return read_top(config.text, OWN)
     except Unparsable:
-        return {}
+        return []
 
 
 # --- layers as nodes
+
+
+def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> tuple[Imported, ...]:
+    """The layers, with the line of `settings.imports` at problems of ours with what stands there."""
+    settings = [inner for pair in top if snake(pair.name) == "settings" for inner in _inner(pair.value)]
+    said = [follow(pair.value) for pair in settings if snake(pair.name) == "imports"]
+    words = [follow(word) for node in said for word in (node.items if isinstance(node, Sequence) else [node])]
+    lines = {word.text.strip(): word.line for word in words if isinstance(word, Scalar)}
+
+    def placed(layer: Imported, problem: Problem) -> Problem:
+        is_ours = problem.file == file and not problem.line
+        return replace(problem, line=lines.get(layer.client, 0)) if is_ours else problem
+
+    return tuple(replace(layer, problems=tuple(placed(layer, one) for one in layer.problems)) for layer in imported)
+
+
+def _inner(node: Node) -> list[Pair]:
+    try:
+        return fields.mapping_pairs(node)
+    except Wrong:
+        return []
 
 
 def _usable(imported: tuple[Imported, ...], surroundings: Surroundings) -> tuple[dict[str, Pair], list[Problem]]:
