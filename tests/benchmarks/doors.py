@@ -21,7 +21,7 @@ from tests.benchmarks.figures import OURS
 from tests.benchmarks.ways import DIRECT, Home, environment, fresh_home, gateway
 from tests.e2e.client import Conversation, client_of
 from tests.e2e.http_client import http_client
-from trayapp.gateway.http.door import TOKEN_NAME
+from trayapp.gateway.http.tokens import TOKEN_NAME
 from trayapp.service.command import shim_command
 
 MARK = "MULTI_MCP_BENCHMARK"  # in the environment of all that belongs to one stage

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trayapp.gateway.http.door import TOKEN_BYTES, kept_token
+from trayapp.gateway.http.tokens import TOKEN_BYTES, ClientTokens
 from trayapp.gateway.private import close_to_others
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX")
@@ -54,11 +54,12 @@ def test_a_file_of_another_user_is_not_trusted(tmp_path: Path) -> None:
 @pytest.mark.requirement("safe-modes")
 def test_a_token_that_lies_behind_a_link_is_replaced_and_one_that_is_open_is_closed(tmp_path: Path) -> None:
     path, elsewhere = tmp_path / "http-token", tmp_path / "elsewhere"
-    token = kept_token(path)
+    tokens = ClientTokens(tmp_path)
+    token = tokens.take(7461, 7461, [])
     path.chmod(0o644)
-    assert (kept_token(path), mode(path)) == (token, 0o600)
+    assert (tokens.take(7461, 7461, []), mode(path)) == (token, 0o600)
     elsewhere.write_text("k" * TOKEN_BYTES)
     path.unlink()
     path.symlink_to(elsewhere)
-    assert kept_token(path) != "k" * TOKEN_BYTES
+    assert tokens.take(7461, 7461, []) != "k" * TOKEN_BYTES
     assert (path.is_symlink(), elsewhere.read_text()) == (False, "k" * TOKEN_BYTES)

@@ -33,6 +33,7 @@ from trayapp.model.status import Problem
 from trayapp.wire.endpoint import Link
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.jsonio import dumps, loads
+from trayapp.wire.pending_connections import PendingConnections
 
 ALL: dict[str, Any] = {"tools": {}, "prompts": {}, "resources": {}, "completions": {}, "logging": {}}
 Message = dict[str, Any]
@@ -308,7 +309,7 @@ def as_link(wire: Wire) -> Link:
         def close(self) -> None:
             wire.close()
 
-    return Loose(lambda hello, link: FrameDispatcher(link.write), "")
+    return Loose(lambda hello, link: FrameDispatcher(link.write), "", PendingConnections())
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ import socket
 import stat
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from trayapp.wire.endpoint import GREETING_LIMIT, Link, Listener, listen, peer_i
 from trayapp.wire.frames import FrameDispatcher, RequestContext
 from trayapp.wire.greeting import Hello, endpoint_file, greeting, read_endpoint
 from trayapp.wire.messages import Params
+from trayapp.wire.pending_connections import PLACES_MOST, PendingConnections
 from trayapp.wire.rundir import SOCKET_PATH_LIMIT, socket_folder, socket_path
 
 pytestmark = [
@@ -95,6 +96,21 @@ async def said_back(listener: Listener, *pieces: bytes) -> bytes:
             return await stream.receive()
         except (anyio.EndOfStream, anyio.BrokenResourceError):
             return b""
+
+
+@pytest.mark.requirement("safe-flood")
+@pytest.mark.parametrize("tcp", [True, pytest.param(False, marks=pytest.mark.skipif(os.name == "nt", reason="no"))])
+async def test_connections_without_a_first_line_keep_nobody_out(home: Path, tcp: bool) -> None:
+    (home / "run").mkdir(mode=0o700)
+    async with listening(str(home / "run"), tcp) as (_, listener), AsyncExitStack() as stack:
+        line = greeting(Hello("session"), listener.endpoint.token)
+        first = await stack.enter_async_context(await open_to(listener))
+        await first.send(line + PING)
+        for _ in range(PLACES_MOST + 20):
+            stream = await stack.enter_async_context(await open_to(listener))
+            await stream.send(line[:5])
+        assert await said_back(listener, line + PING) == PONG % b"session"
+        assert await first.receive() == PONG % b"session"
 
 
 # -- the first line ----------------------------------------------------------------------------------------------
@@ -264,7 +280,7 @@ async def test_another_user_is_sent_away_even_where_the_folder_lets_him_in(home:
     async with anyio.create_task_group() as tasks:
         house = House(tasks)
         loop = asyncio.get_running_loop()
-        server = await loop.create_unix_server(lambda: Link(house.accept, ""), str(path))
+        server = await loop.create_unix_server(lambda: Link(house.accept, "", PendingConnections()), str(path))
         path.chmod(0o777)
         theirs = start(CONNECT, str(path), "65534")
         assert await anyio.to_thread.run_sync(line_of, theirs) == "b''"

@@ -94,6 +94,7 @@ class Gateway:
         self.own = OwnServers()
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
+        self.http_problem: Problem | None = None  # another program holds the port that HTTP clients know
         self.sessions: dict[Session, None] = {}  # in the order in which they came
         self.telling = Telling(parts.clock, self.sessions)
         self.changed = self.telling.changed
@@ -204,6 +205,7 @@ class Gateway:
             *self.view.known.problems,
             *self.results.problems,
             *self.approvals.problems,
+            *((self.http_problem,) if self.http_problem is not None else ()),
         )
 
     @property

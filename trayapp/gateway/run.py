@@ -37,7 +37,8 @@ from trayapp.gateway import turns
 from trayapp.gateway.boundary import fenced, kept_up
 from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
-from trayapp.gateway.http.door import TOKEN_NAME, Door, kept_token
+from trayapp.gateway.http.door import Door
+from trayapp.gateway.http.tokens import ClientTokens
 from trayapp.gateway.logs import StderrFiles, start_logging
 from trayapp.gateway.memory import tend_memory
 from trayapp.gateway.peer import FramePeer
@@ -48,6 +49,7 @@ from trayapp.gateway.succession import await_turn, is_amid
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
 from trayapp.model.late import late_module
 from trayapp.model.plan import Config
+from trayapp.wire.descriptors import raise_descriptor_limit
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
@@ -89,6 +91,7 @@ def run_gateway(
     start_logging(paths.log_dir, level_of(environ))
     try:
         share_one_heap()
+        raise_descriptor_limit()
         _prefer_pidfd()
         process = Process(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
         # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11), before asyncio's loop was spared most of its
@@ -146,7 +149,6 @@ class Process:
         self._gateway: Gateway
         self._door: Door
         self._listener: Listener
-        self._token: str
         self._tasks: anyio.abc.TaskGroup
 
     async def main(self, linger: bool, on_ready: Callable[[], None]) -> None:
@@ -157,12 +159,11 @@ class Process:
             self._tasks = tasks
             tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
             await anyio.to_thread.run_sync(close_to_others, self._private_places())
-            place = self._paths.config_file.with_name(TOKEN_NAME)
-            self._token = token = await anyio.to_thread.run_sync(kept_token, place)
-            self._door = Door(gateway, self._file, token, self._http_changed)
+            tokens = ClientTokens(self._paths.config_file.parent)
+            self._door = Door(gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed)
             await anyio.to_thread.run_sync(self._file.create)
             await self._file.reload()
-            self._listener = await listen(self._run, self._accept, __version__, token)
+            self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._door.serve, anyio.sleep)
             keep_trying = partial(accounts.vault.keep_trying, anyio.sleep)
@@ -305,7 +306,7 @@ class Process:
         if self._lock is not None:
             self._lock.acquire_anew()
         self._listener.close()
-        self._listener = await listen(self._run, self._accept, __version__, self._token)
+        self._listener = await listen(self._run, self._accept, __version__, self._listener.endpoint.token)
         if self._gateway.http_url is not None:
             self._listener.publish(self._gateway.http_url)
 

@@ -26,12 +26,14 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.lock import GatewayLock as GatewayLock  # the lock belongs to the endpoint, its code is the tray's too
 from trayapp.wire.lock import private_folder as private_folder
 from trayapp.wire.outbox import Pieces
+from trayapp.wire.pending_connections import PendingConnections
 from trayapp.wire.rundir import socket_folder, socket_path
 
 log = logging.getLogger(__name__)
 
 SEND_BYTES = 4 << 20  # a large answer then leaves in few turns
 GREETING_LIMIT = 64 * 1024  # bytes; a working folder and a few names fit many times over
+BACKLOG = 1024  # connections not yet accepted: beyond it, connecting to a Unix socket fails at once
 WRITE_LIMIT = 256 * 1024 * 1024  # bytes a reader may be behind before its connection is given up
 
 
@@ -59,9 +61,10 @@ Accept = Callable[[Hello, "Link"], FrameDispatcher]
 class Link(asyncio.Protocol):
     """One connection to the local socket; after its first line, frames go to the dispatcher that `accept` gave."""
 
-    def __init__(self, accept: Accept, token: str) -> None:
+    def __init__(self, accept: Accept, token: str, pending: PendingConnections) -> None:
         self._accept = accept
         self._token = token
+        self._pending = pending
         self._transport: asyncio.Transport | None = None
         self._descriptor = -1  # of a socket to which pieces can be written at once
         self._dispatcher: FrameDispatcher | None = None
@@ -82,6 +85,8 @@ class Link(asyncio.Protocol):
         if not peer_is_us(sock):
             log.warning("Refused a connection of another user")
             transport.abort()
+            return
+        self._pending.add(self, transport.abort)
 
     def data_received(self, data: bytes) -> None:
         """The beginning of a connection (asyncio.Protocol); all else goes to the dispatcher."""
@@ -95,6 +100,7 @@ class Link(asyncio.Protocol):
             self.close()
             return
         self._head = b""
+        self._pending.discard(self)
         self._dispatcher = self._accept(hello, self)
         self.data_received = self._dispatcher.feed  # type: ignore[method-assign]  # no call between
         if rest:
@@ -116,6 +122,7 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost.set()
+        self._pending.discard(self)
         if self._dispatcher is not None:
             self._dispatcher.close()
 
@@ -258,12 +265,26 @@ def _socket_place(run: str) -> str:
 
 
 async def _listen_tcp(accept: Accept, token: str) -> asyncio.Server:
-    return await asyncio.get_running_loop().create_server(lambda: Link(accept, token), "127.0.0.1", 0)
+    return await _serve(socket.socket(socket.AF_INET), ("127.0.0.1", 0), accept, token)
 
 
 async def _listen_unix(accept: Accept, path: str) -> asyncio.Server:
     place = Path(path)
     place.unlink(missing_ok=True)  # left behind by a gateway that was killed: we hold the lock
-    server = await asyncio.get_running_loop().create_unix_server(lambda: Link(accept, ""), path)
+    server = await _serve(socket.socket(socket.AF_UNIX), path, accept, "")
     place.chmod(0o600)
+    return server
+
+
+async def _serve(sock: socket.socket, address: tuple[str, int] | str, accept: Accept, token: str) -> asyncio.Server:
+    """Raises OSError."""
+    pending, loop = PendingConnections(), asyncio.get_running_loop()
+    try:
+        sock.bind(address)
+        create = loop.create_unix_server if isinstance(address, str) else loop.create_server
+        server = await create(lambda: Link(accept, token, pending), sock=sock, backlog=pending.burst)
+    except OSError:
+        sock.close()
+        raise
+    sock.listen(BACKLOG)  # the server has set it to what is accepted in one turn
     return server

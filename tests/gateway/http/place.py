@@ -16,9 +16,11 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.gateway.world import House, house
 from trayapp.gateway.http.door import Door
+from trayapp.gateway.http.tokens import TOKEN_NAME, ClientTokens
 from trayapp.model.settings import HttpSettings
 
 TOKEN = "the-token-of-the-tests-0123456789"
+OWNER = "the-token-of-the-endpoint-file-0123456789"
 
 
 @dataclass
@@ -82,7 +84,10 @@ async def place(folder: Path, settings: HttpSettings | None = None) -> AsyncIter
         made.start()
         urls: list[str | None] = []
         edits = Edits(made)
-        door = Door(made.gateway, edits, TOKEN, urls.append)
+        tokens = folder / "tokens"
+        tokens.mkdir(mode=0o700)
+        (tokens / TOKEN_NAME).write_text(TOKEN)
+        door = Door(made.gateway, edits, ClientTokens(tokens), lambda: OWNER, urls.append)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(door.serve)
             door.follow(settings or HttpSettings(port=0))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import socket
-import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.gateway.http.place import TOKEN, place, until
+from tests.gateway.http.place import OWNER, TOKEN, place, until
 from tests.gateway.world import server
 from trayapp.config.urls import is_forbidden_place
-from trayapp.gateway.http.door import bind, kept_token
-from trayapp.gateway.http.guard import is_ourselves
+from trayapp.gateway.http.door import bind
 from trayapp.model.plan import Config
 from trayapp.model.settings import HttpSettings, Settings
 from trayapp.model.status import Problem
@@ -68,13 +65,51 @@ async def test_the_token_can_be_switched_off_and_the_rest_of_the_guard_stays(tmp
         assert (await http.get("/health", headers={"Origin": "https://evil.example"})).status_code == 403
 
 
+@pytest.mark.requirement("http-guard")
 @pytest.mark.parametrize(
-    ("url", "ours"),
-    [("http://[::1]:80", True), ("https://localhost", True), ("null", False), ("http://", False), ("http://[", False),
-     ("file://localhost/x", False), ("http://localhost.", False)],
-)  # fmt: skip
-def test_which_places_are_ourselves(url: str, ours: bool) -> None:
-    assert is_ourselves(url) is ours
+    ("verb", "path"), [("POST", "/mcp_servers"), ("POST", "/mcp_servers/"), ("DELETE", "/mcp_servers/a")]
+)
+async def test_an_ai_tool_s_token_adds_and_removes_no_server(tmp_path: Path, verb: str, path: str) -> None:
+    async with place(tmp_path) as at:
+        async with at.http() as http:
+            answer = await http.request(verb, path, json={"name": "n", "command": "x"})
+            assert (answer.status_code, "endpoint.json" in answer.json()["error"]) == (403, True)
+            assert (await http.get("/mcp_servers")).status_code == 200
+        async with at.http(OWNER) as http:
+            assert (await http.get("/mcp_tools")).status_code == 200
+    assert (at.edits.entries, at.edits.reloads) == ({}, 0)
+
+
+@pytest.mark.requirement("http-guard")
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 201),
+        ({"Content-Type": "application/json; charset=utf-8"}, 201),
+        ({"Origin": "http://localhost:PORT"}, 201),
+        ({"Origin": "http://127.0.0.1:PORT", "Sec-Fetch-Site": "same-origin"}, 201),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content-Type": "multipart/form-data; boundary=application/json"}, 415),
+        ({"Content-Type": ""}, 415),
+        ({"Origin": "http://localhost:3000"}, 403),
+        ({"Origin": "http://localhost"}, 403),
+        ({"Origin": "https://localhost:PORT"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Referer": "http://localhost:3000/page"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+    ],
+)
+async def test_without_a_token_no_page_of_another_local_server_comes_in(
+    tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
+    async with place(tmp_path, HttpSettings(port=0, token=False)) as at, at.http("") as http:
+        port = at.url.rpartition(":")[2]
+        sent = {"Content-Type": "application/json", **{k: v.replace("PORT", port) for k, v in headers.items()}}
+        answer = await http.post("/mcp_servers", content=b'{"name": "n", "command": "x"}', headers=sent)
+        assert answer.status_code == status, answer.text
+        assert list(at.edits.entries) == (["n"] if status == 201 else [])
 
 
 # -- management ------------------------------------------------------------------------------------------------------
@@ -133,7 +168,7 @@ async def test_servers_and_tools_are_those_of_the_command_line(tmp_path: Path) -
     ],
 )
 async def test_adding_a_server(tmp_path: Path, body: bytes, status: int) -> None:
-    async with place(tmp_path) as at, at.http() as http:
+    async with place(tmp_path) as at, at.http(OWNER) as http:
         await at.made.known(server("a"))
         answer = await http.post("/mcp_servers", content=body)
         assert answer.status_code == status, answer.text
@@ -144,7 +179,7 @@ async def test_adding_a_server(tmp_path: Path, body: bytes, status: int) -> None
 
 @pytest.mark.requirement("http-manage")
 async def test_removing_a_server(tmp_path: Path) -> None:
-    async with place(tmp_path) as at, at.http() as http:
+    async with place(tmp_path) as at, at.http(OWNER) as http:
         await at.made.known(server("a"), server("b/c"))
         at.edits.entries = {"a": {}, "b/c": {}}
         assert (await http.delete("/mcp_servers/unknown")).status_code == 404
@@ -157,7 +192,7 @@ async def test_a_server_that_cannot_be_used_is_removed_and_that_of_another_file_
     """http-17."""
     problem = Problem("servers.yaml", 3, "broken has neither command nor url", server="broken")
     config = Config(Settings(), {"theirs": server("theirs")}, (problem,), foreign={"theirs": "~/.cursor/mcp.json"})
-    async with place(tmp_path) as at, at.http() as http:
+    async with place(tmp_path) as at, at.http(OWNER) as http:
         at.made.gateway.take_config(config)
         assert (await http.delete("/mcp_servers/broken")).status_code == 200
         answer = await http.delete("/mcp_servers/theirs")
@@ -188,13 +223,12 @@ def test_link_local_and_metadata_addresses_in_every_spelling(url: str, forbidden
 def test_a_taken_port_gives_way_to_the_next_free_one() -> None:
     first = bind(0)
     assert first is not None
-    with first:
-        port = first.getsockname()[1]
-        second = bind(port)
+    with first.sock:
+        second = bind(first.port)
         assert second is not None
-        with second:
-            assert second.getsockname()[1] != port
-            assert second.getsockname()[0] == "127.0.0.1"
+        with second.sock:
+            assert second.port != first.port
+            assert second.sock.getsockname()[0] == "127.0.0.1"
 
 
 @pytest.mark.requirement("http-port")
@@ -216,28 +250,3 @@ def is_open(port: int) -> bool:
     """Whether somebody listens there."""
     with socket.socket() as sock:
         return sock.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_the_token_is_the_same_after_every_start_and_for_its_owner_alone(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "http-token"
-    token = kept_token(path)
-    assert len(token) >= 32
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    path.chmod(0o644)
-    assert kept_token(path) == token
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-@pytest.mark.parametrize("content", [b"", b"short", b"\xff\xfe"])
-def test_a_token_file_that_is_no_good_is_replaced(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "http-token"
-    path.write_bytes(content)
-    token = kept_token(path)
-    assert len(token) >= 32
-    assert kept_token(path) == token
-
-
-def test_a_token_that_cannot_be_kept_is_a_new_one(tmp_path: Path, caplog: Any) -> None:
-    (tmp_path / "file").write_text("")
-    assert kept_token(tmp_path / "file" / "http-token")
-    assert "new token" in caplog.text

@@ -23,8 +23,8 @@ WORDS = "The gateway closed its HTTP port before the answer"
 @asynccontextmanager
 async def waiting(app: Asgi, asks: Any) -> AsyncIterator[list[httpx2.Response]]:
     """A request that the application does not answer, or not to its end; closed with the context is its port."""
-    sock, answers = bind(0), list[httpx2.Response]()
-    assert sock is not None
+    bound, answers = bind(0), list[httpx2.Response]()
+    assert bound is not None
     reached = anyio.Event()
 
     async def hung(scope: Any, receive: Any, send: Any) -> None:
@@ -37,8 +37,8 @@ async def waiting(app: Asgi, asks: Any) -> AsyncIterator[list[httpx2.Response]]:
             answers.append(await http.post(where, json=asks))
 
     async with anyio.create_task_group() as clients, anyio.create_task_group() as port:
-        port.start_soon(listen, hung, sock, 0.01)
-        clients.start_soon(ask, f"http://127.0.0.1:{sock.getsockname()[1]}/mcp")
+        port.start_soon(listen, hung, bound.sock, 0.01)
+        clients.start_soon(ask, f"http://127.0.0.1:{bound.port}/mcp")
         await reached.wait()
         port.cancel_scope.cancel()
     yield answers

@@ -13,12 +13,13 @@ import pytest
 
 from tests.e2e.http_client import STREAMS, HttpClient, http_client
 from tests.fixtures.clock import FakeClock
-from tests.gateway.http.place import TOKEN, Place, place, until
+from tests.gateway.http.place import OWNER, TOKEN, Place, place, until
 from tests.gateway.world import serve, server
 from trayapp.gateway.boundary import fenced
 from trayapp.gateway.http import app
 from trayapp.gateway.http.asgi import Headers
 from trayapp.gateway.http.door import bind
+from trayapp.gateway.http.guard import Access
 from trayapp.gateway.http.peers import HttpPeer
 from trayapp.gateway.http.presence import GONE_S, SESSION_HEADER, Presence
 
@@ -43,11 +44,11 @@ async def calling(at: Place, key: str) -> AsyncIterator[HttpClient]:
 @asynccontextmanager
 async def port(tmp_path: Path, idle_most: int) -> AsyncIterator[tuple[Place, httpx2.AsyncClient]]:
     """The HTTP port as the gateway opens it, with so many idle sessions at most, and a client's way there."""
-    sock = bind(0)
-    assert sock is not None
+    bound = bind(0)
+    assert bound is not None
     async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
-        tasks.start_soon(app.serve, at.made.gateway, at.edits, sock, TOKEN, idle_most)
-        http.base_url = httpx2.URL(f"http://127.0.0.1:{sock.getsockname()[1]}")
+        tasks.start_soon(app.serve, at.made.gateway, at.edits, bound.sock, Access(TOKEN, OWNER), idle_most)
+        http.base_url = httpx2.URL(f"http://127.0.0.1:{bound.port}")
         yield at, http
         tasks.cancel_scope.cancel()
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.abc
@@ -19,7 +20,9 @@ import uvicorn
 from trayapp.gateway.http.arrivals import Arrivals
 from trayapp.gateway.http.asgi import Asgi, respond
 from trayapp.gateway.http.batches import Batches
-from trayapp.gateway.http.guard import Guard
+from trayapp.gateway.http.connections import HttpConnection
+from trayapp.gateway.http.door import BACKLOG
+from trayapp.gateway.http.guard import Access, Guard
 from trayapp.gateway.http.leaving import ended_in_order
 from trayapp.gateway.http.opening import Opening
 from trayapp.gateway.http.presence import IDLE_MOST, Presence
@@ -27,6 +30,7 @@ from trayapp.gateway.http.quick import Quick
 from trayapp.gateway.http.single import Single
 from trayapp.gateway.http.sse import MESSAGES, Streams
 from trayapp.model.late import load_in_turn
+from trayapp.wire.pending_connections import PendingConnections
 
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
@@ -72,7 +76,9 @@ class Sdk:
             await anyio.sleep_forever()
 
 
-async def serve(gateway: Gateway, file: FileEdits, sock: socket.socket, token: str, idle_most: int = IDLE_MOST) -> None:
+async def serve(
+    gateway: Gateway, file: FileEdits, sock: socket.socket, access: Access, idle_most: int = IDLE_MOST
+) -> None:
     """Serve on a listening socket until cancelled. `idle_most`: sessions without an open request."""
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(anyio.create_task_group())
@@ -83,7 +89,7 @@ async def serve(gateway: Gateway, file: FileEdits, sock: socket.socket, token: s
         opened = Opening(arrivals, presence, sdk.loaded, tasks).around(sdk.streamable)
         quick = Quick(presence.peer_of, gateway.clock).around(opened)
         streamable = presence.around(Batches(presence.peer_of).around(Single(arrivals).around(quick)))
-        await listen(Guard(by_path(streamable, Streams(arrivals), sdk.others), token), sock)
+        await listen(Guard(by_path(streamable, Streams(arrivals), sdk.others), access), sock)
 
 
 def by_path(streamable: Asgi, streams: Streams, others: Asgi) -> Asgi:
@@ -107,14 +113,17 @@ def by_path(streamable: Asgi, streams: Streams, others: Asgi) -> Asgi:
 
 async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_ANSWERS_S) -> None:
     """Uvicorn without its main loop, which wakes up ten times a second, and without its signal handlers."""
+    pending = PendingConnections()
     config = uvicorn.Config(
         ended_in_order(app), http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
-        server_header=False, date_header=False,
+        server_header=False, date_header=False, backlog=pending.burst,
     )  # fmt: skip
     config.load()
+    config.http_protocol_class = cast(type[asyncio.Protocol], partial(HttpConnection, pending))
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[sock])
+    sock.listen(BACKLOG)  # startup has set it to what is accepted in one turn
     try:
         await anyio.sleep_forever()
     finally:

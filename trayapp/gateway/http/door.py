@@ -1,24 +1,25 @@
 """The HTTP port: bound when the gateway starts, so that its number is known; all behind it comes with the first client.
 
 A user without HTTP clients pays nothing for what is behind it (DESIGN, decision 2): a web server, 30 ms and some MB,
-and later the SDK (app). Never here: requests.
+and later the SDK (app). Never here: requests, what a token looks like.
 """
 
 from __future__ import annotations
 
 import errno
 import logging
-import secrets
 import socket
+import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from trayapp.gateway.private import close_to_others
+from trayapp.gateway.http.tokens import ClientTokens
 from trayapp.model.settings import HttpSettings
+from trayapp.model.status import Problem
+from trayapp.wire.loopback import holder_words, is_ours, port_holder
 
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
@@ -29,17 +30,44 @@ log = logging.getLogger(__name__)
 HOST = "127.0.0.1"  # never another: who can reach the port can use every server
 PORTS_TRIED = 20  # from the wanted one on, before any free one will do
 BACKLOG = 128
-TOKEN_BYTES = 32
-TOKEN_NAME = "http-token"  # beside servers.yaml
+
+
+class Bound(NamedTuple):
+    """A listening socket. `taken`: the ports before it that others hold, with the user where that is known."""
+
+    sock: socket.socket
+    taken: dict[int, int | None]
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        port: int = self.sock.getsockname()[1]
+        return port
+
+    @property
+    def exposed(self) -> list[int]:
+        """The ports whose holder is not known to be this user: what is sent there may be known to others."""
+        return [port for port, user in self.taken.items() if not is_ours(user)]
 
 
 class Door:
-    """At most one listening port. `changed` is told the URL, None when there is none."""
+    """At most one listening port. `changed` is told the URL, None when there is none.
 
-    def __init__(self, gateway: Gateway, file: FileEdits, token: str, changed: Callable[[str | None], None]) -> None:
+    `owner_token`: returns the one of the endpoint file.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        file: FileEdits,
+        tokens: ClientTokens,
+        owner_token: Callable[[], str],
+        changed: Callable[[str | None], None],
+    ) -> None:
         self._gateway = gateway
         self._file = file
-        self._token = token
+        self._tokens = tokens
+        self._owner_token = owner_token
         self._changed = changed
         self._wanted: HttpSettings | None = None
         self._news = anyio.Event()
@@ -61,64 +89,71 @@ class Door:
                 tasks.cancel_scope.cancel()
 
     async def _open(self, settings: HttpSettings) -> None:
-        sock = bind(settings.port)
-        if sock is None:
+        bound = bind(settings.port)
+        if bound is None:
             log.warning("No port for HTTP clients is free")
             return
-        port = sock.getsockname()[1]
-        if port != settings.port != 0:
-            log.warning("Port %d is taken; HTTP clients find the gateway at %d", settings.port, port)
-        self._changed(f"http://{HOST}:{port}/mcp")
+        with bound.sock:
+            token = await anyio.to_thread.run_sync(self._tokens.take, bound.port, settings.port, bound.exposed)
+            place = f"{self._tokens.name(bound.port, settings.port)} beside servers.yaml"
+            if bound.port != settings.port in bound.taken:
+                self._gateway.http_problem = taken_port(bound, settings.port, place)
+                log.warning("%s. %s", self._gateway.http_problem.message, self._gateway.http_problem.hint)
+            self._changed(f"http://{HOST}:{bound.port}/mcp")
+            try:
+                await anyio.wait_readable(bound.sock)
+                # Not in turn: a client would wait for the SDK, where a server on HTTP has it loaded. Uvicorn, which
+                # the SDK loads too, is a package that all enter by the same door, so that no two threads get half.
+                app = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.app")
+                access = app.Access(token if settings.token else "", self._owner_token(), place)
+                await app.serve(self._gateway, self._file, bound.sock, access)
+            finally:
+                self._gateway.http_problem = None
+                self._changed(None)
+
+
+def taken_port(bound: Bound, wanted: int, place: str) -> Problem:
+    """Tell the user who holds the wanted port, what that program may know, and what to do."""
+    what = f"Port {wanted} is held by {holder_words(bound.taken[wanted])}; HTTP clients find the gateway at "
+    what += f"{HOST}:{bound.port}, with the token in {place}"
+    if wanted in bound.exposed:
+        what += f". AI tools that still use port {wanted} send their token there, so that one is no longer valid"
+    hint = "Set settings.http.port to a free port and give AI tools that use HTTP the new address and token, "
+    return Problem("", 0, what, hint + "or let them come without HTTP: multi-mcp connect", fatal=False)
+
+
+def bind(wanted: int) -> Bound | None:
+    """Listen on the wanted port, else on the next free one; None when there is none at all."""
+    taken: dict[int, int | None] = {}
+    # The wanted one twice: a program that ends just now, an earlier gateway say, is no reason to move.
+    for port in (wanted, *range(wanted, min(wanted + PORTS_TRIED, 65_536)), 0):
         try:
-            await anyio.wait_readable(sock)
-            # Not in turn: a client would wait for the SDK, where a server on HTTP has it loaded. Uvicorn, which the SDK
-            # loads too, is a package that all enter by the same door, so that no two threads get half of it.
-            app = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.app")
-            await app.serve(self._gateway, self._file, sock, self._token if settings.token else "")
-        finally:
-            self._changed(None)
-            sock.close()
+            sock = _listening(port)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE or sys.platform == "win32":  # there it may be EACCES, too
+                taken[port] = taken.get(port) or port_holder(port)
+            elif error.errno != errno.EACCES:
+                log.warning("Cannot listen on %s:%d: %s", HOST, port, error.strerror)
+            continue
+        if taken.get(port) is None:
+            taken.pop(port, None)
+        return Bound(sock, taken)
+    return None
 
 
-def bind(wanted: int) -> socket.socket | None:
-    """A listening socket on the wanted port, else on the next free one; None when there is none at all."""
-    for port in (*range(wanted, min(wanted + PORTS_TRIED, 65_536)), 0):
-        # With the protocol named, asyncio turns Nagle's algorithm off: else an answer in two writes takes 40 ms longer.
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+def _listening(port: int) -> socket.socket:
+    """Raises OSError."""
+    # With the protocol named, asyncio turns Nagle's algorithm off: else an answer in two writes takes 40 ms longer.
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
         if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # Windows: else another program could take the port from us
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         else:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((HOST, port))
-            sock.listen(BACKLOG)
-        except OSError as error:
-            sock.close()
-            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-                log.warning("Cannot listen on %s:%d: %s", HOST, port, error.strerror)
-            continue
-        sock.setblocking(False)
-        return sock
-    return None
-
-
-def kept_token(path: Path) -> str:
-    """The secret by which HTTP clients come in: the same after every start, since it stands in their configuration.
-
-    Blocks. Where it cannot be kept, a new one.
-    """
-    try:
-        known = path.read_text(encoding="ascii").strip()
-        if len(known) >= TOKEN_BYTES and not close_to_others([path]):
-            return known  # one that is linked, or another user's, is known to others
-    except (OSError, ValueError):
-        pass
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        path.touch(mode=0o600, exist_ok=False)
-        path.write_text(token + "\n", encoding="ascii")
-    except OSError as error:
-        log.warning("HTTP clients need a new token after each start: cannot write %s: %s", path, error.strerror)
-    return token
+        sock.bind((HOST, port))
+        sock.listen(BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    sock.setblocking(False)
+    return sock

@@ -7,10 +7,12 @@ keeps out other users and programs. Never here: routes, MCP.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
+from trayapp.gateway.http.connections import CONNECTION
+from trayapp.gateway.http.origins import OWN_FETCH, is_own_host, is_own_origin, is_own_referer
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import dumps
 
@@ -18,60 +20,102 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Values = Mapping[str, list[str]]  # of headers, by their names in lower case
 
 HEADERS_MOST = 100  # clients send about ten
 HEADER_BYTES = 32 * 1024
-OURSELVES = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+CHANGING = frozenset({"POST", "DELETE"})
+MANAGED = "/mcp_servers"  # adding and removing servers: starts programs
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What requests must show. `client`: the token of AI tools, empty: none is asked for (`settings.http.token`).
+
+    `owner`: the one of the endpoint file, which comes in everywhere. `place`: where a person finds the client's.
+    """
+
+    client: str
+    owner: str
+    place: str = "http-token beside servers.yaml"
 
 
 class Guard:
-    """An ASGI application around another. `token` empty: none is asked for (`settings.http.token: false`)."""
+    """An ASGI application around another."""
 
-    def __init__(self, app: App, token: str) -> None:
+    def __init__(self, app: App, access: Access) -> None:
         self._app = app
-        self._token = token.encode()
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
-        refusal = self._refusal(scope["headers"]) if scope["type"] == "http" else None
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
         if refusal is None:
             await self._app(scope, receive, send)
         else:
             await answer(send, *refusal)
 
-    def _refusal(self, headers: list[tuple[bytes, bytes]]) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
         if len(headers) > HEADERS_MOST or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
             return 431, "Too many headers, or too long ones"
-        values: dict[bytes, list[bytes]] = {}
+        values: dict[str, list[str]] = {}
         for name, value in headers:
-            values.setdefault(name.lower(), []).append(value)
-        hosts = values.get(b"host", [])
-        if len(hosts) != 1 or not is_ourselves("http://" + hosts[0].decode("latin-1")):
-            return 403, "This Host is not the gateway's"
-        for name in (b"origin", b"referer"):
-            if any(not is_ourselves(value.decode("latin-1")) for value in values.get(name, [])):
-                return 403, f"A foreign {name.decode().title()} may not come in"
-        if self._token and not self._knows(values.get(b"authorization", [])):
-            return 401, "The token is missing or wrong; it stands in the file http-token beside servers.yaml"
-        length = values.get(b"content-length", [b"0"])[0]
-        if length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES:  # one without is counted by its route
-            return 413, "The body is too large"
+            values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        refusal = of_another_page(values, None if self._access.client else scope["server"][1])
+        refusal = refusal or self._without_token(values, scope)
+        connection = scope.get("state", {}).get(CONNECTION)
+        if refusal is None and connection is not None and not connection.let_in():
+            refusal = 403, "Another user of this machine may not come in"
+        length = values.get("content-length", ["0"])[0]
+        if refusal is None and length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES:
+            refusal = 413, "The body is too large"  # one without a length is counted by its route
+        return refusal
+
+    def _without_token(self, values: Values, scope: Scope) -> tuple[int, str] | None:
+        access, given = self._access, values.get("authorization", [])
+        if not access.client:
+            return None if scope["method"] != "POST" or is_json(values) else (415, "The body must be application/json")
+        if shows(given, access.owner):
+            return None
+        if not shows(given, access.client):
+            return 401, f"The token is missing or wrong; it stands in the file {access.place}"
+        if scope["method"] in CHANGING and scope["path"].startswith(MANAGED):
+            return (
+                403,
+                "This is a client's token; to add or remove servers, send the one of the gateway's endpoint.json",
+            )
         return None
 
-    def _knows(self, values: list[bytes]) -> bool:
-        if len(values) != 1:
-            return False
-        kind, _, given = values[0].partition(b" ")
-        return hmac.compare_digest(given.strip(), self._token) and kind.lower() == b"bearer"
+
+def of_another_page(values: Values, own_port: int | None) -> tuple[int, str] | None:
+    """Refuse what a page that is not this machine's may have sent; with `own_port`, of any page but that server's."""
+    hosts = values.get("host", [])
+    if len(hosts) != 1 or not is_own_host(hosts[0]):
+        return 403, "This Host is not the gateway's"
+    if not all(is_own_origin(value, own_port) for value in values.get("origin", [])):
+        return 403, "A foreign Origin may not come in"
+    if not all(is_own_referer(value, own_port) for value in values.get("referer", [])):
+        return 403, "A foreign Referer may not come in"
+    if own_port is not None and not OWN_FETCH.issuperset(values.get("sec-fetch-site", [])):
+        return 403, "A page of another server may not come in"
+    return None
 
 
-def is_ourselves(url: str) -> bool:
-    """Whether a URL, or what a browser sends as an Origin, names this machine by loopback."""
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and parts.hostname in OURSELVES and "@" not in parts.netloc
-    except ValueError:
+def is_json(values: Values) -> bool:
+    """True if the body is said to be JSON, which no page of another origin can send without asking first (CORS)."""
+    kinds = values.get("content-type", [])
+    return len(kinds) == 1 and kinds[0].partition(";")[0].strip().lower() == "application/json"
+
+
+def shows(authorization: list[str], token: str) -> bool:
+    """True if the one Authorization value is that bearer token."""
+    if len(authorization) != 1 or not token:
         return False
+    kind, _, given = authorization[0].partition(" ")
+    return hmac.compare_digest(given.strip().encode("latin-1"), token.encode()) and kind.lower() == "bearer"
 
 
 async def answer(send: Send, status: int, message: str) -> None:

@@ -23,6 +23,7 @@ from trayapp.service.pause import PAUSE_LOCK, RESUME_HINT
 from trayapp.wire.control import SNAPSHOT, ControlClient
 from trayapp.wire.greeting import endpoint_file, read_endpoint
 from trayapp.wire.lock import FileLock
+from trayapp.wire.loopback import holder_words, is_ours, port_holder
 from trayapp.wire.rundir import socket_folder, socket_path
 
 ANSWER_TIMEOUT_S = 1.5  # a gateway answers in milliseconds; less than the limit of a check
@@ -91,8 +92,13 @@ def http_port(world: World) -> list[Finding]:
         return [Finding(code, "ok", f"Port {port} is the gateway's")]
     if not _is_taken(port):
         return [Finding(code, "ok", f"Port {port} is free")]
-    what = f"Port {port} is taken by another program; the gateway uses the next free one"
-    return [Finding(code, "note", what, "Set settings.http.port in servers.yaml to another port")]
+    holder = port_holder(port)
+    what = f"Port {port} is held by {holder_words(holder)}; the gateway uses the next free one"
+    hint = "Set settings.http.port in servers.yaml to another port"
+    if holder is None or is_ours(holder):
+        return [Finding(code, "note", what, hint)]
+    what += f". AI tools that use port {port} send their token to that program"
+    return [Finding(code, "problem", what, f"{hint}, and give those AI tools the new address and token")]
 
 
 def stale_processes(world: World) -> list[Finding]:

@@ -1,0 +1,74 @@
+"""The tokens by which HTTP clients come in: one for each port, in files beside servers.yaml.
+
+An AI tool sends its token to whatever listens at the address in its file. Another user's program that took that port
+first has collected the token: it must be of no use anywhere else, nor later. Never here: sockets, requests.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from trayapp.gateway.private import close_to_others
+
+log = logging.getLogger(__name__)
+
+TOKEN_BYTES = 32
+TOKEN_NAME = "http-token"  # of the configured port; of another one with `-PORT` behind it
+
+
+class ClientTokens:
+    """In one folder. A token begins with the port that it was made for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def name(self, port: int, wanted: int) -> str:
+        """Return the name of the file in which the token of a port stands. `wanted`: the configured port."""
+        return TOKEN_NAME if wanted in (0, port) else f"{TOKEN_NAME}-{port}"
+
+    def take(self, port: int, wanted: int, exposed: Iterable[int]) -> str:
+        """Return the token of the port at which the gateway listens now: the same after every start. Blocks.
+
+        `exposed`: ports at which another user's program may have collected a token; theirs end. So do those of ports
+        that the gateway has left. Where the token cannot be kept, a new one comes with each start.
+        """
+        path = self._folder / self.name(port, wanted)
+        ended = [self._folder / self.name(one, wanted) for one in exposed]
+        left = [one for one in sorted(self._folder.glob(f"{TOKEN_NAME}-*")) if one != path]
+        for old in (*ended, *left):
+            with suppress(OSError):
+                old.unlink()
+                log.warning("The token in %s is no longer valid: its port is not the gateway's", old)
+        return _known(path, port) or _made(path, port)
+
+
+def _known(path: Path, port: int) -> str | None:
+    try:
+        known = path.read_text(encoding="ascii").strip()
+        if len(known) >= TOKEN_BYTES and is_for(known, port) and not close_to_others([path]):
+            return known  # one that is linked, or another user's, is known to others
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def is_for(token: str, port: int) -> bool:
+    """True if a token was made for that port, or before tokens said so."""
+    made_for, dot, _ = token.partition(".")
+    return made_for == str(port) if dot else True
+
+
+def _made(path: Path, port: int) -> str:
+    token = f"{port}.{secrets.token_urlsafe(TOKEN_BYTES)}"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(token + "\n", encoding="ascii")
+    except OSError as error:
+        log.warning("HTTP clients need a new token after each start: cannot write %s: %s", path, error.strerror)
+    return token

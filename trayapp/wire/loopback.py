@@ -1,0 +1,105 @@
+"""Which user holds a TCP port of this machine, and who is at the other end of a connection over loopback.
+
+Only Linux tells (sock_diag(7), some 20 us); elsewhere nothing is known. Never here: listening, what follows from it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+from contextlib import suppress
+from typing import NamedTuple
+
+if sys.platform != "win32":
+    import pwd
+
+Address = tuple[str, int]
+
+SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
+BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
+REQUEST = 1  # NLM_F_REQUEST
+HEADER = struct.Struct("=IHHII")  # struct nlmsghdr: length, type, flags, number, sender
+QUESTION = struct.Struct("=BBBBI")  # struct inet_diag_req_v2: family, protocol, extensions, padding, states
+PORTS = struct.Struct("!HH")
+ANY_STATE = NO_COOKIE = 0xFFFFFFFF
+FACTS = struct.Struct("=IIIII")  # the end of struct inet_diag_msg: expires, two queues, user, inode
+FACTS_AT = HEADER.size + 4 + 48
+ROOT = 0
+
+
+class SocketFacts(NamedTuple):
+    """The user of a socket; inode 0: its process has closed it, and the user is not known any more."""
+
+    uid: int
+    inode: int
+
+
+def facts_of(here: Address, there: Address) -> SocketFacts | None:
+    """Return what the system knows of the IPv4 socket between two addresses, None without one or on other systems.
+
+    A socket of IPv6 that carries IPv4 is found, too; so is one that listens, with `there` ("0.0.0.0", 0).
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG) as netlink:
+            netlink.send(question(here, there))
+            return answer_in(netlink.recv(4096))
+    except OSError:  # a confined process, a kernel without this
+        return None
+
+
+def question(here: Address, there: Address) -> bytes:
+    """Write the message that asks for one socket."""
+    addresses = b"".join(socket.inet_aton(host).ljust(16, b"\0") for host, _ in (here, there))
+    body = (
+        QUESTION.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, ANY_STATE)
+        + PORTS.pack(here[1], there[1])
+        + addresses
+        + struct.pack("=III", 0, NO_COOKIE, NO_COOKIE)
+    )
+    return HEADER.pack(HEADER.size + len(body), BY_FAMILY, REQUEST, 1, 0) + body
+
+
+def answer_in(message: bytes) -> SocketFacts | None:
+    """Read the answer; None for an error, which says that there is no such socket."""
+    if len(message) < FACTS_AT + FACTS.size or HEADER.unpack_from(message)[1] != BY_FAMILY:
+        return None
+    _, _, _, uid, inode = FACTS.unpack_from(message, FACTS_AT)
+    return SocketFacts(uid, inode)
+
+
+def port_holder(port: int) -> int | None:
+    """Return the user who listens on that port of 127.0.0.1; None where that is not known."""
+    facts = facts_of(("127.0.0.1", port), ("0.0.0.0", 0))
+    return facts.uid if facts is not None else None
+
+
+def comes_from_another_user(here: Address, there: Address) -> bool:
+    """True if the far end of a connection to us is known to be neither ours nor root's.
+
+    One whose far end is closed may have been anybody's. Where our own end is not found, the system does not tell.
+    """
+    if facts_of(here, there) is None:
+        return False
+    facts = facts_of(there, here)
+    return facts is None or facts.inode == 0 or facts.uid not in (os.getuid(), ROOT)
+
+
+def is_ours(holder: int | None) -> bool:
+    """True if a port's holder is known to be this user."""
+    return sys.platform != "win32" and holder == os.getuid()
+
+
+def holder_words(holder: int | None) -> str:
+    """Say whose program holds a port."""
+    if sys.platform == "win32" or holder is None:
+        return "another program"
+    if is_ours(holder):
+        return "another program of yours"
+    name = f"uid {holder}"
+    with suppress(KeyError):
+        name = f"{pwd.getpwuid(holder).pw_name}, {name}"
+    return f"a program of another user ({name})"

@@ -1,0 +1,56 @@
+"""Connections that have not yet said who they are: few, and not for long.
+
+Whoever floods a socket must not keep others out, nor use up the process's descriptors. Never here: who may come in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from trayapp.wire.descriptors import descriptor_limit
+
+IDENTIFY_S = 10.0  # a client sends its first line, or the head of its first request, within milliseconds
+PLACES_MOST = 256
+PART = 8  # of the process's descriptors
+BURST_PART = 4  # asyncio reads what a connection sent two turns after it was accepted; none is ended before that
+
+
+class PendingConnections:
+    """At most `most` at once, each for `limit_s` at most. One too many ends the oldest: there is room for the next."""
+
+    def __init__(self, most: int | None = None, limit_s: float = IDENTIFY_S) -> None:
+        self._most = most if most is not None else places(descriptor_limit())
+        self._limit_s = limit_s
+        self._pending: dict[object, tuple[Callable[[], None], asyncio.TimerHandle]] = {}  # the oldest first
+
+    @property
+    def burst(self) -> int:
+        """How many connections to accept in one turn of the event loop (asyncio's `backlog`)."""
+        return max(1, self._most // BURST_PART)
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def add(self, connection: object, end: Callable[[], None]) -> None:
+        """Note a new connection; `end` is called unless it is discarded in time."""
+        timer = asyncio.get_running_loop().call_later(self._limit_s, self._end, connection)
+        self._pending[connection] = end, timer
+        if len(self._pending) > self._most:
+            self._end(next(iter(self._pending)))
+
+    def discard(self, connection: object) -> None:
+        """Forget one that has identified itself, or is gone."""
+        if (known := self._pending.pop(connection, None)) is not None:
+            known[1].cancel()
+
+    def _end(self, connection: object) -> None:
+        known = self._pending.get(connection)
+        self.discard(connection)
+        if known is not None:
+            known[0]()
+
+
+def places(descriptors: int) -> int:
+    """Return how many pending connections a process with so many descriptors can afford."""
+    return max(2, min(PLACES_MOST, descriptors // PART))
