@@ -311,61 +311,21 @@ async def test_a_servers_own_tool_named_mcp_does_not_take_the_place_of_the_one_t
         assert (await made.net["a"].heard_of("tools/call"))["name"] == "mcp"
 
 
-# -- tools that join the list ----------------------------------------------------------------------------------------
+# -- no call changes a list ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("expose-called")
+@pytest.mark.requirement("expose-steady")
+@pytest.mark.parametrize("expose", ["auto", "search"])
 @pytest.mark.parametrize("through_the_one_tool", [True, False])
-async def test_a_tool_that_was_held_back_joins_the_list_of_the_session_that_called_it(
-    tmp_path: Path, through_the_one_tool: bool
-) -> None:
-    """defer-07."""
+async def test_a_call_changes_no_sessions_list(tmp_path: Path, through_the_one_tool: bool, expose: Any) -> None:
     async with house(tmp_path) as made:
-        stocked(made, settings=Settings(defer_above=5))
-        client, other = await made.ready(), await made.ready()
-        assert await client.names() == await other.names() == ["mcp"]
+        stocked(made, settings=Settings(expose=expose, defer_above=5))
+        client = await made.ready()
+        before = await client.result("tools/list")
         for tool in ("obsidian_read_note", "github_list_issues", "obsidian_read_note"):
             answer = await (client.call("mcp", tool=tool) if through_the_one_tool else client.call(tool))
             assert "isError" not in answer["result"]
             await made.told()
-        listed = (await client.result("tools/list"))["tools"]
-        assert [item["name"] for item in listed] == [
-            "mcp",
-            "github_list_issues",
-            "obsidian_read_note",
-        ]  # as ever sorted
-        whole = (await (await made.ready(expose="tools")).result("tools/list"))["tools"]
-        assert [item for item in whole if item in listed] == listed[1:]  # with its full definition
-        assert client.list_changes() == ["tools"] * 2
-        assert await other.names() == ["mcp"]
-        assert other.list_changes() == []
-
-
-@pytest.mark.requirement("expose-called")
-async def test_no_more_tools_join_than_would_have_been_listed_anyway(tmp_path: Path) -> None:
-    async with house(tmp_path) as made:
-        stocked(made, server("github", direct_tools=("create_issue",)), settings=Settings(defer_above=2))
-        client = await made.ready()
-        for tool in ("github_create_issue", "obsidian_read_note", "github_list_issues", "obsidian_write_note"):
-            await client.call("mcp", tool=tool)
-            await made.told()
-        assert await client.names() == ["mcp", "github_create_issue", "github_list_issues", "obsidian_read_note"]
-        assert client.list_changes() == ["tools"] * 2
-
-
-@pytest.mark.requirement("expose-called")
-async def test_who_wants_the_one_tool_gets_a_list_that_no_call_changes(tmp_path: Path) -> None:
-    async with house(tmp_path) as made:
-        stocked(made, settings=Settings(defer_above=5))
-        client = await made.ready(expose="search")
-        await client.call("mcp", tool="obsidian_read_note")
-        await client.call("mcp", tool="nothing_like_it")
-        await made.told()
-        assert await client.names() == ["mcp"]
+        assert await client.result("tools/list") == before
+        assert [item["name"] for item in before["tools"]] == ["mcp"]
         assert client.list_changes() == []
-        once = made.client(lasting=False)  # as a request of 2026-07-28 over HTTP
-        assert once.session is not None
-        once.session.ready = True
-        await once.call("mcp", tool="obsidian_read_note")
-        await made.told()
-        assert await once.names() == ["mcp"]

@@ -6,7 +6,7 @@ Never here: connections, sessions, names (the catalog's), the answers of the `mc
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 from typing import Any, Literal
@@ -17,9 +17,10 @@ from trayapp.catalog.names import Key, server_prefix
 from trayapp.catalog.resources import SCHEME
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway.capabilities import united
-from trayapp.gateway.known import ONE_TOOL, Known
+from trayapp.gateway.known import Known
 from trayapp.gateway.options import Choice
 from trayapp.gateway.prepared import PreparedTool
+from trayapp.gateway.summary import summary
 from trayapp.gateway.tool import DEFINITION_JSON
 from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
 from trayapp.model.offer import Item
@@ -27,7 +28,6 @@ from trayapp.wire.jsonio import dumps
 
 INSTRUCTIONS_EACH = 2_000  # characters of one server; a model reads them in every session
 INSTRUCTIONS_ALL = 12_000
-NAMES_ALL = 1_500  # characters of the servers' names, all that a session with the one tool is told at its start
 INDEX_URI = f"{SCHEME}index"
 INDEX: Item = {
     "uri": INDEX_URI,
@@ -126,18 +126,9 @@ class Exposure:
 
     @property
     def one_tool_result(self) -> bytes:
-        """The same with the one tool and those that are always listed."""
-        return self.tools_listing(())
-
-    @cached_property
-    def defers(self) -> bool:
-        """Whether tools are held back for their number, and not because one tool is wanted."""
-        return self.choice.expose == "auto" and self.mode == "search"
-
-    def tools_listing(self, called: Collection[Key]) -> bytes:
-        """The result of tools/list with the one tool, those that are always listed, and these, in the catalog's order
-        whatever theirs."""
-        keys = self.direct_keys.union(called)
+        """The same with the one tool and those that are always listed. No call changes it: what clients list comes
+        first in what model providers cache."""
+        keys = self.direct_keys
         tools = ((key, tool) for key, tool in self.tools.items() if key in keys) if keys else ()
         return joined([DEFINITION_JSON, *(tool.listed(self.name_of(key)) for key, tool in tools)])
 
@@ -259,10 +250,11 @@ class Exposure:
 
     @cached_property
     def instructions(self) -> str | None:
-        """What the servers tell a model about themselves; with the one tool, which servers there are: the rest comes
-        with the list of each server's tools. None when there is nothing to say."""
+        """What the servers tell a model about themselves; with the one tool, what they do in a few words.
+
+        The rest comes with the list of each server's tools. None when there is nothing to say."""
         if self.mode == "search":
-            return self._server_names()
+            return summary(self)
         parts = [f"# {name}\n{text}" for name in self.servers if (text := self.instructions_of(name))]
         return "\n\n".join(parts)[:INSTRUCTIONS_ALL] or None
 
@@ -279,10 +271,6 @@ class Exposure:
         if prepared is None or self.servers[server].disabled:
             return ""
         return prepared.instructions[:INSTRUCTIONS_EACH]
-
-    def _server_names(self) -> str | None:
-        names = [name for name, entry in self.servers.items() if not entry.disabled]
-        return shortened(f"Servers behind the {ONE_TOOL} tool: {', '.join(names)}", NAMES_ALL) if names else None
 
 
 def read_tool(resource: Item, uri: str, name: str) -> Item:

@@ -192,8 +192,6 @@ class Session:
         way = self.window.router.way(params)
         if way is None or not way.connection.used_since_connected:
             return False
-        if way.defers and self.lasting:
-            self._join(way.connection, way.tool)
         self._send(request_id, way.connection, "tools/call", {**params, "name": way.tool}, way.timeout_s)
         return True
 
@@ -223,8 +221,6 @@ class Session:
         finish: Finishing | None = None,
     ) -> None:
         """Pass a request on to a connected server; `finish` makes of its answer what the client gets."""
-        if method == "tools/call" and self.lasting and self.window.exposure.defers:
-            self._join(connection, params.get("name"))
         self._send(request_id, connection, method, params, self.window.router.timeout_s(connection), finish)
 
     def _send(
@@ -242,11 +238,6 @@ class Session:
         elif self.modern and LOG_LEVEL in params.get("_meta", ()):
             self._gateway.news.set_level(connection, params["_meta"][LOG_LEVEL])
         RoutedCall(self, request_id, connection, finish).send(method, params, timeout_s)
-
-    def _join(self, connection: Connection, tool: Any) -> None:
-        server = self.view.name_of(self._gateway.own.base(connection.name))
-        if server is not None and self.lists.note_call((server, tool)):
-            self._gateway.changed()  # the session is told that its list is another one
 
     def send_again(self, call: RoutedCall, method: str, params: Params, timeout_s: float) -> None:
         """Send a request that was not executed once more, on a new connection."""

@@ -1,7 +1,5 @@
-"""One session's lists: given when its client asks, told of when they change, and what they hold for it alone.
+"""One session's lists: given when its client asks, told of when they change.
 
-That is the tools that it has called though its list held them back, which are listed from then on; with `expose: auto`
-alone: whoever says `search` gets one tool and a list that never changes.
 Never here: what all sessions of a window list (expose), the calls.
 """
 
@@ -11,7 +9,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from trayapp.catalog.names import Key
 from trayapp.wire.messages import RequestId
 
 if TYPE_CHECKING:
@@ -29,13 +26,12 @@ TOLD_AS = {**{kind: kind for kind in LIST_KINDS}, "templates": "resources"}  # t
 
 
 class Lists:
-    """Of one session; at most as many tools of its own as `defer_above`, since so many were not too many to list."""
+    """Of one session."""
 
     def __init__(self, session: Session, gateway: Gateway) -> None:
         self._session = session
         self._gateway = gateway
         self._had: dict[str, bytes] = {}  # as the client had them, or was told that they changed
-        self._called: dict[Key, None] = {}
 
     def ask(self, request_id: RequestId, kind: str) -> None:
         """Answer the request for a list, one of LIST_KINDS; on the very first run once there is something to list."""
@@ -53,8 +49,7 @@ class Lists:
 
     def _give(self, request_id: RequestId, kind: str) -> None:
         session = self._session
-        own = self._own_tools() if kind == "tools" else None
-        self._had[kind] = listing = own or session.window.listing(kind)
+        self._had[kind] = listing = session.window.listing(kind)
         session.send_cacheable(request_id, listing)
         self._gateway.list_served()
 
@@ -69,8 +64,6 @@ class Lists:
         session = self._session
         if not session.ready:
             return
-        own = self._own_tools()
-        listings = listings if own is None else {**listings, "tools": own}
         changed = [TOLD_AS[kind] for kind, listing in listings.items() if self._had.get(kind, listing) != listing]
         self._had.update(listings)
         for kind in dict.fromkeys(changed):
@@ -78,18 +71,3 @@ class Lists:
                 self._gateway.subscriptions.tell_list_changed(session, kind)
             else:
                 session.notify(f"notifications/{kind}/list_changed")
-
-    def note_call(self, key: Key) -> bool:
-        """A tool is called; whether the session's list is another one by that."""
-        exposure = self._session.window.exposure
-        if not exposure.defers or key in self._called or key in exposure.direct_keys or key not in exposure.tools:
-            return False
-        if len(self._called) >= exposure.choice.defer_above:
-            return False
-        self._called[key] = None
-        return True
-
-    def _own_tools(self) -> bytes | None:
-        """JSON of the result of tools/list; None when it is the same as for all others."""
-        exposure = self._session.window.exposure
-        return exposure.tools_listing(self._called) if self._called and exposure.defers else None

@@ -35,7 +35,6 @@ class Way(NamedTuple):
     connection: Connection
     tool: str  # the server's own name of it
     timeout_s: float
-    defers: bool  # as of the exposure
 
 
 class Router:
@@ -82,7 +81,7 @@ class Router:
         exposure = self._window.exposure
         if self._ways_of is not exposure or len(self._ways) >= WAYS_MOST:
             self._ways_of, self._ways = exposure, {}
-        self._ways[name] = Way(connection, tool, self.timeout_s(connection), exposure.defers)
+        self._ways[name] = Way(connection, tool, self.timeout_s(connection))
 
     def target_of_unknown(self, params: Any) -> str | None:
         """Which server a request of a method that we do not know is for; None when that cannot be told.

@@ -17,7 +17,7 @@ Every MCP server on this computer behind one tool. Search, then call:
 {"tool":"NAME","args":{...}} calls one; a server's resources are tools, too
 {"describe":"NAME"} explains one in full
 {"server":"NAME"} lists a server's tools, in pages by offset and limit
-{"connect":"NAME"} connects a server, or anew
+{"connect":"NAME"} connects or reconnects a server
 {"result":"ID","offset":N} goes on with a long result
 {} says which servers there are, and why one is missing"""
 
@@ -41,6 +41,8 @@ DEFINITION: Item = {
         },
         "additionalProperties": False,
     },
+    # Claude Code defers tools that have none of this: its model would find ours by no word of the servers' tools.
+    "_meta": {"anthropic/alwaysLoad": True},
 }
 DEFINITION_JSON = dumps(DEFINITION)
 
