@@ -32,6 +32,7 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
   </policy>
 </busconfig>
 """
+UNLOCKS = "org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface"  # how gnome-keyring's own tests do it
 NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_DATA_HOME")
 
 
@@ -113,6 +114,23 @@ class Desk:
     def stop_keyring(self) -> None:
         """As a crash of it; what it keeps lies in its files."""
         self._end(self.processes.pop())
+
+    def lock(self) -> None:
+        """As the user does in another program."""
+        self._run("secretstorage.Collection(bus).lock()")
+
+    def unlock(self, password: str = PASSWORD) -> None:
+        """As the user does in another program."""
+        self._run(f"""
+from secretstorage.util import DBusAddressWrapper, format_secret, open_session
+service = DBusAddressWrapper("/org/freedesktop/secrets", "{UNLOCKS}", bus)
+secret = format_secret(open_session(bus), b"{password}", "text/plain")
+service.call("UnlockWithMasterPassword", "o(oayays)", secretstorage.Collection(bus).collection_path, secret)
+""")
+
+    def _run(self, work: str) -> None:
+        argv = [sys.executable, "-c", f"import secretstorage\nbus = secretstorage.dbus_init()\n{work}"]
+        subprocess.run(argv, env=self.environ, check=True)
 
     def _await_name(self, name: str) -> None:
         wait = f"""

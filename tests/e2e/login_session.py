@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.auth.places import Desk
+from tests.auth.places import PASSWORD, Desk
 from tests.cli.running import RUN_TIMEOUT_S
 from tests.e2e.client import RawClient, client_of
 from tests.tools import missing, require
@@ -89,8 +89,8 @@ def _unshare() -> list[str]:
 
 
 @contextmanager
-def login_session() -> Iterator[LoginSession]:
-    """One with an unlocked keyring, ended at the end with what was started in it."""
+def login_session(password: str = PASSWORD) -> Iterator[LoginSession]:
+    """One with an unlocked keyring, ended at the end with what was started in it; with "" there is none made yet."""
     if sys.platform != "linux":
         missing("there are no mount namespaces here")
     folder = Path(tempfile.mkdtemp(prefix="mm-ls-", dir="/tmp"))
@@ -101,7 +101,7 @@ def login_session() -> Iterator[LoginSession]:
         missing("no mount namespace can be had here")
     try:
         made.desk.start_bus(runtime)
-        made.desk.start_keyring()
+        made.desk.start_keyring(password)
         yield made
     finally:
         if made.gateway_pid():
