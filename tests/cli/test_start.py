@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.cli.running import Launch, environment, run_cli
+from tests.cli.running import RUN_TIMEOUT_S, Launch, environment, run_cli
 from tests.cli.samples import FAILED, server, snapshot
 from trayapp.cli.tray import plain_lines
 from trayapp.model.lifecycle import State
-from trayapp.service.child import is_alive
+from trayapp.service.child import await_ready, is_alive
+from trayapp.service.command import own_command
+from trayapp.service.pause import StartTurn
 from trayapp.wire.endpoint import GatewayLock
 from trayapp.wire.rundir import run_dir
 
@@ -110,6 +113,23 @@ def test_a_lock_that_another_process_holds_is_respected(home: Path) -> None:
         lock.release()
     assert f"already running (process {os.getpid()})" in done.stderr
     assert done.returncode == 7
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sh")
+@pytest.mark.requirement("tray-first")
+def test_while_a_tray_starts_a_gateway_a_shims_start_ends_and_the_trays_own_goes_on(home: Path) -> None:
+    turn = StartTurn(run_dir({"MULTI_MCP_HOME": str(home)}))
+    turn.hold()
+    start, env = [*own_command(), "start", "--linger"], environment(home)
+    try:
+        shims = ["sh", "-c", '"$@"; exit $?', "sh", *start]  # another parent than the one whose turn it is
+        assert subprocess.run(shims, env=env, timeout=RUN_TIMEOUT_S, check=False).returncode == 7
+        own = subprocess.Popen(start, env=env)
+        await_ready(run_dir({"MULTI_MCP_HOME": str(home)}), RUN_TIMEOUT_S, own)
+        own.terminate()
+        assert own.wait(RUN_TIMEOUT_S) == 0
+    finally:
+        turn.end()
 
 
 def test_a_gateway_that_dies_at_its_start_is_an_error_with_its_last_words(home: Path) -> None:

@@ -53,7 +53,7 @@ def test_whatever_answers_or_starts_can_be_stopped_and_what_rests_can_be_started
 
 def test_only_the_user_leaves_a_crash_loop_or_a_pause_unless_somebody_else_starts_a_gateway() -> None:
     for state in (S.CRASH_LOOP, S.PAUSED):
-        assert {event for before, event in NEXT if before is state} <= {E.START, E.FOUND, E.STOP}
+        assert {event for before, event in NEXT if before is state} <= {E.START, E.FOUND, E.ANSWERED, E.STOP}
 
 
 def test_only_one_that_is_not_ours_may_refuse_to_end() -> None:

@@ -39,6 +39,7 @@ class FakeProcess:
         self.returncode: int | None = None
         self.signals: list[str] = []
         self.heeds_terminate = True
+        self.is_child = True
         self._gone = threading.Event()
 
     def end(self, code: int) -> None:
@@ -49,11 +50,10 @@ class FakeProcess:
     def poll(self) -> int | None:
         return self.returncode
 
-    def wait(self, timeout: float | None = None) -> int:
+    def wait(self, timeout: float | None = None) -> int | None:
         if not self._gone.wait(timeout):
             raise subprocess.TimeoutExpired("gateway", timeout or 0.0)
-        assert self.returncode is not None
-        return self.returncode
+        return self.returncode if self.is_child else None
 
     def terminate(self) -> None:
         self.signals.append("terminate")
@@ -114,6 +114,8 @@ class FakePlace:
         self.mistakes: list[Exception] = []  # looking at the gateway raises each of these once
         self.beats = True
         self.paused: list[bool] = []
+        self.turns: list[bool] = []
+        self.left: FakeProcess | None = None  # of a shim or an earlier tray
 
     @property
     def process(self) -> FakeProcess:
@@ -134,6 +136,7 @@ class FakePlace:
             process.end(self.launch_exits.pop(0))
         elif self.launch_answers:
             self.answering = self.ours = True
+            self.left = None
         return process
 
     def watch(self, beat_s: float) -> FakeStream:
@@ -149,6 +152,15 @@ class FakePlace:
 
     def owner(self, process: object) -> bool:
         return self.ours
+
+    def adopted(self) -> FakeProcess | None:
+        return self.left
+
+    def claim_start(self) -> None:
+        self.turns.append(True)
+
+    def release_start(self) -> None:
+        self.turns.append(False)
 
     def ask_to_stop(self) -> None:
         if not self.answering:
@@ -170,8 +182,15 @@ class FakePlace:
 
     # -- what tests do to the gateway ----------------------------------------------------------------------------
 
+    def leave(self) -> FakeProcess:
+        """A gateway runs that a shim or an earlier tray started."""
+        self.left, self.answering, self.ours = FakeProcess(77), True, False
+        self.left.is_child = False
+        return self.left
+
     def die(self, code: int = KILLED) -> None:
         """The gateway that runs ends unasked."""
+        self._end_left(code)
         self.answering = False
         if self.ours and self.processes:
             self.process.end(code)
@@ -179,10 +198,16 @@ class FakePlace:
 
     def stop(self, code: int = 0) -> None:
         """Somebody ends it on purpose."""
+        self._end_left(code)
         self.answering = False
         if self.ours and self.processes:
             self.process.end(code)
         self.stream.hang_up(stopping=True)
+
+    def _end_left(self, code: int) -> None:
+        if self.left is not None:
+            self.left.end(code)
+            self.left = None
 
 
 class Watched:

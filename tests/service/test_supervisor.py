@@ -224,6 +224,72 @@ def test_one_that_promised_no_signs_of_life_may_be_silent(place: FakePlace) -> N
         assert place.process.signals == []
 
 
+# -- adopted ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("tray-adopts")
+def test_one_that_a_shim_or_an_earlier_tray_started_is_looked_after_like_our_own(place: FakePlace) -> None:
+    left = place.leave()
+    with Watched(place, replace(HANGING, hung_grace=0.2)) as watched:
+        watched.state(S.RUNNING)
+        watched.until(lambda seen: seen.hangs)
+        place.answering = False
+        place.left = None
+        watched.until(lambda seen: len(place.processes) == 1 and seen.state is S.RUNNING)
+        assert left.signals == ["kill"]
+
+
+@pytest.mark.requirement("tray-adopts")
+@pytest.mark.parametrize("wish", [W.QUIT, W.PAUSE, W.RESTART])
+def test_an_adopted_one_is_stopped_by_quit_pause_and_restart(place: FakePlace, wish: WishKind) -> None:
+    left = place.leave()
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        watched.supervisor.wish(wish)
+        assert (left.returncode, left.signals) == (0, [])
+
+
+@pytest.mark.requirement("tray-adopts")
+def test_an_adopted_one_that_dies_is_followed_by_ours_and_one_that_was_stopped_is_not(place: FakePlace) -> None:
+    place.leave()
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        place.die()
+        watched.until(lambda seen: len(place.processes) == 1 and seen.state is S.RUNNING)
+        assert "The gateway ended" in [seen.error for seen in watched.seen]
+    other = FakePlace()
+    other.leave()
+    with Watched(other) as watched:
+        watched.state(S.RUNNING)
+        other.stop()
+        watched.state(S.PAUSED)
+        assert other.processes == []
+
+
+@pytest.mark.requirement("tray-adopts")
+def test_a_shims_gateway_that_comes_up_during_a_crash_loop_is_adopted(place: FakePlace) -> None:
+    place.launch_exits = [3]
+    with Watched(place) as watched:
+        watched.state(S.CRASH_LOOP)
+        place.leave()
+        watched.state(S.RUNNING)
+
+
+@pytest.mark.requirement("tray-first")
+def test_shims_wait_while_the_tray_starts_or_ends_a_gateway_and_at_no_other_time(place: FakePlace) -> None:
+    with Watched(place) as watched:
+        watched.state(S.RUNNING)
+        assert (place.turns[0], place.turns[-1]) == (True, False)
+        place.turns.clear()
+        watched.supervisor.wish(W.RESTART)
+        watched.until(lambda seen: seen.state is S.RUNNING and seen.snapshot == {"revision": 1})
+        assert place.turns == [True, True, False]  # stopping, starting, running
+        place.turns.clear()
+        place.die(code=3)
+        watched.state(S.CRASH_LOOP)
+        assert place.turns == [False]
+
+
 # -- wishes --------------------------------------------------------------------------------------------------------
 
 

@@ -268,8 +268,8 @@ def test_a_stopped_gateway_is_seen_as_hung_and_its_return_too(app: TrayApp, pane
     assert app.gateway() == pid
 
 
-@pytest.mark.requirement("tray-attached")
-def test_a_killed_tray_leaves_gateway_and_clients_and_the_next_one_attaches(app: TrayApp, panel: Panel) -> None:
+@pytest.mark.requirement("tray-adopts")
+def test_a_killed_tray_leaves_gateway_and_clients_and_the_next_one_adopts_it(app: TrayApp, panel: Panel) -> None:
     async def work() -> None:
         async with client_of([*own_command(), "stdio"], app.env, app.home) as client:
             assert await echo(client) == "hello"
@@ -281,11 +281,16 @@ def test_a_killed_tray_leaves_gateway_and_clients_and_the_next_one_attaches(app:
             app.start()
             await anyio.to_thread.run_sync(panel.until_header, READY)
             assert app.gateway() == pid
-            assert "Quit (the gateway goes on)" in panel.item.texts()
             panel.click("Quit")
             assert await anyio.to_thread.run_sync(app.tray.wait, END_S) == 0
-            assert app.gateway() == pid
-            assert await echo(client) == "hello"
+            assert not psutil.pid_exists(pid)
+            assert await echo(client) == "hello"  # the shim has started one
+            panel.watcher.items.clear()
+            app.start()
+            await anyio.to_thread.run_sync(panel.until_header, READY)
+            shims = app.gateway()
+            panel.click("Restart gateway")
+            await anyio.to_thread.run_sync(app.next_gateway, shims)
 
     anyio.run(work)
 

@@ -17,7 +17,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.service.command import own_command, sample_command
 from trayapp.service.detached import gateway_environment
 from trayapp.service.installed import is_followed
-from trayapp.service.pause import refuse_while_paused
+from trayapp.service.pause import refuse_out_of_turn, refuse_while_paused
 from trayapp.wire.rundir import run_dir
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ LINGERING = ["start", "--linger"]  # what service/command starts: a client waits
 def lingering_gateway() -> int:
     """`multi-mcp start --linger`: the exit code."""
     try:
-        refuse_while_paused(run_dir(os.environ))
+        run = run_dir(os.environ)
+        refuse_while_paused(run)
+        refuse_out_of_turn(run)
         return run_here(True, lambda: None)
     except (MultiMcpError, OSError) as error:
         from trayapp.cli.boundary import guarded  # with click, 20 ms: for the few starts that fail

@@ -16,8 +16,8 @@ class ChildState(StrEnum):
     """Where the gateway's process stands, seen from the tray that supervises it (PRODUCT 2, 11)."""
 
     STARTING = "starting"  # started by us, does not answer yet
-    RUNNING = "running"  # started by us, answers; ours to restart and to stop
-    ATTACHED = "attached"  # answers, started by somebody else: never ended by us
+    RUNNING = "running"  # answers, and was started by us, an earlier tray or a shim; ours to restart and to stop
+    ATTACHED = "attached"  # answers, started by the user: never ended by us
     RESTARTING = "restarting"  # it died or hung by itself; the next one is started after a pause
     CRASH_LOOP = "crash-loop"  # it died too often: nothing happens until the user says Retry
     PAUSED = "paused"  # the user stopped it; nothing happens until Resume
@@ -27,8 +27,8 @@ class ChildState(StrEnum):
 class ChildEvent(StrEnum):
     """What may happen to the gateway's process, or be wanted of it."""
 
-    ANSWERED = "answered"  # the one that we started answers
-    FOUND = "found"  # one answers that somebody else started
+    ANSWERED = "answered"  # one answers that is ours to look after
+    FOUND = "found"  # one answers that the user started
     DIED = "died"  # it ended by itself, was killed, hung for too long, or did not come up
     GAVE_UP = "gave-up"  # it died, and there is no sense in another try now
     STOPPED = "stopped"  # it ended because somebody wanted it to
@@ -54,12 +54,15 @@ NEXT: dict[tuple[ChildState, ChildEvent], ChildState] = {
     (_S.ATTACHED, _E.STOPPED): _S.PAUSED,
     (_S.ATTACHED, _E.STOP): _S.STOPPING,
     (_S.RESTARTING, _E.START): _S.STARTING,
+    (_S.RESTARTING, _E.ANSWERED): _S.RUNNING,
     (_S.RESTARTING, _E.FOUND): _S.ATTACHED,
     (_S.RESTARTING, _E.STOP): _S.PAUSED,
     (_S.CRASH_LOOP, _E.START): _S.STARTING,
+    (_S.CRASH_LOOP, _E.ANSWERED): _S.RUNNING,
     (_S.CRASH_LOOP, _E.FOUND): _S.ATTACHED,
     (_S.CRASH_LOOP, _E.STOP): _S.PAUSED,
     (_S.PAUSED, _E.START): _S.STARTING,
+    (_S.PAUSED, _E.ANSWERED): _S.RUNNING,
     (_S.PAUSED, _E.FOUND): _S.ATTACHED,
     (_S.STOPPING, _E.STOPPED): _S.PAUSED,
     (_S.STOPPING, _E.START): _S.STARTING,

@@ -1,24 +1,29 @@
-"""The user's wish that no gateway runs, kept for as long as the tray that was told lives.
+"""What a tray tells those who would start a gateway: the user wants none, or the tray itself is starting one.
 
-A shim that needs a gateway starts one (`start --linger`), which looks here first and ends. The wish is a lock: it ends
+A shim that needs a gateway starts one (`start --linger`), which looks here first and ends. Both are locks: they end
 with the tray, so that a tray that crashed leaves no machine without its tools. Never here: stopping anything.
 """
 
 from __future__ import annotations
 
-from trayapp.model.errors import NoGatewayError
+import os
+import sys
+
+from trayapp.model.errors import AlreadyRunningError, NoGatewayError
 from trayapp.wire.lock import FileLock
 
-PAUSE_LOCK = "pause.lock"
+PAUSE_LOCK, START_LOCK = "pause.lock", "start.lock"
 RESUME_HINT = "Choose Resume in the tray menu, or start it with: multi-mcp start"
 TRIES = 5  # somebody who looks holds it for some microseconds
 
 
 class Pause:
-    """The wish of this process, in a runtime folder."""
+    """The user's wish that no gateway runs, in a runtime folder."""
+
+    name = PAUSE_LOCK
 
     def __init__(self, run: str) -> None:
-        self._lock = FileLock(run, PAUSE_LOCK)
+        self._lock = FileLock(run, self.name)
         self._held = False
 
     def hold(self) -> None:
@@ -31,6 +36,12 @@ class Pause:
         """From now on they may."""
         self._held = False
         self._lock.release()
+
+
+class StartTurn(Pause):
+    """The tray's turn to start the next gateway: one with the environment of the desktop."""
+
+    name = START_LOCK
 
 
 class PausedError(NoGatewayError):
@@ -47,3 +58,18 @@ def refuse_while_paused(run: str) -> None:
     """Raise PausedError when a tray holds the wish."""
     if FileLock(run, PAUSE_LOCK).is_held():
         raise PausedError
+
+
+def refuse_out_of_turn(run: str) -> None:
+    """Raise AlreadyRunningError when a tray that did not start this process is starting a gateway."""
+    holder = FileLock(run, START_LOCK).holder()
+    if holder is not None and holder not in _parents():
+        raise AlreadyRunningError(holder)
+
+
+def _parents() -> set[int]:
+    if sys.platform != "win32":
+        return {os.getppid()}
+    import psutil  # of a venv a launcher stands in between
+
+    return {parent.pid for parent in psutil.Process().parents()}

@@ -12,12 +12,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from trayapp.model.errors import StorageError
 from trayapp.model.logs import GATEWAY_LOG
+from trayapp.service.adopted import adopt
 from trayapp.service.child import last_lines, start_detached
-from trayapp.service.pause import Pause
+from trayapp.service.pause import Pause, StartTurn
 from trayapp.service.supervision import Process
 from trayapp.wire.control import STOP, ControlClient
 from trayapp.wire.greeting import read_endpoint
@@ -39,7 +41,7 @@ class GatewayPlace:
         self._environ = environ
         self._run = run
         self._log = log_dir / GATEWAY_LOG
-        self._pause = Pause(run)
+        self._pause, self._turn = Pause(run), StartTurn(run)
 
     def launch(self) -> subprocess.Popen[bytes]:
         """See Place. It lingers: should we be killed, it ends some time after its last client."""
@@ -56,6 +58,10 @@ class GatewayPlace:
         """See Place."""
         pid = self._pid()
         return pid == process.pid or (sys.platform == "win32" and _parent(pid) == process.pid)
+
+    def adopted(self) -> Process | None:
+        """See Place."""
+        return adopt(self._pid())
 
     def ask_to_stop(self) -> None:
         """See Place."""
@@ -82,6 +88,15 @@ class GatewayPlace:
     def resume(self) -> None:
         """See Place."""
         self._pause.end()
+
+    def claim_start(self) -> None:
+        """See Place."""
+        with suppress(StorageError):
+            self._turn.hold()
+
+    def release_start(self) -> None:
+        """See Place."""
+        self._turn.end()
 
     def _pid(self) -> int:
         endpoint = read_endpoint(self._run)

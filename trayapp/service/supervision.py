@@ -29,13 +29,14 @@ class Timing:
 
 
 class Process(Protocol):
-    """A gateway that we started: of subprocess.Popen."""
+    """A gateway that is ours: of subprocess.Popen. `wait` returns None for one that an earlier tray or a shim started:
+    nobody but its parent learns its exit code."""
 
     pid: int
     returncode: int | None
 
     def poll(self) -> int | None: ...
-    def wait(self, timeout: float | None = None) -> int: ...
+    def wait(self, timeout: float | None = None) -> int | None: ...
     def terminate(self) -> None: ...
     def kill(self) -> None: ...
 
@@ -64,6 +65,9 @@ class Place(Protocol):
     def owner(self, process: Process) -> bool:
         """Whether the one that answers is this process, or below it."""
 
+    def adopted(self) -> Process | None:
+        """Return the one that answers if a shim or an earlier tray started it; None if the user did."""
+
     def ask_to_stop(self) -> None:
         """Tell the one that answers to end. Raises NoGatewayError."""
 
@@ -78,6 +82,12 @@ class Place(Protocol):
 
     def resume(self) -> None:
         """Let them."""
+
+    def claim_start(self) -> None:
+        """Have shims wait for the next gateway instead of starting one."""
+
+    def release_start(self) -> None:
+        """Let them start one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from trayapp.service.wishes import Wishes
 
 log = logging.getLogger(__name__)
 
+STARTS = frozenset({ChildState.STARTING, ChildState.RESTARTING, ChildState.STOPPING})  # shims wait for what comes of it
 RESTING = frozenset({ChildState.RESTARTING, ChildState.CRASH_LOOP, ChildState.PAUSED})  # there is nothing to stop
 HANGS = "The gateway does not answer"
 
@@ -85,6 +86,7 @@ class Supervisor:
             ChildState.PAUSED: self._rest,
             ChildState.STOPPING: self._stop,
         }
+        self._place.claim_start()
         self._tell()
         self._take_wishes()  # the user may have quit before this thread began
         while not self._ended:
@@ -98,6 +100,7 @@ class Supervisor:
     def _leave(self) -> None:
         self._hang_up()
         self._place.resume()
+        self._place.release_start()
         if self._process is not None:
             self._process.returncode = 0  # let go: nobody waits for it, and that is no mistake to warn of
         self._wishes.close()
@@ -107,6 +110,10 @@ class Supervisor:
         before, self._state = self._state, next_child_state(self._state, event)
         if before is ChildState.PAUSED:
             self._place.resume()
+        if self._state in STARTS:
+            self._place.claim_start()
+        else:
+            self._place.release_start()
         if self._state not in (ChildState.RUNNING, ChildState.ATTACHED, ChildState.STOPPING):
             self._snapshot = None
         self._error = error
@@ -143,7 +150,7 @@ class Supervisor:
         self._died(f"The gateway did not answer within {self._timing.ready:g} s")
 
     def _connected(self) -> bool:
-        """Whether a gateway answers that we may take: ours, or another one when ours is not there."""
+        """True if a gateway answers that we may take: ours, or another one when ours is not there."""
         try:
             watch = self._place.watch(self._timing.beat)
         except NoGatewayError:
@@ -152,6 +159,7 @@ class Supervisor:
             watch.close()  # ours will find that one too, and end
             return False
         self._watch = watch
+        self._process = self._process or self._place.adopted()
         self._event(ChildEvent.ANSWERED if self._process else ChildEvent.FOUND)
         return True
 
@@ -223,19 +231,23 @@ class Supervisor:
                 self._kill()
                 self._died("The gateway closed its connections and was ended")
                 return
+        if code is None:
+            code = ExitCode.OK if stopping else None
         self._ended_with(code)
 
     # -- ends ----------------------------------------------------------------------------------------------------
 
-    def _ended_with(self, code: int) -> None:
+    def _ended_with(self, code: int | None) -> None:
         self._process = None
-        event = exit_event(code)
+        event = ChildEvent.DIED if code is None else exit_event(code)
         if event is ChildEvent.STOPPED:
             self._event(event)
         else:
             self._died(self._obituary(code), give_up=event is ChildEvent.GAVE_UP)
 
-    def _obituary(self, code: int) -> str:
+    def _obituary(self, code: int | None) -> str:
+        if code is None:
+            return "The gateway ended"
         if code < 0:
             return f"The gateway was killed (signal {-code})"
         said = self._place.last_words()
@@ -302,7 +314,7 @@ class Supervisor:
             self._process.terminate()  # it does not listen yet
         self._await_end()
 
-    def _await_end(self) -> int:
+    def _await_end(self) -> int | None:
         """The exit code of ours; ended by force when it takes too long."""
         assert self._process is not None
         try:
@@ -323,7 +335,7 @@ class Supervisor:
                 return
         raise MultiMcpError("The gateway did not end, and was not started here", self._place.how_to_kill())
 
-    def _kill(self) -> int:
+    def _kill(self) -> int | None:
         """End ours by force; its exit code. Its servers are ended by their guardian."""
         process, self._process = self._process, None
         if process is None:

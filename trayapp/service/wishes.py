@@ -42,6 +42,7 @@ class Wishes:
     def __init__(self) -> None:
         self._new: deque[Wish] = deque()
         self._taken: list[Wish] = []  # and not yet fulfilled
+        self._closed = False
         self._bell, self._ear = socket.socketpair()
         self._bell.setblocking(False)
         self._ear.setblocking(False)
@@ -50,6 +51,8 @@ class Wishes:
         """Wish for it, and wake the supervisor."""
         wish = Wish(kind)
         self._new.append(wish)
+        if self._closed:
+            wish.done()
         with suppress(OSError):  # full: it rings already; closed: nobody listens any more
             self._bell.send(b"!")
         return wish
@@ -82,6 +85,7 @@ class Wishes:
 
     def close(self) -> None:
         """Nobody looks any more: whoever still waits need not."""
+        self._closed = True
         for wish in (*self._taken, *self._new):
             wish.done()
         self._bell.close()

@@ -28,9 +28,9 @@ class FileLock:
         while True:
             descriptor = self._open()
             if not _lock_now(descriptor):
-                holder = os.read(descriptor, 20).strip()
+                holder = _holder(descriptor)
                 os.close(descriptor)
-                return int(holder) if holder.isdigit() else 0
+                return holder
             if self._is_there(descriptor):
                 break
             os.close(descriptor)  # its holder removed it meanwhile: the lock is the file that is there now
@@ -42,13 +42,17 @@ class FileLock:
         return None
 
     def is_held(self) -> bool:
-        """Whether some process holds it now; one that cannot be looked at counts as free."""
+        """True if some process holds it now; one that cannot be looked at counts as free."""
+        return self.holder() is not None
+
+    def holder(self) -> int | None:
+        """Return the process id of the one who holds it now (0: unknown), None when it is free."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         except OSError:
-            return False
+            return None
         try:
-            return not _lock_now(descriptor)
+            return None if _lock_now(descriptor) else _holder(descriptor)
         finally:
             os.close(descriptor)
 
@@ -97,6 +101,11 @@ class GatewayLock(FileLock):
         """Hold the file that is there now: ours may have been removed. Raises as `acquire`; then none is held."""
         self.release()
         self.acquire()
+
+
+def _holder(descriptor: int) -> int:
+    text = os.read(descriptor, 20).strip()
+    return int(text) if text.isdigit() else 0
 
 
 def _lock_now(descriptor: int) -> bool:
