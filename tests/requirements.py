@@ -27,6 +27,7 @@ REQUIREMENTS: dict[str, str] = {
     "file-changed-refused": "An edit is refused when the file changed since it was read, and nothing is written.",
     "file-one-writer": "Changes of one file by many processes wait for each other: what was reported as done is there.",
     "file-slow-editor": "A program that saves in place, however slowly, loses no byte to an edit of ours.",
+    "file-write-tools": "`write_tools: switched` writes what differs only; all tools of a refresh are one write.",
     "file-applied-on-save": "A saved servers.yaml is applied without a restart.",
     "file-unchanged-run-on": "Servers whose launch settings a saved change did not touch keep their process.",
     "file-broken-goes-on": "A servers.yaml that does not parse changes nothing that runs; its line is in `status`.",

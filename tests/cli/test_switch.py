@@ -55,6 +55,37 @@ def test_a_server_is_switched_off_and_on_again(home: Path, file: Path) -> None:
     assert json.loads(run_cli(home, "enable", "files", "--json").stdout) == {"enabled": True, "changed": ["files"]}
 
 
+@pytest.mark.requirement("file-write-tools")
+def test_with_write_tools_switched_a_tool_that_is_on_again_leaves_no_line(home: Path) -> None:
+    file = home / "servers.yaml"
+    before = "settings: {write_tools: switched}\nservers:\n  a:  # mine\n    command: x\n  b: {command: y}\n"
+    file.write_text(before, encoding="utf-8")
+    rows = [row(name, server=server) for server in "ab" for name in ("read", "write")]
+    with FakeGateway(home, {LIST: rows, RELOAD: {"problems": []}}):
+        assert run_cli(home, "disable", "a/read").returncode == 0
+        assert run_cli(home, "disable", "a/write").returncode == 0
+        assert file.read_text(encoding="utf-8").count("{enabled: false}") == 2
+        assert run_cli(home, "enable", "a/read").stdout == "Enabled a/read\n"
+        assert "read" not in file.read_text(encoding="utf-8")
+        assert run_cli(home, "enable", "a/w*").stdout == "Enabled a/write\n"
+        assert file.read_text(encoding="utf-8") == before
+        assert run_cli(home, "disable", "b/*").returncode == 0
+        assert run_cli(home, "enable", "b/*").returncode == 0
+        assert file.read_text(encoding="utf-8") == before
+
+
+@pytest.mark.requirement("file-write-tools", "file-comments-kept")
+def test_a_comment_keeps_the_line_of_a_tool_that_is_on_again(home: Path) -> None:
+    file = home / "servers.yaml"
+    before = (
+        "settings: {write_tools: switched}\nservers:\n  a:\n    command: x\n    tools:\n"
+        "      read: {enabled: false}  # why\n      write: {enabled: false, ask: true}\n"
+    )
+    file.write_text(before, encoding="utf-8")
+    assert run_cli(home, "enable", "a/*").returncode == 0
+    assert file.read_text(encoding="utf-8") == before.replace("false", "true")
+
+
 @pytest.mark.requirement("cli-enable-disable")
 def test_a_running_gateway_is_told_at_once(home: Path, file: Path) -> None:
     with FakeGateway(home, {RELOAD: {"problems": []}}) as gateway:

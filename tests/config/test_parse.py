@@ -469,7 +469,7 @@ def test_all_settings_are_read() -> None:
         "  http: {enabled: no, port: 80}\n  imports: [cursor, claude-code]\n"
         "  profiles:\n    work: {servers: [a], expose: tools, includeTools: 'x*', exclude_tools: [y]}\n    all:\n"
         "  synonyms: {pr: [pull request], ls: list}\n  token_store: file\n"
-        "  approve_changes: off\n  update_check: true\n"
+        "  approve_changes: off\n  update_check: true\n  writeTools: switched\n"
     )
     assert config.problems == ()
     assert config.settings == Settings(
@@ -478,7 +478,7 @@ def test_all_settings_are_read() -> None:
         http=HttpSettings(False, 80), imports=("cursor", "claude-code"),
         profiles={"work": Profile(("a",), "tools", ("x*",), ("y",)), "all": Profile()},
         synonyms={"pr": ("pull request",), "ls": ("list",)}, token_store="file", approve_changes="off",
-        update_check=True,
+        update_check=True, write_tools="switched",
     )  # fmt: skip
 
 
@@ -504,6 +504,7 @@ WRONG_SETTINGS = [
     "token_store: memory",
     "approve_changes: maybe",
     "update_check: often",
+    "write_tools: some",
     "expsoe: tools",
 ]
 

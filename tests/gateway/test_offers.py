@@ -213,6 +213,48 @@ async def test_many_fetches_before_a_write_are_one_write_of_the_newest(tmp_path:
     assert entry.offer == offer("y")
 
 
+@pytest.mark.requirement("file-write-tools")
+async def test_all_tools_of_a_refresh_are_one_write(tmp_path: Path) -> None:
+    entries = [server(name) for name in "abc"]
+    shelf = Shelf(tmp_path, *entries)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shelf.offers.keep_writing)
+        with shelf.offers.one_write():
+            for entry in entries:
+                shelf.offers.take(entry, offer("x"))
+                await settle()
+            assert shelf.written == []
+        await shelf.offers.written()
+        assert shelf.written == [{name: {"x": ToolSwitch()} for name in "abc"}]
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("file-write-tools")
+@pytest.mark.parametrize(
+    ("tools", "more", "found", "written", "change"),
+    [
+        (None, {}, "x y", None, "x y|"),  # the first meeting
+        ({"x": ToolSwitch(False)}, {}, "x y z", None, "z|"),  # y was there before, unwritten
+        ({"x": ToolSwitch(False)}, {}, "y", {"x": ToolSwitch(False, stale=True)}, "|x"),
+        (None, {"new_tools": "disabled"}, "x y", {"x": ToolSwitch(), "y": ToolSwitch()}, "x y|"),
+        ({"x": ToolSwitch()}, {"new_tools": "disabled"}, "x y", None, "|"),
+    ],
+)
+async def test_with_write_tools_switched_only_what_differs_is_written(
+    tmp_path: Path, tools: Any, more: dict[str, Any], found: str, written: Any, change: str
+) -> None:
+    entry = server("a", tools=tools, **more)
+    shelf = Shelf(tmp_path, entry)
+    shelf.config = replace(shelf.config, settings=Settings(write_tools="switched"))
+    if tools:
+        shelf.cached(entry, offer("x", "y"))
+    shelf.offers.take(entry, offer(*found.split()))
+    await shelf.write_all()
+    assert shelf.written == ([] if written is None else [{"a": written}])
+    seen = shelf.offers.changes["a"]
+    assert "|".join(map(" ".join, (seen.added, seen.gone))) == change
+
+
 @pytest.mark.requirement("fault-disk-full")
 @pytest.mark.parametrize(
     "failure", [StorageError("The disk is full", "Free some space"), ZeroDivisionError("a mistake")]

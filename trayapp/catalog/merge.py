@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trayapp.model.offer import Item, Offer
-from trayapp.model.servers import ToolSwitch
+from trayapp.model.servers import ServerConfig, ToolSwitch
 
 _KEYS = {"tools": "name", "prompts": "name", "resources": "uri", "templates": "uriTemplate"}  # what tells items apart
 
@@ -41,6 +41,14 @@ def merge_tools(
     merged = {name: ToolSwitch(switch.enabled, stale=name not in listed) for name, switch in (switches or {}).items()}
     fresh = ToolSwitch(enabled=new_enabled or switches is None)
     return merged | {name: fresh for name in listed if name not in merged}
+
+
+def differing(switches: Mapping[str, ToolSwitch], server: ServerConfig) -> dict[str, ToolSwitch]:
+    """Return the switches to write under `write_tools: switched`: those that stand there, and those that say something
+    else than their absence would. A tool that is not named passes, unless `new_tools` is disabled."""
+    absent = server.new_tools == "enabled"
+    listed = server.tools or {}
+    return {name: switch for name, switch in switches.items() if name in listed or switch.enabled != absent}
 
 
 def tools_change(switches: Mapping[str, ToolSwitch] | None, found: Iterable[str]) -> ToolsChange:

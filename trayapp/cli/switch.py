@@ -112,7 +112,8 @@ def switch_tools(
     if differing and server in config.foreign:
         text = edits.add_server(text, server, {"tools": {name: {"enabled": enabled} for name in differing}})
     elif differing:
-        text = edits.set_tools_enabled(text, server, differing, enabled)
+        brief = config.settings.write_tools == "switched" and config.servers[server].new_tools == "enabled"
+        text = edits.set_tools_enabled(text, server, differing, enabled, brief=brief)
     return text, [f"{server}/{name}" for name in differing]
 
 

@@ -74,13 +74,20 @@ def _merge_server(editor: Editor, server: Slot, tools: Mapping[str, ToolSwitch])
     _write_tools(editor, server, changed, {name: switch for name, switch in tools.items() if name not in listed})
 
 
-def set_tools_enabled(text: str, server: str, names: Iterable[str], enabled: bool, file: str = FILE) -> str:
-    """Switch tools of one server on or off; a tool that the file does not list is added."""
+def set_tools_enabled(
+    text: str, server: str, names: Iterable[str], enabled: bool, file: str = FILE, *, brief: bool = False
+) -> str:
+    """Switch tools of one server on or off; a tool that the file does not list is added.
+
+    With `brief` (`write_tools: switched`) a line that says no more than its absence would is taken out instead.
+    """
     editor = Editor(text, file)
     entry = _server(editor, server)
     listed = _listed(editor, entry)
     names = list(dict.fromkeys(names))
     differing = [name for name in names if name in listed and listed[name].enabled != enabled]
+    if brief and enabled and not any(listed[name].stale for name in differing):
+        differing = _without_lines(editor, entry, differing)
     changed = {name: ToolSwitch(enabled, listed[name].stale) for name in differing}
     _write_tools(editor, entry, changed, {name: ToolSwitch(enabled) for name in names if name not in listed})
     return editor.finish()
@@ -257,6 +264,33 @@ def _write_tools(
             entries[name] = _entry(switch)  # came in by <<: an own entry hides that one
     if entries:
         editor.insert(slot, entries)
+
+
+def _without_lines(editor: Editor, server: Slot, names: list[str]) -> list[str]:
+    """Take the lines of these tools out, or all of `tools` with the last of them; the names that must stay, since
+    there is more in their line than a switch."""
+    slot = next((slot for slot in editor.slots(server.value, server.path) if slot.path[-1] == "tools"), None)
+    if slot is None:
+        return names
+    own = {inner.path[-1]: inner for inner in editor.slots(slot.value, slot.path)}
+    going = [name for name in names if name in own and _is_switch_alone(editor, own[name])]
+    gone = [slot] if len(going) == len(own) else [own[name] for name in going]
+    try:
+        with editor.all_or_nothing():
+            for each in gone:
+                if "#" in editor.text[each.key.start : editor.layout.line_end(editor.layout.content_end(each.value))]:
+                    editor.refuse(each.key.line, "a comment would be lost")
+                editor.remove(each)
+    except EditRefusedError:
+        return names
+    return [name for name in names if name not in going]
+
+
+def _is_switch_alone(editor: Editor, tool: Slot) -> bool:
+    node = tool.value
+    if isinstance(node, MappingNode):
+        return [slot.path[-1] for slot in editor.slots(node, tool.path)] == ["enabled"]
+    return isinstance(node, Scalar) and not is_null(node)
 
 
 def _entry(switch: ToolSwitch) -> dict[str, bool]:

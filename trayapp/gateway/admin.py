@@ -141,7 +141,8 @@ class Control:
             told = {"added": list(change.added), "gone": list(change.gone), "back": list(change.back)}
             return {**told, "waiting": waiting}
 
-        outcome = await self._for_each(params, one, {"added": [], "gone": [], "back": [], "waiting": []})
+        with self._gateway.offers.one_write():
+            outcome = await self._for_each(params, one, {"added": [], "gone": [], "back": [], "waiting": []})
         await self._gateway.offers.written()
         return outcome
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ import anyio
 import anyio.to_thread
 
 from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save, sound_places, sweep, with_sound
-from trayapp.catalog.merge import ToolsChange, in_known_order, merge_tools, tools_change, with_known
+from trayapp.catalog.merge import ToolsChange, differing, in_known_order, merge_tools, tools_change, with_known
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
@@ -32,6 +33,7 @@ RETRY_S = 60.0  # the same for a server that could not list everything: it may h
 # Each write of servers.yaml takes as long as that file is: the next one waits for so many times its duration, so that
 # the first meeting of many servers is not spent on writing.
 WRITING_REST = 4
+ONE_WRITE_S = 10.0  # all tools of a refresh are one write, unless one of many servers takes longer to answer
 
 WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into servers.yaml; blocks, raises MultiMcpError
 
@@ -61,6 +63,9 @@ class Offers:
         self._wake = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
+        self._gathered = anyio.Event()  # nothing more is about to come that belongs into the same write
+        self._gathered.set()
+        self._gathering = 0
         self.changes: dict[str, ToolsChange] = {}  # of each server's last fetch
         self.write_more: Callable[[], None] = lambda: None  # what else is to be written, in the same thread; blocks
 
@@ -129,8 +134,11 @@ class Offers:
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
         if "tools" in offer.failed:  # what was not listed is not gone
             found += [name for name, switch in (server.tools or {}).items() if not switch.stale and name not in found]
-        self.changes[server.name] = tools_change(server.tools, found)
+        switched_only = self._config().settings.write_tools == "switched"
+        names = [str(item["name"]) for item in known.tools if item.get("name")] if known and switched_only else []
+        self.changes[server.name] = tools_change({**dict.fromkeys(names, ToolSwitch()), **(server.tools or {})}, found)
         merged = merge_tools(server.tools, found, server.new_tools == "enabled")
+        merged = differing(merged, server) if switched_only else merged
         self._jobs.append(Job(entry, merged if merged != server.tools and (merged or server.tools) else None))
         self.wake()
         return known != offer
@@ -140,8 +148,21 @@ class Offers:
         self._idle = anyio.Event() if self._idle.is_set() else self._idle
         self._wake.set()
 
+    @contextmanager
+    def one_write(self) -> Iterator[None]:
+        """Write what is taken inside together, within ONE_WRITE_S."""
+        self._gathering += 1
+        self._gathered = anyio.Event()
+        try:
+            yield
+        finally:
+            self._gathering -= 1
+            if not self._gathering:
+                self._gathered.set()
+
     async def written(self) -> None:
         """Wait until all that was taken is on disk, or its failure is in the log."""
+        self._gathered.set()
         await self._idle.wait()
 
     def sweep(self) -> None:
@@ -152,6 +173,8 @@ class Offers:
         """The task that writes."""
         while True:
             await self._wake.wait()
+            with anyio.move_on_after(ONE_WRITE_S):
+                await self._gathered.wait()
             self._wake = anyio.Event()
             jobs, self._jobs = self._jobs, []
             began = time.perf_counter()

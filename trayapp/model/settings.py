@@ -55,4 +55,5 @@ class Settings:
     token_store: Literal["keyring", "file"] = "keyring"
     client_metadata_url: str | None = None  # of a client id metadata document, for sign-in services that take one
     approve_changes: Literal["ask", "notify", "off"] = "ask"
+    write_tools: Literal["all", "switched"] = "all"  # which tools stand in servers.yaml
     update_check: bool = False
