@@ -5,6 +5,7 @@ Never here: what a well-behaved server does not need; the odd server (tests/fixt
 --log FILE   one line a call that was executed: its `n`     --name NAME   in its answers
 --stays      the end of stdin does not end it     --deaf   nor does SIGTERM
 --family FILE   starts a process in a session and one in a process group of its own, both deaf; their ids go to FILE
+--runaway FILE   starts one without environment in a session of its own, nobody's child, deaf; its id goes to FILE
 --hang FILE  answers nothing while FILE exists, from the start on; not the end of stdin either
 --mood FILE  what FILE holds is done at the next start or call: see MOODS
 Tools: wait {n}: no answer; count {n, size}: an answer of that many characters; flood {n, mb}: so much on stderr, then
@@ -203,7 +204,23 @@ def start_family(path: str) -> None:
     os.replace(path + ".new", path)  # noqa: PTH105
 
 
+RUNAWAY = """
+import os, sys
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+with open(sys.argv[1], "w") as file:
+    file.write(str(os.getpid()))
+os.chdir("/")
+os.execve(sys.executable, ["-bash", "-I", "-S", "-c", sys.argv[2]], {})
+"""
+
+
 def main() -> None:
+    if runaway := value("--runaway"):
+        subprocess.run([sys.executable, "-I", "-S", "-c", RUNAWAY, runaway, DEAF], stdin=subprocess.DEVNULL, check=True)
     if "--deaf" in argv:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if family := value("--family"):

@@ -98,6 +98,33 @@ def test_no_descendant_outlives_a_killed_gateway_and_nobody_else_is_harmed(gatew
         assert list((gateway.home / "run").glob("backends-*")) == []
 
 
+@pytest.mark.parametrize("how", ["server", "gateway", "kill", "kill both"])
+def test_who_left_its_session_its_parent_and_its_environment_is_ended_with_its_server_alone(
+    gateway: Gateway, tmp_path: Path, how: str
+) -> None:
+    runaways = [tmp_path / "one.pid", tmp_path / "two.pid"]
+    one, two = (Counting(tmp_path, path.stem, ("--runaway", str(path))) for path in runaways)
+    serving(gateway, one, two)
+    wait_until(lambda: all(path.exists() and path.read_text() for path in runaways))
+    first, second = (int(path.read_text()) for path in runaways)
+    with foreigner() as other:
+        assert not {first, second, other.pid} & set(gateway.children())
+        if how == "server":
+            gateway.write({two.name: two.entry(lifecycle="eager")})
+            wait_until(lambda: not alive(first), GONE_S)
+            assert alive(second)
+        if how in ("server", "gateway"):
+            assert gateway.stop() == 0
+        elif how == "kill":
+            kill_gateway(gateway)
+        else:
+            os.kill(guardian_of(gateway), signal.SIGKILL)
+            kill_gateway(gateway)
+            gateway.write({})
+            gateway.start()
+        wait_until(lambda: not alive(first) and not alive(second), GONE_S)
+
+
 def test_a_gateway_that_stops_in_order_leaves_neither_guardian_nor_registry(gateway: Gateway, tmp_path: Path) -> None:
     family = tmp_path / "family"
     below = serving(gateway, Counting(tmp_path), Counting(tmp_path, "parent", ("--family", str(family))))

@@ -2,6 +2,11 @@
 
 As a program (`python -I -S guardian.py REGISTRY`) it outlives a killed gateway by seconds and ends what that left.
 Standard library's smallest parts only, nothing of ours: the program must stay small. Never here: Windows (job objects).
+
+A process belongs to a server by its session, by an environment variable, and on Linux by a tag: the soft value of a
+resource limit without any effect (RLIMIT_LOCKS, man 2 getrlimit), which all descendants inherit, whatever they do to
+their session, parent and environment. Somebody who has become a subreaper's child, in contrast, does not show whose it
+was. Elsewhere nothing of that kind is left: macOS shows sessions, groups and parents alone.
 """
 
 from __future__ import annotations
@@ -17,6 +22,9 @@ KILL_ROUNDS = 3  # a wrapper may start another process between the look and the 
 POLL_S = 0.1
 ORDERLY = b"end\n"  # what a gateway writes that has stopped its servers itself
 MARK = "MULTI_MCP_BACKEND"  # environment variable of every server process; descendants inherit it
+TAG_LIMIT = 10  # RLIMIT_LOCKS, which the standard library does not name
+TAG_LINE = b"Max file locks"  # the same in /proc/PID/limits
+TAG_NUMBER_BITS = 20  # of a tag: which server of its gateway; before them 41 bits of the gateway
 ENDED = " ended"  # behind the mark in the line that takes a server out again; no mark has a blank
 REGISTRY = ("backends-", ".tsv")  # name of a gateway's registry; between the two stands the gateway's own mark
 
@@ -55,16 +63,27 @@ def alive(identity: Identity) -> bool:
     return bool(started) and start_time(pid) == started
 
 
-def family(kin: list[Kin]) -> list[Identity]:
-    """Every living process of the sessions that these leaders lead, and every one that carries one of these marks.
+def tag_of(mark: str) -> int:
+    """The tag of a mark; of a prefix ("...-") without the number of a server. FNV-1a of the gateway's own part."""
+    gateway, _, number = mark.rpartition("-")
+    tag = 0xCBF29CE484222325
+    for byte in gateway.encode():
+        tag = (tag ^ byte) * 0x100000001B3 % (1 << 64)
+    return ((tag >> 23) << TAG_NUMBER_BITS) + (int(number) if number.isdecimal() else 0) % (1 << TAG_NUMBER_BITS)
 
-    Once a leader is gone its number may be somebody else's: then only the mark counts.
+
+def family(kin: list[Kin]) -> list[Identity]:
+    """Every living process of the sessions that these leaders lead, and every one that carries one of these marks, or
+    the tag of one.
+
+    Once a leader is gone its number may be somebody else's: then only mark and tag count.
     """
     leaders = [leader[0] for leader, _ in kin if alive(leader)]
     if sys.platform != "linux":
         return _family_by_ps(leaders) if leaders else []
     sessions = {str(leader) for leader in leaders}
     marks = [f"{MARK}={mark}".encode() for _, mark in kin if mark]
+    tags = {tag_of(mark) for _, mark in kin if "-" in mark}
     if not leaders and not marks:
         return []
     since = min((_ticks(started) for (_, started), mark in kin if mark), default=0)
@@ -75,7 +94,7 @@ def family(kin: list[Kin]) -> list[Identity]:
         fields = _stat(int(name))
         if fields is None or fields[0] in ("Z", "X"):
             continue
-        if fields[3] in sessions or (marks and int(fields[19]) >= since and _carries(int(name), marks)):
+        if fields[3] in sessions or (marks and int(fields[19]) >= since and _carries(int(name), marks, tags)):
             found.append((int(name), fields[19] + BOOT))
     return found
 
@@ -164,12 +183,16 @@ def _stat(pid: int) -> list[str] | None:
         return None
 
 
-def _carries(pid: int, marks: list[bytes]) -> bool:
+def _carries(pid: int, marks: list[bytes], tags: set[int]) -> bool:
     try:
+        with open(f"/proc/{pid}/limits", "rb") as file:  # noqa: PTH123
+            tag = file.read().partition(TAG_LINE)[2].split(None, 1)[0]
+        if tag.isdigit() and not tags.isdisjoint((int(tag), int(tag) >> TAG_NUMBER_BITS << TAG_NUMBER_BITS)):
+            return True
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
             variables = file.read().split(b"\0")
-    except OSError:
-        return False  # another user's
+    except (OSError, IndexError):
+        return False  # another user's, or gone
     return any(
         variable == mark or (mark.endswith(b"-") and variable.startswith(mark))
         for variable in variables

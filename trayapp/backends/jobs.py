@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+from contextlib import AbstractContextManager, nullcontext
 from ctypes import c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, c_wchar_p
 from typing import Any
 
@@ -70,6 +71,10 @@ class JobKeeper:
     def environment(self) -> dict[str, str]:
         """See Keeper."""
         return {}
+
+    def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
+        """See Keeper: a job takes in what its processes start, too."""
+        return nullcontext()
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
         """See Keeper."""

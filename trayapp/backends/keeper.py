@@ -1,6 +1,7 @@
 """Makes sure that no server process outlives the gateway, however the gateway ends.
 
-POSIX: a registry file and the guardian program; Windows: a job object. Never here: stopping a server (processes does).
+POSIX: a registry file and the guardian program, on Linux with a tag that descendants cannot shed by accident (guardian
+says which); Windows: a job object. Never here: stopping a server (processes does).
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import count
 from pathlib import Path
 from typing import IO, Protocol
@@ -32,6 +34,9 @@ class Keeper(Protocol):
     def environment(self) -> dict[str, str]:
         """Variables for one server process, another value for each."""
 
+    def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
+        """What is spawned inside, at once and by nobody else, is the server process with those variables."""
+
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
         """A server process was spawned with those variables."""
 
@@ -47,6 +52,9 @@ class NoKeeper:
 
     def environment(self) -> dict[str, str]:
         return {}
+
+    def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
         pass
@@ -77,6 +85,10 @@ class PosixKeeper:
         if self._pipe is None or _is_broken(self._pipe):
             self._start_guardian()
         return {MARK: f"{self._mark}-{next(self._numbers)}"}
+
+    def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
+        """See Keeper."""
+        return _tagged(guardian.tag_of(environment[MARK])) if sys.platform == "linux" else nullcontext()
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
         """See Keeper."""
@@ -149,6 +161,21 @@ class PosixKeeper:
         # It forks and its first process ends, 10 to 20 ms from now: nobody need wait for that.
         self._guard = threading.Thread(target=process.wait, name="guardian", daemon=True)
         self._guard.start()
+
+
+@contextmanager
+def _tagged(tag: int) -> Iterator[None]:
+    """Have the tag meanwhile, for a child to inherit. Other threads of the gateway spawn nothing."""
+    import resource
+
+    before = resource.prlimit(0, guardian.TAG_LIMIT)
+    with suppress(OSError, ValueError):  # somebody has lowered the hard limit: then the mark alone tells
+        resource.prlimit(0, guardian.TAG_LIMIT, (tag, before[1]))
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            resource.prlimit(0, guardian.TAG_LIMIT, before)
 
 
 def guardian_command() -> list[str]:

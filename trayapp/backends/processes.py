@@ -12,9 +12,9 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from typing import Any, Self
 
 import anyio
 import anyio.to_thread
@@ -178,7 +178,7 @@ async def running(
     # Shielded: a cancellation between fork and the `try` below would leave a process that nobody stops.
     with anyio.CancelScope(shield=True):
         marks = keeper.environment()
-        await _spawn(launch, process, {**launch.env, **marks})
+        await _Begun(_spawn(launch, process, {**launch.env, **marks}), keeper.spawning(marks))
         keeper.adopt(process.pid, marks)
     try:
         yield process
@@ -186,6 +186,36 @@ async def running(
         with anyio.CancelScope(shield=True):
             await process.stop()
             await anyio.to_thread.run_sync(keeper.finish, process.pid)
+
+
+class _Begun:
+    """A coroutine that has run up to its first wait inside of `context`: whoever awaits this goes on from there."""
+
+    def __init__(self, work: Coroutine[Any, Any, None], context: AbstractContextManager[None]) -> None:
+        self._work = work
+        with context:
+            self._waits_for = [work.send(None)]
+
+    def __await__(self) -> Self:
+        return self
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        """As a generator's."""
+        return self._waits_for.pop() if self._waits_for else self._work.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """As a generator's."""
+        return self._work.throw(*error)
+
+    def close(self) -> None:
+        """As a generator's."""
+        self._work.close()
 
 
 async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str]) -> None:
