@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -161,17 +160,17 @@ def test_an_edit_that_is_refused_leaves_the_file_alone(path: Path) -> None:
 
 @pytest.mark.requirement("file-first-run")
 def test_a_missing_file_is_made_from_the_first_text(tmp_path: Path) -> None:
-    store = Store(tmp_path / "a" / "b" / "servers.yaml", lambda: sample_text([sys.executable, "-m", "x"]))
+    store = Store(tmp_path / "a" / "b" / "servers.yaml", sample_text)
     assert store.read() == Loaded("", "")
     assert store.signature() is None
     assert store.create()
     assert not store.create()
-    assert parse(store.read().text, "f").servers["sample"].command == sys.executable
+    assert parse(store.read().text, "f").servers["sample"].command == "multi-mcp"
     assert store.signature() is not None
 
 
 def test_the_first_edit_makes_the_file_too(tmp_path: Path) -> None:
-    store = Store(tmp_path / "servers.yaml", lambda: sample_text(["x"]))
+    store = Store(tmp_path / "servers.yaml", sample_text)
     assert store.set_server_enabled("sample", False)
     assert parse(store.read().text, "f").servers["sample"].disabled
     bare = Store(tmp_path / "bare.yaml")

@@ -20,7 +20,7 @@ from tests.cli.running import environment, run_cli
 from tests.servers import REMEDY
 from tests.tools import require, require_file
 from trayapp.config.sample import sample_text
-from trayapp.service.command import sample_command, shim_command
+from trayapp.service.command import shim_command
 
 PATIENCE_S = 50.0
 MODULES = NPM_CLIENTS / "node_modules"
@@ -61,7 +61,7 @@ class Person:
         self.folder.mkdir(parents=True)
         kept = {name: value for name, value in environment(home).items() if not name.startswith(("XDG_", "CLAUDE"))}
         self.env = kept | QUIET | {"HOME": str(mine), "USERPROFILE": str(mine)}
-        (home / "servers.yaml").write_text(sample_text(sample_command()), encoding="utf-8")
+        (home / "servers.yaml").write_text(sample_text(), encoding="utf-8")
 
     def connect(self, client: str) -> None:
         done = run_cli(self.home, "connect", client, env=self.env)

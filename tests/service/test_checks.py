@@ -22,6 +22,7 @@ from tests.tools import require
 from trayapp.auth.os_keyring import KeyringEntries
 from trayapp.auth.sealed import SealedFile
 from trayapp.config.paths import find_paths
+from trayapp.config.sample import sample_text
 from trayapp.model.errors import StorageError
 from trayapp.service import checks
 from trayapp.service.checks import CHECKS, desktop, disk, gateway, secrets, servers, system
@@ -204,6 +205,13 @@ def test_what_a_server_lacks_is_told_by_name_and_without_values(world: World, ho
 def test_servers_that_lack_nothing_are_one_line(world: World) -> None:
     program(world, "tool")
     write_servers(world, "servers:\n  a: {command: tool}\n  b: {url: https://example.com/mcp}\n")
+    assert told(list(servers.launches(world))) == [("server.launch", "ok")]
+
+
+@pytest.mark.requirement("file-first-run")
+@pytest.mark.parametrize("text", [sample_text(), "servers: {s: {command: [/gone/multi-mcp-shim, sample-server]}}"])
+def test_the_sample_server_is_there_wherever_multi_mcp_lay_when_the_file_was_written(world: World, text: str) -> None:
+    write_servers(world, text)
     assert told(list(servers.launches(world))) == [("server.launch", "ok")]
 
 

@@ -28,7 +28,6 @@ from trayapp.config.paths import CONFIG_NAME, HOME_VARIABLE
 from trayapp.config.sample import sample_text
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.child import await_gone, await_ready, is_alive, pauses, start_detached
-from trayapp.service.command import sample_command
 from trayapp.wire.control import SETTLE, SNAPSHOT, STOP, ControlClient
 from trayapp.wire.rundir import run_dir
 
@@ -108,7 +107,7 @@ class Demo:
 
     def run(self) -> None:
         """Both starts. Raises DemoFailed and other MultiMcpErrors."""
-        (self._home / CONFIG_NAME).write_text(sample_text(sample_command()), encoding="utf-8")
+        (self._home / CONFIG_NAME).write_text(sample_text(), encoding="utf-8")
         try:
             self._first_start()
             self._second_start()

@@ -6,8 +6,14 @@ Never here: writing it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePath
 
-from trayapp.config.render import flow
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig
+
+PROGRAMS = ("multi-mcp", "multi-mcp-shim")  # each of them can be the bundled sample server
+VERB = "sample-server"
 
 _SAMPLE = """\
 # multi-mcp: all your MCP servers behind one endpoint.
@@ -23,7 +29,7 @@ servers:
   # A small server that comes with multi-mcp, so that something works at once. Remove it when you like:
   # multi-mcp remove sample
   sample:
-    command: {command}
+    command: multi-mcp sample-server
 
   # A server that is a program. It starts when one of its tools is called and stops when idle.
   # files:
@@ -46,6 +52,19 @@ servers:
 """
 
 
-def sample_text(command: Sequence[str]) -> str:
-    """The first servers.yaml; `command` is the sample server's program and its arguments."""
-    return _SAMPLE.replace("{command}", flow(list(command)), 1)
+def sample_text() -> str:
+    """Return the first servers.yaml. It names no place of this installation: the next one may lie elsewhere."""
+    return _SAMPLE
+
+
+def with_sample(config: Config, command: Sequence[str]) -> Config:
+    """Return the configuration with the bundled sample server started by `command`, program first, wherever it was
+    installed when its entry was written."""
+    program, *args = command
+    ours = [server for server in config.servers.values() if _is_bundled(server)]
+    changed = {server.name: replace(server, command=program, args=tuple(args)) for server in ours}
+    return replace(config, servers={**config.servers, **changed}) if changed else config
+
+
+def _is_bundled(server: ServerConfig) -> bool:
+    return server.args == (VERB,) and PurePath(server.command or "").stem in PROGRAMS

@@ -17,7 +17,7 @@ import anyio.to_thread
 from trayapp.backends.clock import beat_after, next_beat
 from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
-from trayapp.config.sample import sample_text
+from trayapp.config.sample import sample_text, with_sample
 from trayapp.config.store import Store
 from trayapp.config.watch import FolderWatch, watch_folders_of
 from trayapp.model.errors import MultiMcpError
@@ -67,8 +67,8 @@ class NoLayers:
 class ServersFile:
     """The one file at `path`. `take` gets what is read; `running` tells what was taken last.
 
-    `sample`: the command of the server that a first servers.yaml holds. `layers`: makes what reads the imports, when
-    there are any: their code takes 30 ms to load, and most files have none.
+    `sample`: the command of the bundled sample server. `layers`: makes what reads the imports, when there are any:
+    their code takes 30 ms to load, and most files have none.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class ServersFile:
         look_anyway_s: float = LOOK_ANYWAY_S,
     ) -> None:
         self._path = path
-        self._store = Store(path, first_text=lambda: sample_text(sample))
+        self._store = Store(path, first_text=sample_text)
+        self._sample = sample
         self._running = running
         self._take = take
         self._layers = cache(layers)
@@ -161,7 +162,7 @@ class ServersFile:
             loaded = self._store.read()
             if not loaded.exists:
                 return Problem(file, 0, "servers.yaml is missing", "Write one with: multi-mcp edit"), False
-            return self._laid(parse(loaded.text, file), file), False
+            return with_sample(self._laid(parse(loaded.text, file), file), self._sample), False
         except Unparsable as error:
             return error.problem, False
         except MultiMcpError as error:

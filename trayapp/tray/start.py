@@ -164,9 +164,8 @@ def _create(path: Path) -> None:
     """Write the first servers.yaml. The file's libraries are loaded for that only: the tray does not need them."""
     from trayapp.config.sample import sample_text
     from trayapp.config.store import Store
-    from trayapp.service.command import sample_command
 
-    Store(path, first_text=lambda: sample_text(sample_command())).create()
+    Store(path, first_text=sample_text).create()
 
 
 def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:

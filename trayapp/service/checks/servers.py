@@ -15,12 +15,14 @@ from pathlib import Path, PurePath
 from trayapp.config.interpolate import resolve
 from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
+from trayapp.config.sample import with_sample
 from trayapp.config.store import Store
 from trayapp.model.errors import ConfigError, MissingVariableError, StorageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import Problem
 from trayapp.service.checks.finding import Finding, World
+from trayapp.service.command import sample_command
 
 NODE_OLDEST = 18  # the oldest that the SDK of most npx servers runs on
 VERSION_TIMEOUT_S = 1.0
@@ -83,7 +85,7 @@ def read_config(world: World) -> Config | None:
     """The configuration; None where `config.parses` has said why not."""
     path = world.paths.config_file
     try:
-        return world.lay(parse(Store(path).read().text, str(path)), str(path))
+        return with_sample(world.lay(parse(Store(path).read().text, str(path)), str(path)), sample_command())
     except (Unparsable, StorageError):
         return None
 
