@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.cli.persons import Person
 from tests.cli.running import FakeGateway, run_cli
 from tests.cli.samples import row
-from trayapp.cli.listing import chosen
+from trayapp.cli.listing import STYLES, cells, chosen, name_of
+from trayapp.cli.output import Table
 from trayapp.model.errors import ServerNotFoundError
 from trayapp.wire.control import INDEX, LIST, SEARCH
 
@@ -38,10 +40,30 @@ def test_text_has_a_line_a_tool_with_what_keeps_it_from_clients(home: Path) -> N
     assert [line.split() for line in done.stdout.splitlines()] == [
         ["TOOL", "NOTE", "DESCRIPTION"],
         ["github_search", "Does", "search."],
-        ["github_delete", "disabled", "Does", "delete."],
+        ["github_delete", "off", "Does", "delete."],
         ["github/old", "stale", "Does", "old."],
-        ["github_odd", "withheld:", "its", "schema", "is", "no", "object", "red"],
+        ["github_odd", "withheld", "red"],
+        [],
+        ["github_odd", "is", "withheld:", "its", "schema", "is", "no", "object"],
     ]
+
+
+@pytest.mark.requirement("cli-names-whole")
+@pytest.mark.parametrize("columns", [60, 80, 100, 120, 160, 200])
+def test_on_a_terminal_of_any_width_every_name_and_note_is_whole_and_every_description_begins(columns: int) -> None:
+    why = "orders.override: with [overloaded]. " * 5
+    long = row("x" * 50, description="Retrieve matched CSS rules, inline styles and more. " * 5)
+    rows = [*ROWS, long, row("get_css_styles", enabled=False, withheld=why, description=long["description"])]
+    table = Table(("TOOL", "NOTE", "DESCRIPTION"), [cells(one) for one in rows], STYLES)
+    console = Console(width=columns, color_system=None)
+    with console.capture() as captured:
+        console.print(table.rich())
+    lines = captured.get().splitlines()
+    assert all(len(line) <= columns for line in lines)
+    words = [line.split() for line in lines]
+    assert {name_of(one) for one in rows} <= {line[0] for line in words}
+    assert ["github_get_css_styles", "withheld"] in [line[:2] for line in words]
+    assert sum("Retrieve matched" in line for line in lines) == 2
 
 
 @pytest.mark.parametrize(

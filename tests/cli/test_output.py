@@ -29,13 +29,27 @@ def test_a_table_of_headers_alone_is_one_line() -> None:
 
 
 def test_on_a_terminal_a_row_is_one_line_cut_at_its_end_and_markup_is_text() -> None:
-    console = Console(width=24, color_system=None)
+    table = Table(("NAME", "STATE"), [("漢字", "idle"), ("long name", "failed [bold]x[/bold] because of that")])
+    console = Console(width=36, color_system=None)
     with console.capture() as captured:
-        console.print(TABLE.rich())
+        console.print(table.rich())
     lines = captured.get().splitlines()
     assert len(lines) == 3
     assert lines[2].startswith("long name  failed [bold")
-    assert all(len(line) <= 24 for line in lines)
+    assert all(len(line) <= 36 for line in lines)
+
+
+@pytest.mark.requirement("cli-names-whole")
+@pytest.mark.parametrize("wraps", [True, False])
+def test_where_there_is_no_room_beside_the_first_column_the_last_one_stands_below(wraps: bool) -> None:
+    table = Table(("NAME", "NOTE"), [("a_name_of_20_letters", "it failed because of this and that")], wraps=wraps)
+    console = Console(width=30, color_system=None)
+    with console.capture() as captured:
+        console.print(table.rich())
+    lines = captured.get().splitlines()
+    assert lines[2] == "a_name_of_20_letters"
+    assert lines[3].startswith("    it failed because")
+    assert len(lines) == (5 if wraps else 4)
 
 
 class Terminal(io.StringIO):

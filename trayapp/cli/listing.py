@@ -18,7 +18,7 @@ from trayapp.wire.control import LIST
 
 Row = dict[str, Any]
 
-STYLES = {"disabled": "dim", "stale": "yellow"}
+STYLES = {"off": "dim", "stale": "yellow", "withheld": "yellow"}
 
 
 @click.command("list", epilog=examples("multi-mcp list github --disabled"))
@@ -43,6 +43,7 @@ def list_verb(
         print_json(rows)
     elif rows:
         print_table(Table(("TOOL", "NOTE", "DESCRIPTION"), [cells(row) for row in rows], STYLES))
+        say(*reasons(rows))
     else:
         say("No tools" if not (disabled or stale or withheld) else "No such tools")
     folder = here() if project is None and server is None and not as_json else None
@@ -64,13 +65,23 @@ def is_switched_off(row: Row) -> bool:
 
 
 def cells(row: Row) -> tuple[str, str, str]:
-    """Name, note, and the description's first line."""
-    name = row["exposed_name"] or f"{row['server']}/{row['name']}"
-    return one_line(name), note_of(row), first_line(row["description"])
+    """Return name, note, and the description's first line."""
+    return name_of(row), note_of(row), first_line(row["description"])
+
+
+def name_of(row: Row) -> str:
+    """Return what clients call it; of one that they do not see its path."""
+    return one_line(row["exposed_name"] or f"{row['server']}/{row['name']}")
 
 
 def note_of(row: Row) -> str:
-    """Why no client sees the tool, empty when they do."""
+    """Return in a word why no client sees the tool, nothing when they do."""
     if row["withheld"]:
-        return f"withheld: {one_line(row['withheld'])}"
-    return "stale" if row["stale"] else "" if row["enabled"] else "disabled"
+        return "withheld"
+    return "stale" if row["stale"] else "" if row["enabled"] else "off"
+
+
+def reasons(rows: list[Row]) -> list[str]:
+    """Return why tools are withheld, a line each."""
+    lines = [f"{name_of(row)} is withheld: {one_line(row['withheld'])}" for row in rows if row["withheld"]]
+    return ["", *lines] if lines else []

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 from trayapp.cli.text import clean, json_text, width
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from rich.console import Console, ConsoleOptions
+    from rich.text import Text
 
 GAP = "  "
-COLUMN_KEPT = 40  # columns that every cell but the last may have on a narrow terminal
+COLUMN_KEPT = 40  # columns that a cell between the first and the last may have on a narrow terminal
+LAST_KEPT = 24  # columns that are worth beginning the last one beside the others
 
 Row = Sequence[str]
 
@@ -38,29 +40,63 @@ class Table:
 
     def lines(self) -> list[str]:
         """Plain text in aligned columns."""
-        widths = self._widths()
+        widths = self.widths()
         return [
             GAP.join(cell + " " * (widths[column] - width(cell)) for column, cell in enumerate(row)).rstrip()
             for row in (self.headers, *self.rows)
         ]
 
-    def rich(self) -> RichTable:
+    def rich(self) -> Fitted:
         """The same for a terminal, within its width."""
-        from rich.table import Table as RichTable
+        return Fitted(self)
+
+    def widths(self) -> list[int]:
+        """Return what each column needs."""
+        return [max(map(width, cells)) for cells in zip(self.headers, *self.rows, strict=True)]
+
+
+class Fitted:
+    """A table for rich. The first column stays whole; the last one gets the room that is left, or a line of its own."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        """Yield a line, or several, for each row."""
+        table = self._table
+        columns, room = table.widths(), options.max_width
+        worth = min(columns.pop(), LAST_KEPT)
+        if sum(columns) + len(GAP) * len(columns) + worth > room:
+            columns[1:] = [min(needed, COLUMN_KEPT) for needed in columns[1:]]
+            columns[0] = min(columns[0], room - sum(columns[1:]) - len(GAP) * len(columns))  # a longer one sticks out
+        left = room - sum(columns) - len(GAP) * len(columns)
+        yield from self._row(console, table.headers, columns, left, worth, header=True)
+        for row in table.rows:
+            yield from self._row(console, row, columns, left, worth)
+
+    def _row(
+        self, console: Console, row: Row, columns: list[int], left: int, worth: int, *, header: bool = False
+    ) -> Iterator[Text]:
         from rich.text import Text
 
-        table = RichTable(box=None, pad_edge=False, padding=(0, len(GAP), 0, 0), header_style="bold")
-        *widths, _ = self._widths()
-        for header, columns in zip(self.headers, [*widths, 0], strict=True):  # the last one gives way
-            cut = not (self.wraps and columns == 0)
-            kept = min(columns, COLUMN_KEPT) or None
-            table.add_column(header, no_wrap=cut, overflow="ellipsis" if cut else "fold", min_width=kept)
-        for row in self.rows:
-            table.add_row(*(Text(cell, style=self.styles.get(cell, "")) for cell in row))
-        return table
-
-    def _widths(self) -> list[int]:
-        return [max(map(width, cells)) for cells in zip(self.headers, *self.rows, strict=True)]
+        *cells, last = (Text(cell, "bold" if header else self._table.styles.get(cell, "")) for cell in row)
+        line = Text()
+        for cell, room in zip(cells, columns, strict=True):
+            cell.truncate(max(room, cell.cell_len if cell is cells[0] else 0), overflow="ellipsis", pad=True)
+            line = line + cell + GAP
+        indent, left = (line.cell_len, left) if left >= worth else (2 * len(GAP), console.width - 2 * len(GAP))
+        if not self._table.wraps:
+            last.truncate(left, overflow="ellipsis")
+        first, *more = last.wrap(console, left, overflow="fold") or [Text()]
+        if indent < line.cell_len:
+            line.rstrip()
+            yield line
+            line = Text(" " * indent)
+        line = line + first
+        line.rstrip()
+        if line:
+            yield line
+        yield from (Text(" " * indent) + rest for rest in more)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -113,7 +149,7 @@ def print_table(table: Table) -> None:
     if is_terminal(sys.stdout):
         from rich.console import Console
 
-        Console(highlight=False).print(table.rich())
+        Console(highlight=False).print(table.rich(), soft_wrap=False)
     else:
         say(*table.lines())
 
