@@ -546,6 +546,24 @@ TAKEN_AWAY: dict[str, tuple[tuple[ServerConfig, ...], str]] = {
 }
 
 
+@pytest.mark.parametrize("calls", [1, 5])
+async def test_a_call_of_a_server_that_never_lists_its_tools_waits_no_longer_than_for_a_start(
+    tmp_path: Path, calls: int
+) -> None:
+    """And several at once do not wait one after the other."""
+    async with house(tmp_path) as made:
+        made.net["a"].hold("tools/list", {})
+        made.apply(server("a", connect_timeout=0.3))
+        made.start()
+        client = await made.ready()
+        for number in range(calls):
+            client.call_only("a_echo", number)
+        for number in range(calls):
+            error = (await client.answer(number))["error"]
+            assert error["message"].startswith("a did not list its tools within 0.3 s")
+        assert made.net["a"].methods().count("tools/list") == 1
+
+
 @pytest.mark.requirement("stop-says-so")
 async def test_a_call_under_way_when_the_gateway_stops_hears_just_that(tmp_path: Path) -> None:
     async with house(tmp_path) as made:

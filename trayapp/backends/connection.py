@@ -174,13 +174,19 @@ class Connection:
     async def fetch(self, *, explicit: bool = False, soon: bool = False) -> Offer:
         """Read all lists now and tell the observer; the connection stays as it is.
 
-        `soon`: return what was read while other lists take long. Raises ServerError, also when tools were not listed.
+        `soon`: return what was read while other lists take long, and wait for the tools no longer than for a start.
+        Raises ServerError, also when tools were not listed.
         """
         live = await self.ensure(explicit=explicit)
+        limit_s = self.server.connect_timeout or self._world.settings().connect_timeout
         self.in_flight += 1  # nobody may close it as idle meanwhile
         try:
             assert self._serving is not None
-            offer = await self._serving.fetch(soon=soon)
+            with anyio.fail_after(limit_s if soon else None):
+                offer = await self._serving.fetch(soon=soon)
+        except TimeoutError:
+            hint = f"Call again later. If it is slow, raise connect_timeout of {self.name} in servers.yaml"
+            raise ServerError(self.name, f"{self.name} did not list its tools within {limit_s:g} s", hint) from None
         except RpcError as error:
             if live.transport.refusal.unauthorized:
                 raise refused(self.name, live.transport.refusal) from None

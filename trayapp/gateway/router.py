@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import anyio
-
 from trayapp.backends.connection import Connection
 from trayapp.catalog.lookup import server_of
 from trayapp.catalog.resources import SCHEME
@@ -42,7 +40,6 @@ class Router:
 
     def __init__(self, window: Window) -> None:
         self._window = window
-        self._meeting: dict[str, anyio.Lock] = {}
         self._ways: dict[str, Way] = {}
         self._ways_of: Exposure | None = None
 
@@ -155,11 +152,10 @@ class Router:
         return server_of(asked, unknown, self._window.config.settings.tool_prefix)
 
     async def meet(self, server: str) -> None:
-        """Read the lists of a server that is not known, once however many calls want that."""
-        async with self._meeting.setdefault(server, anyio.Lock()):
-            connection = self._window.get(server)
-            if connection is not None and server in self._window.missing():
-                await connection.fetch(soon=True)
+        """Read the lists of a server that is not known, once however many calls want that. Raises ServerError."""
+        connection = self._window.get(server)
+        if connection is not None and server in self._window.missing():
+            await connection.fetch(soon=True)
 
     def _prompt(self, asked: str) -> tuple[str, str]:
         key = self._exposure.find_prompt(asked)
