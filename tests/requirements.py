@@ -188,6 +188,7 @@ REQUIREMENTS: dict[str, str] = {
     "bridge-newer-newer": "Between 2026-07-28 peers `input_required` passes as it is.",
     "bridge-who": "A server's question reaches the session whose call it belongs to, or nobody.",
     "shim-mute-gateway": "A gateway that takes a connection and says nothing is tried twice; then the client is told.",
+    "little-memory": "An answer that the gateway has no memory for is an error of its call; all else goes on.",
     "stop-says-so": "A call under way when the gateway stops is told that, and not that servers.yaml changed.",
     "filters-bind-servers-words": "A session's filter keeps off what a server that it leaves out asks, logs and tells.",
     "subscribe-both-eras": "Updates of a resource reach exactly those who subscribed or listen, whatever the eras.",

@@ -171,6 +171,14 @@ class RoutedCall:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _deliver(self, reply: Reply) -> None:
+        """Answer the client, with an error where memory does not suffice for the answer."""
+        try:
+            self._pass_on(reply)
+        except MemoryError:
+            why = f"The gateway has too little memory for the answer of {self.connection.name}"
+            self.session.peer.respond(self.request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
+
+    def _pass_on(self, reply: Reply) -> None:
         """Answer the client in its own era's way."""
         try:
             modern = self._live is not None and self._live.peer.modern

@@ -131,7 +131,12 @@ class Link(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        transport.write(data)
+        try:
+            transport.write(data)
+        except MemoryError:
+            log.warning("Gave up a connection: not enough memory for what it is to get")
+            transport.abort()  # part of a message may be out
+            return
         if not self.has_room and transport.get_write_buffer_size() > WRITE_LIMIT:
             log.warning("Gave up a connection that does not read its answers")
             transport.abort()

@@ -24,7 +24,6 @@ from trayapp.wire.context import (
     RequestIntercept,
 )
 from trayapp.wire.framing import (
-    MAX_FRAME_BYTES,
     SMALL_FRAME_BYTES,
     TAIL_BYTES,
     FrameSplitter,
@@ -257,10 +256,12 @@ class FrameDispatcher:
             self._read(frame)
         except Exception:
             log.exception("Handling a message failed")
+            if not isinstance(frame, Oversized):  # whoever waits for it hears so
+                self._refuse(frame, frame[-TAIL_BYTES:], INTERNAL_ERROR, "could not be handled")
 
     def _read(self, frame: bytes | Oversized) -> None:
         if isinstance(frame, Oversized):
-            self._refuse(frame.head, frame.tail, INVALID_REQUEST, f"is larger than {MAX_FRAME_BYTES // 2**20} MiB")
+            self._refuse(frame.head, frame.tail, INVALID_REQUEST, frame.why)
             return
         if len(frame) > SMALL_FRAME_BYTES and _may_pass_unread(frame) and (place := find_answer_id(frame)) is not None:
             self._answer(loads(frame[place[0] : place[1]]), Reply(frame, *place))

@@ -5,8 +5,10 @@ Never here: what the frames say.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
+log = logging.getLogger(__name__)
 Pieces = Sequence[bytes | memoryview]
 
 
@@ -70,5 +72,10 @@ class Outbox:
     def flush(self) -> None:
         """Send what was held back."""
         parts, self._parts = self._parts, []
-        if parts:
-            self._sink(parts[0] if len(parts) == 1 else b"".join(parts))
+        if len(parts) > 1:
+            try:
+                parts = [b"".join(parts)]
+            except MemoryError:
+                log.warning("Not enough memory to write %d messages at once", len(parts))
+        for part in parts:
+            self._sink(part)

@@ -1,0 +1,42 @@
+"""A gateway that may not have the memory for an answer: each call is answered all the same, and all goes on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.e2e.client import RpcFailure
+from tests.e2e.gateway import Gateway, serving
+from tests.fixtures.odd import Odd
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.requirement("little-memory"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the memory of a running process is limited with prlimit"),
+]
+MB = 1 << 20
+LONG = 10_000_000  # characters, which the server writes in 60 MB
+
+
+@pytest.mark.parametrize("room", [30, 60, 90, 110, 130, 160, 200])
+async def test_an_answer_that_memory_does_not_suffice_for_is_an_error(
+    gateway: Gateway, tmp_path: Path, room: int
+) -> None:
+    import resource  # Linux has it
+
+    async with serving(gateway, Odd(tmp_path)) as client:
+        await client.call("odd_echo")
+        used = psutil.Process(gateway.pid).memory_info().vms
+        most = used + room * MB
+        resource.prlimit(gateway.pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+        for _ in range(2):
+            error = ""
+            try:
+                assert await client.call("odd_big", size=LONG)
+            except RpcFailure as failure:
+                error = str(failure)
+            assert not error or "memory" in error or "gateway_lost" in error
+            assert (await client.call("odd_whoami"))["content"]
