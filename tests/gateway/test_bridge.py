@@ -564,6 +564,25 @@ async def test_a_parked_call_and_another_sessions_call_are_two(tmp_path: Path) -
 
 
 @pytest.mark.requirement("filters-bind-servers-words")
+async def test_a_server_cannot_ask_a_session_whose_filter_leaves_it_out(tmp_path: Path) -> None:
+    """Neither while that session calls another server, nor during another session's call."""
+    async with house(tmp_path) as made:
+        await made.known(server("a", lifecycle="eager"), server("good"))
+        filtered = made.client(servers="good")
+        params = {"protocolVersion": "2025-11-25", "capabilities": ABLE, "clientInfo": {"name": "f", "version": "1"}}
+        await filtered.result("initialize", params, "init")
+        filtered.tell("notifications/initialized")
+        filtered.call_only("good_hold", 1, key="k")
+        await made.net["good"].heard_of("held")
+        for method in ("elicitation/create", "sampling/createMessage", "roots/list", "vendor/unknown"):
+            assert isinstance(await asks(made, method), RpcError)
+        unable = await older(made, {}, "unable")
+        answer = await unable.call("a_ask", method="elicitation/create", params={"message": "password?"})
+        assert answer["error"]["code"] == METHOD_NOT_FOUND
+        assert asked_of(filtered) == []
+
+
+@pytest.mark.requirement("filters-bind-servers-words")
 async def test_a_session_hears_nothing_of_a_server_that_its_filter_leaves_out(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         profiles = {"quiet": Profile(servers=("b",))}
