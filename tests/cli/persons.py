@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,24 @@ class Person:
             timeout=RUN_TIMEOUT_S,
             check=False,
         )
+
+    def answers(self, *argv: str, typed: str, env: dict[str, str] | None = None) -> str:
+        """What `multi-mcp ARGV...` shows on a terminal where that is typed."""
+        import pty  # on no Windows
+
+        ours, theirs = pty.openpty()
+        with os.fdopen(ours, "r+b", buffering=0) as terminal:
+            terminal.write(typed.encode())
+            process = subprocess.Popen(
+                [*PROGRAM, *argv], stdin=theirs, stdout=theirs, stderr=theirs, env=env or self.env, cwd=self.folder
+            )
+            os.close(theirs)
+            shown = b""
+            with contextlib.suppress(OSError):  # the other end is closed
+                while piece := terminal.read(4096):
+                    shown += piece
+            process.wait(RUN_TIMEOUT_S)
+        return shown.decode()
 
     def gets(self, *argv: str) -> Any:
         """What `multi-mcp VERB --json ...` prints."""

@@ -28,6 +28,7 @@ from trayapp.wire.rundir import run_dir
 
 RUN_TIMEOUT_S = 50.0
 PROGRAM = own_command()
+SCRIPT = {"MULTI_MCP_UNATTENDED": "1"}  # these tests are one: they approve and trust without a terminal
 
 Launch = Callable[..., "subprocess.Popen[str]"]
 Answer = Any  # a JSON value, an error to answer with, or a function of the params that gives one of these
@@ -39,7 +40,12 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     # The login shell is asked for its PATH: not the one of whoever runs the tests, whose rc files do as they please.
     no_session = {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""}  # else the real one is found
-    return kept | no_session | {"MULTI_MCP_HOME": str(home), "PYTHONIOENCODING": "utf-8", "SHELL": "/bin/sh"} | more
+    return (
+        kept
+        | no_session
+        | {"MULTI_MCP_HOME": str(home), "PYTHONIOENCODING": "utf-8", "SHELL": "/bin/sh", **SCRIPT}
+        | more
+    )
 
 
 def run_cli(

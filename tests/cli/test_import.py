@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.persons import Person
+from trayapp.cli.import_servers import numbers_of
 from trayapp.config.parse import parse
 
 TOKEN = "ghp_abcdefghijklmnop1234567890abcd"
@@ -41,7 +42,7 @@ def test_what_was_found_is_shown_and_nothing_is_written_without_a_yes(person: Pe
     ]  # fmt: skip
     assert "gh: holds 1 secret in clear text" in done.stdout
     done = person.says("import")
-    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "Error: Nobody is there to say yes")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "Error: Cannot ask for confirmation (no terminal)")
     assert not person.servers.exists()
     assert cursor.read_text() == before
     assert TOKEN not in done.stdout + done.stderr
@@ -176,3 +177,171 @@ def test_a_server_named_as_the_sample_of_a_first_start_gets_another_name(person:
     assert done.returncode == 0, done.stderr
     text = person.servers.read_text(encoding="utf-8")
     assert all(f"\n  {name}:\n" in text for name in ("sample", "sample-cursor", "other"))
+
+
+@pytest.mark.requirement("import-own-fate")
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        ('{"command": "x", "args": ["\\ud83d\\ude80", "\U0001f680"]}', ""),
+        ('{"command": "x", "env": {"\\ud83d\\ude80": "\\ud83d\\ude80"}, "cwd": "/\\ud83d\\ude80"}', ""),
+        ('{"command": "x", "args": ["\\u0000\\u001b\\u007f\\u2028\\ufeff\\uffff"]}', ""),
+        ('{"command": "x", "args": ["\\ud83d"]}', "half of a letter"),
+        ('{"command": "x", "env": {"\\ude80": "1"}}', "half of a letter"),
+        ('{"command": "x", "env": {"%s": "1"}}' % ("N" * 1100), "too long"),
+        ('{"url": "https://a.test", "headers": {"%s": "1"}}' % ("N" * 1100), "too long"),
+        ('{"command": "x", "env": ' + '{"a": ' * 60 + "1" + "}" * 60 + "}", "Windsurf"),
+        ('{"command": "${workspaceFolder}/x.js"}', "${workspaceFolder} means nothing outside of a workspace"),
+        ('{"command": "node", "args": ["${workspaceFolder}/x.js"]}', "${workspaceFolder}"),
+        ('{"command": 5, "args": {"a": 1}}', "args is no list"),
+        ("[]", "no mapping"),
+    ],
+)  # fmt: skip
+def test_one_odd_entry_stops_no_other_and_is_named_with_its_file(
+    person: Person, cursor: Path, odd: str, why: str
+) -> None:
+    text = f'{{"mcpServers": {{\n"fine": {{"command": "y"}},\n"odd": {odd}}}}}'
+    file = person.file(".codeium/windsurf/mcp_config.json", text)
+    done = person.says("import", "--move", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert {"gh": "gh", "fs": "fs", "fine": "y"}.items() <= configured(person).items()
+    taken = "odd" in configured(person)
+    assert taken is (not why)
+    left = list(json.loads(file.read_text())["mcpServers"])
+    assert left == ([] if taken else ["odd"])
+    if why:
+        (line,) = [line for line in done.stderr.splitlines() if "odd" in line]
+        assert "mcp_config.json" in line
+        assert why in line
+        assert person.gets("import")["problems"][0]["server"] == "odd"
+
+
+@pytest.mark.requirement("import-folder")
+def test_a_server_runs_where_its_client_would_run_it(person: Person) -> None:
+    entries = {
+        "plain": {"command": "x"},
+        "dot": {"command": "fs", "args": ["."]},
+        "sub": {"command": "x", "cwd": "./srv"},
+        "there": {"command": "x", "cwd": "/srv"},
+        "web": {"url": "https://a.test/mcp"},
+    }
+    saved(person, ".gemini/settings.json", entries)
+    saved(person, ".config/Claude/claude_desktop_config.json", {"desk": {"command": "d", "args": ["./a"]}})
+    done = person.says("import", "--yes")
+    assert "dot: has relative paths, so it runs in the folder of each session, as in Gemini CLI" in done.stdout
+    config = parse(person.servers.read_text(), "f")
+    assert {name: (server.cwd, server.scope) for name, server in config.servers.items() if name != "sample"} == {
+        "desk": ("~", "shared"), "plain": ("~", "shared"), "dot": (None, "session"), "sub": ("./srv", "session"),
+        "there": ("/srv", "shared"), "web": (None, "shared"),
+    }  # fmt: skip
+    assert config.problems == ()
+    assert {server["known"] for server in person.gets("import")["servers"]} == {True}
+
+
+def test_of_servers_that_start_alike_the_one_that_is_switched_on_wins_with_its_name(person: Person) -> None:
+    saved(person, ".cursor/mcp.json", {"off": {"command": "everything", "disabled": True}})
+    saved(person, ".codeium/windsurf/mcp_config.json", {"everything": {"command": "everything"}})
+    done = person.says("import", "--move", "--yes")
+    assert "off (same as everything)" in done.stdout
+    servers = parse(person.servers.read_text(), "f").servers
+    assert ("off" in servers, servers["everything"].disabled) == (False, False)
+
+
+def test_a_lost_sandbox_is_said_as_a_loss_and_kept_in_the_entry(person: Person) -> None:
+    saved(
+        person,
+        ".cursor/mcp.json",
+        {"s": {"command": "x", "sandboxEnabled": True, "sandbox": {"fs": ["/src"]}, "dev": 1}},
+    )
+    done = person.says("import", "--yes")
+    assert "s: LESS SAFE: loses its sandbox (sandbox, sandboxEnabled)" in done.stdout
+    assert "dev has no meaning here" in done.stdout
+    text = person.servers.read_text()
+    assert "x-sandbox: {fs: [/src]}" in text
+    assert "x-sandboxEnabled: true" in text
+    assert parse(text, "f").problems == ()
+
+
+@pytest.mark.requirement("import-after-trust")
+def test_what_came_with_a_repository_starts_only_after_its_approval(person: Person, cursor: Path) -> None:
+    (person.folder / ".cursor").mkdir()
+    (person.folder / ".cursor" / "mcp.json").write_text('{"mcpServers": {"evil": {"command": "./evil"}}}')
+    done = person.says("import", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "Nothing of it starts before you have looked at it: multi-mcp trust ~/src/shop" in done.stdout
+    assert "evil" in (person.folder / ".multi-mcp.yaml").read_text()
+    assert json.loads(person.says("trust", ".", "--json").stdout)["trusted"] is False
+    assert configured(person) == {"gh": "gh", "fs": "fs"}
+
+
+@pytest.mark.requirement("import-after-trust")
+def test_a_trusted_project_is_a_stranger_again_with_what_a_repository_brought(person: Person) -> None:
+    person.says("add", "mine", "--scope", "project", "--", "x")
+    assert json.loads(person.says("trust", ".", "--json").stdout)["trusted"] is True
+    (person.folder / ".cursor").mkdir()
+    (person.folder / ".cursor" / "mcp.json").write_text('{"mcpServers": {"evil": {"command": "./evil"}}}')
+    person.says("import", "--yes")
+    assert json.loads(person.says("trust", ".", "--json").stdout)["trusted"] is False
+
+
+@pytest.mark.requirement("import-undo")
+def test_an_import_is_undone_with_its_secrets_and_servers(person: Person, cursor: Path) -> None:
+    person.servers.write_text("settings: {token_store: file}\nservers:\n  mine: {command: m}\n", encoding="utf-8")
+    person.env["MULTI_MCP_PASSPHRASE"] = "of the tests"
+    before, mine = cursor.read_text(), person.servers.read_text()
+    person.says("import", "--move", "--keyring", "--yes")
+    assert (person.says("secret", "list").stdout, cursor.read_text() == before) == ("gh.TOKEN\n", False)
+    assert person.gets("import", "--undo", "--dry-run") == {"restored": [str(cursor)], "removed": ["fs", "gh"]}
+    done = person.says("import", "--undo")
+    assert done.returncode == 0, done.stderr
+    assert "~/.cursor/mcp.json has its own servers again (as it was before)" in done.stdout
+    assert (cursor.read_text(), person.servers.read_text()) == (before, mine)
+    assert person.says("secret", "list").stdout == "No secrets\n"
+    assert person.says("import", "--undo").stdout == "Nothing to undo\n"
+
+
+@pytest.mark.requirement("import-undo")
+def test_a_server_that_was_changed_since_stays_here(person: Person, cursor: Path) -> None:
+    person.says("import", "--move", "--yes")
+    person.servers.write_text(person.servers.read_text().replace("command: fs", "command: fs2"), encoding="utf-8")
+    done = person.says("import", "--undo")
+    assert configured(person) == {"fs": "fs2"}
+    assert "fs was changed since: it stays in" in done.stderr
+
+
+@pytest.mark.requirement("import-undo")
+def test_disconnecting_all_gives_the_tools_their_own_servers_again(person: Person, cursor: Path) -> None:
+    before = cursor.read_text()
+    person.says("import", "--move", "--yes")
+    person.says("connect", "--all")
+    assert "multi-mcp import --undo" in person.says("disconnect", "cursor").stdout
+    person.says("connect", "--all")
+    done = person.says("disconnect", "--all")
+    assert done.returncode == 0, done.stderr
+    assert cursor.read_text() == before
+    assert configured(person) == {"gh": "gh", "fs": "fs"}
+
+
+def test_numbers_choose_what_is_taken_over() -> None:
+    assert [numbers_of(word, 5) for word in ("all", "y", "none", "N", "1", "1,3-5", " 2 4 ", "5-5")] == [
+        [1, 2, 3, 4, 5], [1, 2, 3, 4, 5], [], [], [1], [1, 3, 4, 5], [2, 4], [5],
+    ]  # fmt: skip
+    assert [numbers_of(word, 5) for word in ("", "0", "6", "3-1", "x", "1-9", "-1", "1,,x")] == [None] * 8
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo terminal")
+@pytest.mark.parametrize(
+    ("answers", "taken", "left"),
+    [
+        ("2\ny\n", {"fs": "fs"}, ["gh"]),
+        ("all\nn\nn\n", {"gh": "gh", "fs": "fs"}, ["gh", "fs"]),
+        ("none\n", {}, ["gh", "fs"]),
+    ],
+)
+def test_a_person_chooses_by_number(
+    person: Person, cursor: Path, answers: str, taken: dict[str, str], left: list[str]
+) -> None:
+    ran = person.answers("import", "--clear", typed=answers)
+    assert "--move" in ran or not taken
+    assert (configured(person) if person.servers.exists() else {}) == taken
+    assert list(json.loads(cursor.read_text())["mcpServers"]) == left

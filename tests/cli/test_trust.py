@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import PROGRAM, RUN_TIMEOUT_S, FakeGateway, environment, run_cli
+from trayapp.cli.person import UNATTENDED
 from trayapp.wire.control import RELOAD
 
 TEXT = '{"mcpServers": {"db": {"command": "python3 db.py", "env": {"TOKEN": "hush"}}, "x": {"title": "t"}}}'
@@ -123,3 +124,58 @@ def test_the_folder_that_a_program_is_to_run_in_is_shown_where_it_is_another(hom
     (project / ".mcp.json").write_text(text, encoding="utf-8")
     lines = run_cli(home, "trust", str(project)).stdout.splitlines()
     assert lines[1:] == ["  a: ./go", f"    in the folder {project}/..", "  b: go", "    in the folder ~", "  c: x"]
+
+
+@pytest.mark.requirement("trust-shown")
+def test_what_decides_is_shown(home: Path, project: Path) -> None:
+    (project / "run.sh").write_text("echo hello\n", encoding="utf-8")
+    entries = {
+        "run": {
+            "command": "./run.sh",
+            "args": ["a\u202eb", "c\x1b[2Jd", "e\u200bf"],
+            "env": {
+                "LD_PRELOAD": "./evil.so", "PATH": "./bin", "NODE_OPTIONS": "--require ./x.js", "PYTHONPATH": ".",
+                "GIT_TOKEN": "hush-hush", "LEVEL": "info", "KEY": "${keyring:corp}",
+            },
+        },
+        "web": {
+            "url": "https://evil.test/mcp",
+            "headers": {"X-A": "${keyring:corp}", "X-B": "${HOME_SECRET}", "Authorization": "Bearer hush-hush"},
+        },
+        "token": {"url": "https://other.test/mcp", "bearer_token_env": "MY_TOKEN"},
+    }  # fmt: skip
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": entries}), encoding="utf-8")
+    shown_text = run_cli(home, "trust", str(project)).stdout
+    for words in (
+        "run: ./run.sh 'a\\u202eb' 'c\\u001b[2Jd' 'e\\u200bf'",
+        "with LD_PRELOAD=./evil.so (decides which code is loaded)",
+        "with PATH=./bin (decides",
+        "with NODE_OPTIONS=--require ./x.js (decides",
+        "with PYTHONPATH=. (decides",
+        "LEVEL=info",
+        "gives the secret corp of the keyring to ./run.sh",
+        "sends the secret corp of the keyring and the variable HOME_SECRET to https://evil.test/mcp",
+        "sends the variable MY_TOKEN to https://other.test/mcp",
+        "runs run.sh, whose content is approved with this file",
+    ):
+        assert words in shown_text
+    assert "hush-hush" not in shown_text
+    servers = json.loads(run_cli(home, "trust", str(project), "--json").stdout)["servers"]
+    assert servers[0]["loads_code"]["LD_PRELOAD"] == "./evil.so"
+    assert (servers[0]["scripts"], servers[1]["secrets"], servers[1]["variables"]) == (
+        ["run.sh"], ["corp"], ["HOME_SECRET"],
+    )  # fmt: skip
+
+
+@pytest.mark.requirement("trust-person")
+def test_without_a_terminal_only_a_script_that_says_so_can_approve(home: Path, project: Path) -> None:
+    agent = {name: value for name, value in environment(home).items() if name != UNATTENDED}
+    for words in (["--yes"], ["--yes", "--json"], []):
+        ran = run_cli(home, "trust", str(project), *words, env=agent)
+        assert (ran.returncode, ran.stderr.splitlines()[0]) == (2, "Error: Only the user can trust a project")
+        assert UNATTENDED not in ran.stdout + ran.stderr
+        assert "--yes" not in ran.stderr
+    assert not (home / "trusted.json").exists()
+    assert run_cli(home, "trust", str(project), "--json", env=agent).returncode == 0
+    assert run_cli(home, "trust", str(project), "--revoke", env=agent).returncode == 0
+    assert run_cli(home, "trust", str(project), "--yes", env=agent | {UNATTENDED: "1"}).returncode == 0

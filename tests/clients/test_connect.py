@@ -15,6 +15,7 @@ from trayapp.clients import connect as connecting
 from trayapp.clients import files
 from trayapp.clients.connect import (
     ClientNotFoundError,
+    ForeignEntryError,
     apply,
     client_state,
     connect,
@@ -23,7 +24,7 @@ from trayapp.clients.connect import (
     plan_connect,
     plan_disconnect,
 )
-from trayapp.clients.entry import wanted_entry
+from trayapp.clients.entry import wanted_entry, words_of
 from trayapp.clients.family import lookup
 from trayapp.clients.table import BY_NAME, CLIENTS, NAME, Client
 from trayapp.clients.world import World, noted
@@ -280,15 +281,83 @@ def test_an_entry_that_vanished_is_drift(desk: Desk) -> None:
 def test_what_the_user_wrote_into_our_entry_stays_when_it_is_set_right(desk: Desk) -> None:
     client, world, path = desk
     written(path, samples(client)["plain"])
-    connect(client.name, replace(world, command=["/gone/multi-mcp", "stdio"]))
+    connect(client.name, replace(world, command=["/gone/multi-mcp", "stdio", "--profile", "office"]))
     text = client.family.put(path.read_text(encoding="utf-8"), (*client.holder, NAME, "note"), "mine", "f")
     written(path, client.family.put(text, (*client.holder, NAME, "disabled"), True, "f"))
-    assert client_state(client.name, world).reason == "multi-mcp is switched off there"
+    assert client_state(client.name, world).state == "drifted"
     connect(client.name, world)
-    assert client_state(client.name, world).state == "connected"
+    state = client_state(client.name, world)
+    assert (state.state, state.reason) == ("connected", "multi-mcp is switched off there")
     entry = entry_in(client, path)
     assert isinstance(entry, dict)
-    assert (entry["note"], entry["disabled"]) == ("mine", False)
+    assert (entry["note"], entry["disabled"]) == ("mine", True)
+    assert words_of(entry) == [*COMMAND, "--profile", "office"]
+    assert not connect(client.name, world).changes
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["/old/multi-mcp", "stdio", "--profile", "office"],
+        ["/old/multi-mcp-shim", "--profile", "office"],
+        ["python3", "-m", "trayapp", "stdio", "--profile", "office"],
+        ["multi-mcp stdio --profile office"],
+    ],
+)
+def test_an_entry_of_any_older_form_keeps_its_further_arguments(cursor: Desk, words: list[str]) -> None:
+    _, world, path = cursor
+    written(path, json.dumps({"mcpServers": {"multi-mcp": {"command": words[0], "args": words[1:]}}}))
+    connect("cursor", world)
+    entry = entry_in(CURSOR, path)
+    assert isinstance(entry, dict)
+    assert words_of(entry) == [*COMMAND, "--profile", "office"]
+
+
+@pytest.mark.requirement("client-foreign-entry")
+@pytest.mark.parametrize("entry", [{"command": "docker", "args": ["run", "x"]}, {"url": "https://a.test/mcp"}])
+def test_another_server_of_our_name_is_neither_replaced_nor_taken_away_unasked(
+    cursor: Desk, entry: dict[str, object]
+) -> None:
+    _, world, path = cursor
+    original = written(path, json.dumps({"mcpServers": {"multi-mcp": entry | {"env": {"A": "b"}}}}, indent=1))
+    state = client_state("cursor", world)
+    assert (state.state, state.reason.startswith("another server there is named multi-mcp")) == ("not connected", True)
+    with pytest.raises(ForeignEntryError, match="has another server named multi-mcp"):
+        connect("cursor", world)
+    assert not disconnect("cursor", world).changes
+    assert path.read_bytes() == original
+    connect("cursor", world, replace=True)
+    assert entry_in(CURSOR, path) == wanted(CURSOR)
+    disconnect("cursor", world)
+    assert path.read_bytes() == original
+
+
+@pytest.mark.requirement("client-round-trip")
+def test_an_old_entry_of_codex_with_an_environment_is_as_it_was_after_connect_and_disconnect(tmp_path: Path) -> None:
+    _, world, path = desk_of(BY_NAME["codex"], tmp_path)
+    head = "[mcp_servers.multi-mcp]\ncommand = '/old/multi-mcp'\nargs = ['stdio']\n\n"
+    text = f'{head}[mcp_servers.multi-mcp.env]\nA = "b"\n'
+    original = written(path, text)
+    connect("codex", world)
+    assert 'A = "b"' in path.read_text()
+    disconnect("codex", world)
+    assert path.read_bytes() == original
+
+
+@pytest.mark.requirement("client-round-trip")
+@pytest.mark.parametrize("more", ["", "\n[tui]\nx = 1\n"])
+@pytest.mark.parametrize("head", ["", "[mcp_servers.multi-mcp]\nstartup_timeout_sec = 9\n"])
+def test_what_stood_beside_our_entry_in_codex_stays(tmp_path: Path, more: str, head: str) -> None:
+    client, world, path = desk_of(BY_NAME["codex"], tmp_path)
+    original = written(path, f'model = "x"\n\n{head}[mcp_servers.multi-mcp.env]\nA = "b"\n')
+    before = client.family.read(original.decode(), "f")
+    connect("codex", world)
+    assert client_state("codex", world).state == "connected"
+    written(path, path.read_text() + more)
+    disconnect("codex", world)
+    left = client.family.read(path.read_text(), "f")
+    assert left["mcp_servers"] == before["mcp_servers"]
+    assert more or path.read_bytes() == original
 
 
 def test_options_behind_the_shim_are_the_users_own(cursor: Desk) -> None:

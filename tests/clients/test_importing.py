@@ -125,13 +125,13 @@ def test_taking_servers_away_keeps_all_else_and_a_backup(tmp_path: Path) -> None
     )
     path.write_text(text)
     servers = found_servers(machine_in(tmp_path)).servers
-    assert take_away(servers[:1]) == [path]
+    assert [move.file for move in take_away(servers[:1])] == [path]
     assert path.read_text() == text.replace('    "a": {"command": "x"},\n', "")
     backup = files.backup_of(path, files.BACKUP_MOVED)
     assert backup.read_text() == text
     backup.chmod(0o644)
     assert take_away(servers[:1]) == []
-    assert take_away(servers) == [path]
+    assert [move.file for move in take_away(servers)] == [path]
     assert os.name != "posix" or backup.stat().st_mode & 0o777 == 0o600
     assert json.loads(path.read_text().replace("// mine", "").replace("1,", "1")) == {"mcpServers": {}, "z": 1}
 

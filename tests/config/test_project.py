@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from trayapp.config.overlay import preview
+from trayapp.config.parse import parse
+from trayapp.config.problems import Unparsable
 from trayapp.config.project import ProjectFile, find_project, read_project
 from trayapp.model.errors import StorageError
+from trayapp.model.plan import Config
 
 
 def put(folder: Path, name: str = ".multi-mcp.yaml", text: str = "servers: {}\n") -> Path:
@@ -97,3 +101,35 @@ def test_only_json_loses_its_comments_and_keeps_its_places() -> None:
     assert ProjectFile(Path("/p/.mcp.json"), text).text().split("\n")[1] == ' "a": "// kept",       '
     assert len(ProjectFile(Path("/p/.mcp.json"), text).text()) == len(text)
     assert ProjectFile(Path("/p/.multi-mcp.yaml"), b"a: //x\n").text() == "a: //x\n"
+
+
+@pytest.mark.parametrize(
+    ("entry", "args"),
+    [
+        (r'{"command": "x", "args": ["\ud83d\ude00"]}', ("\U0001f600",)),
+        (r'{"command": "x", "env": {"\ud83d\ude00": "\ud83d\ude00"}}', ()),
+        ('{"command": "x", "env": {"%s": "1"}}' % ("N" * 1100), ()),
+        (r'{"command": "x", "args": ["a\/b"]}', ("a/b",)),
+        ('{\n\t"command": "x",\n\t"args": ["\x7f"]}', ("\x7f",)),
+    ],
+)
+def test_good_json_is_read_where_it_is_no_yaml(tmp_path: Path, entry: str, args: tuple[str, ...]) -> None:
+    path = tmp_path / ".mcp.json"
+    odd = r'{"command": "x", "args": ["\ud83d"]}'
+    path.write_text(
+        f'{{"mcpServers": {{\n"a": {{"command": "y"}},\n"odd": {odd},\n"s": {entry}\n}}}}', encoding="utf-8"
+    )
+    file = read_project(path)
+    assert file is not None
+    made = preview(Config(), file)
+    assert made.named == ("a", "s")
+    assert made.config.servers["s"].args == args
+    assert made.config.servers["s"].line == 4
+    (problem,) = (each for each in made.config.problems)
+    assert (problem.line, problem.server, "half of a letter" in problem.message) == (3, "odd", True)
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2, "b": "\\ud83d"}', "{", '{"servers": %s}' % ("[" * 99 + "]" * 99)])
+def test_what_is_no_good_json_either_is_told_as_before(tmp_path: Path, text: str) -> None:
+    with pytest.raises(Unparsable):
+        parse(text, str(tmp_path / ".mcp.json"))

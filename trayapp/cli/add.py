@@ -5,7 +5,6 @@ Never here: how a file is edited (config/edits, clients/project_file).
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Sequence
@@ -22,8 +21,7 @@ from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import one_line
 from trayapp.clients import project_file
 from trayapp.clients.places import Machine, shown_path
-from trayapp.config.entry import name_fault
-from trayapp.config.parse import parse
+from trayapp.config.entry import name_fault, read_one
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable, nearest, shown
 from trayapp.config.project import read_project
@@ -150,7 +148,7 @@ def _entry(
     entry |= {"env": env} if env else {}
     entry |= {"headers": headers} if headers else {}
     fault = name_fault(name) or ("A server's name holds no blanks" if len(name.split()) != 1 else None)
-    problems = parse(json.dumps({"servers": {name: entry}}), "").problems
+    _, problems = read_one(name, entry)
     if fault or problems:
         raise UsageError(fault or problems[0].message, "See: multi-mcp add --help")
     return entry

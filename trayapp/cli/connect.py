@@ -6,19 +6,25 @@ Never here: where a tool keeps what (clients/table), how a file is edited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import Table, note, print_json, print_table, say
+from trayapp.cli.person import at_terminal
+from trayapp.cli.secret_keeping import agreed
 from trayapp.cli.text import clean, one_line, shortened
+from trayapp.cli.undo import restored_lines
 from trayapp.clients.connect import (
     Change,
     ClientState,
+    ForeignEntryError,
     client_state,
     connect,
     disconnect,
+    find_client,
     found_clients,
     plan_connect,
     plan_disconnect,
@@ -26,21 +32,24 @@ from trayapp.clients.connect import (
 from trayapp.clients.files import backup_of
 from trayapp.clients.places import shown_path
 from trayapp.clients.table import BY_NAME
+from trayapp.clients.undo import all_moves, put_back
 from trayapp.clients.world import World, this_world
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.model.redact import redacted
 
 LONGEST_LINE = 200  # columns of a difference: some programs write their whole file in one line
 NEEDS = {"restart": "Restart {title} to see it", "reload": "Reload the servers in {title} to see it", "no": ""}
-Plan = Callable[[str, World], Change]
+Do = Callable[[str, World], Change]
 
 
 @click.command("connect", epilog=examples("multi-mcp connect cursor", "multi-mcp connect --all --dry-run"))
 @click.argument("client", metavar="[CLIENT]", required=False)
 @click.option("--all", "everyone", is_flag=True, help="Every AI tool that is found here.")
+@click.option("--replace", is_flag=True, help="Also where another server there is named multi-mcp.")
+@click.option("--diff", is_flag=True, help="With --all: show each change line by line.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @json_option
-def connect_verb(client: str | None, everyone: bool, dry_run: bool, as_json: bool) -> int:
+def connect_verb(client: str | None, everyone: bool, replace: bool, diff: bool, dry_run: bool, as_json: bool) -> int:
     """Point an AI tool at multi-mcp.
 
     Shows the change of the tool's own configuration and makes it, with a backup beside the file. Without CLIENT: show
@@ -50,24 +59,63 @@ def connect_verb(client: str | None, everyone: bool, dry_run: bool, as_json: boo
     if client is None and not everyone:
         return show(found_clients(world), world, as_json)
     names = _names(client, everyone, lambda state: state.state != "connected", world)
-    return _each(names, plan_connect, connect, dry_run, as_json, world)
+    style = Style(dry_run, as_json, diff or not everyone)
+
+    def do(name: str, world: World) -> Change:
+        carry_out = plan_connect if dry_run else connect
+        try:
+            return carry_out(name, world, replace=replace)
+        except ForeignEntryError as error:
+            if as_json or dry_run or not at_terminal() or not agreed(f"{error.title}. Replace it?"):
+                raise
+            return carry_out(name, world, replace=True)
+
+    done, failed = _each(names, do, style, world)
+    if as_json:
+        print_json({"clients": done})
+    return ExitCode.FAILED if failed else ExitCode.OK
 
 
 @click.command("disconnect", epilog=examples("multi-mcp disconnect cursor", "multi-mcp disconnect --all"))
 @click.argument("client", metavar="[CLIENT]", required=False)
 @click.option("--all", "everyone", is_flag=True, help="Every AI tool that is connected.")
+@click.option("--diff", is_flag=True, help="With --all: show each change line by line.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @json_option
-def disconnect_verb(client: str | None, everyone: bool, dry_run: bool, as_json: bool) -> int:
+def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: bool, as_json: bool) -> int:
     """Take multi-mcp out of an AI tool.
 
     The tool's file is again what it was before, byte for byte, or loses only this entry where it was changed since.
+    With --all every tool also gets the servers back that `import --move` took out of its file.
     """
     if client is None and not everyone:
         raise UsageError("Which AI tool?", "Name one, or say --all; see them with: multi-mcp connect")
     world = this_world()
     names = _names(client, everyone, lambda state: state.state in ("connected", "drifted"), world)
-    return _each(names, plan_disconnect, disconnect, dry_run, as_json, world)
+    moves = all_moves(world) if everyone else []
+    style = Style(dry_run, as_json, diff or not everyone)
+    done, failed = _each(names, plan_disconnect if dry_run else disconnect, style, world, quiet=bool(moves))
+    back = put_back(world) if moves and not dry_run else []
+    if as_json:
+        restored = [str(each.move.file) for each in back if not each.why_not]
+        print_json({"clients": done} | ({"restored": restored} if restored else {}))
+    elif dry_run:
+        files = (shown_path(move.file, world.machine.home) for move in moves)
+        say(*(one_line(f"{file} would get its own servers back") for file in files))
+    else:
+        say(*restored_lines(back, world))
+        moved = [move for move in all_moves(world) if client is not None and move.client == find_client(client)]
+        say(*["Its own servers are still in multi-mcp; to put them back: multi-mcp import --undo"] if moved else [])
+    return ExitCode.FAILED if failed or any(each.why_not for each in back) else ExitCode.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How changes are told. `diff`: line by line, else one line a tool."""
+
+    dry_run: bool
+    as_json: bool
+    diff: bool
 
 
 def _names(client: str | None, everyone: bool, wanted: Callable[[ClientState], bool], world: World) -> list[str]:
@@ -78,44 +126,53 @@ def _names(client: str | None, everyone: bool, wanted: Callable[[ClientState], b
     return [state.name for state in found_clients(world) if wanted(state)]
 
 
-def _each(names: Sequence[str], plan: Plan, do: Plan, dry_run: bool, as_json: bool, world: World) -> int:
-    """Carry it out for each; one that fails is told and stops no other. A single one that fails is the verb's error."""
+def _each(
+    names: Sequence[str], do: Do, style: Style, world: World, *, quiet: bool = False
+) -> tuple[list[dict[str, Any]], bool]:
+    """Carry it out for each; one that fails is told and stops no other. A single one that fails is the verb's error.
+
+    Return what was done, and whether one failed.
+    """
     done: list[dict[str, Any]] = []
     failed = False
     for name in names:
         try:
-            change = (plan if dry_run else do)(name, world)
+            change = do(name, world)
         except MultiMcpError as error:
             if len(names) == 1:
                 raise
             failed = True
             done.append({"name": name, "error": {"title": error.title, "hint": error.hint, "code": error.code}})
-            if not as_json:
+            if not style.as_json:
                 note(one_line(f"{BY_NAME[name].title}: {error}"))
             continue
         done.append(_as_json(change, world))
-        if not as_json:
-            say(*_lines(change, dry_run, world))
-    if as_json:
-        print_json({"clients": done})
-    elif not names:
+        if not style.as_json:
+            say(*_lines(change, style, world))
+    if not (names or style.as_json or quiet):
         say("Nothing to do: see multi-mcp connect")
-    return ExitCode.FAILED if failed else ExitCode.OK
+    elif names and not (style.as_json or style.diff):
+        say("What changed, line by line, shows --diff")
+    return done, failed
 
 
-def _lines(change: Change, dry_run: bool, world: World) -> list[str]:
-    """The difference, and in words what was, or would be, done."""
+def _lines(change: Change, style: Style, world: World) -> list[str]:
+    """In words what was, or would be, done; before that the difference where it is wanted."""
     title, path = change.client.title, shown_path(change.file, world.machine.home)
+    state = client_state(change.client.name, world)
     if not change.changes:
-        return [f"{title} is {'already' if change.wanted == 'connected' else 'not'} connected ({path})"]
-    lines = [shortened(redacted(line), LONGEST_LINE) for text in change.diff() for line in clean(text).splitlines()]
-    if dry_run:
-        return [*lines, f"{title} would be {change.wanted}"]
+        off = f": {state.reason}" if state.state == "connected" and state.reason else ""
+        return [f"{title} is {'already' if change.wanted == 'connected' else 'not'} connected ({path}){one_line(off)}"]
+    difference = change.diff() if style.diff else []
+    lines = [shortened(redacted(line), LONGEST_LINE) for text in difference for line in clean(text).splitlines()]
+    if style.dry_run:
+        return [*lines, f"{title} would be {change.wanted}" + ("" if style.diff else f": {path}")]
     words = f"{title} {change.wanted}: {path}"
     if change.wanted == "connected":
         kept = backup_of(change.file).name if change.keep and change.before is not None else ""
         words += f" (backup: {kept})" if kept else ""
-        return [*lines, words, *filter(None, [_needs(change)])]
+        needs = [_needs(change), f"{state.reason}, and stays so" if state.reason else ""]
+        return [*lines, words, *filter(None, needs)] if style.diff else [". ".join(filter(None, [words, *needs]))]
     if change.after is None:
         words += " (removed: it held nothing else)"
     return [*lines, words + (" (as it was before)" if change.restores else "")]

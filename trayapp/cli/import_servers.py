@@ -9,35 +9,41 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from trayapp.cli.add import own_trust
+from trayapp.cli.add import own_trust, project_file_is_trusted
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import Table, is_terminal, note, print_json, print_table, say
+from trayapp.cli.secret_keeping import agreed, keep_all, may_keep
 from trayapp.cli.servers_file import own_store
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import count, one_line
+from trayapp.cli.undo import undo_imports
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
 from trayapp.clients.entry import words_of
-from trayapp.clients.importing import Offer, as_server, first_offers, offers, take_away, with_entry
+from trayapp.clients.importing import Move, Offer, as_server, first_offers, offers, take_away, with_entry
+from trayapp.clients.normal import KEPT
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
 from trayapp.clients.servers import Found, Reading, read_servers
 from trayapp.clients.table import CLIENTS
+from trayapp.clients.undo import all_moves, remember, taken_as
 from trayapp.clients.world import say_no, this_world
 from trayapp.config.edits import add_server
 from trayapp.config.parse import parse
+from trayapp.config.splice import EditRefusedError
 from trayapp.config.store import Store
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.redact import redacted
-from trayapp.model.status import problem_json
-from trayapp.service.secrets import secret_names, store_secret
+from trayapp.model.status import Problem, problem_json
+from trayapp.service.secrets import secret_names
 
 
 @click.command("import", epilog=examples("multi-mcp import", "multi-mcp import cursor --move --yes"))
@@ -48,6 +54,7 @@ from trayapp.service.secrets import secret_names, store_secret
 )
 @click.option("--yes", is_flag=True, help="Do it without asking; copies unless --move is given.")
 @click.option("--dry-run", is_flag=True, help="Only show what was found.")
+@click.option("--undo", is_flag=True, help="Put everything back: into the AI tools' files, and out of servers.yaml.")
 @click.option("--first", is_flag=True, help="Only what a first start offers: none once you have servers, or said no.")
 @click.option("--no-offer", is_flag=True, help="Do not tell of servers any more that could be taken over.")
 @json_option
@@ -57,6 +64,7 @@ def import_verb(
     hide: bool | None,
     yes: bool,
     dry_run: bool,
+    undo: bool,
     first: bool,
     no_offer: bool,
     as_json: bool,
@@ -68,29 +76,100 @@ def import_verb(
     """
     if no_offer:
         return _no_offer(as_json)
+    if undo:
+        return undo_imports(dry_run, as_json)
     machine, store = Machine(), own_store()
     reading = _first(store) if first else _read(client, machine)
-    found = offers(reading.servers, _existing(store, reading))
-    new = [offer for offer in found if not offer.known]
+    every = offers(reading.servers, _existing(store, reading))
+    reading = replace(reading, problems=(*reading.problems, *(_problem(offer) for offer in every if offer.fault)))
+    found = [offer for offer in every if not offer.fault]
+    new = [offer for offer in found if offer.is_new]
     asks = not (as_json or yes)
     if not as_json:
-        _show(found, reading, machine)
-    moved: list[Path] = []
-    if not dry_run and (new or (move and found)) and (yes or (asks and _agreed(_question(new)))):
-        taken = _hidden(new, hide, asks)
-        _write(taken, store)
-        if move or (move is None and asks and _agreed("Remove them from where they were found?")):
-            moved = take_away(offer.found for offer in found)
-        tell_gateway()
-        if not as_json:
-            _tell(taken, moved, machine, store)
+        _show(found, reading, machine, numbered=asks and not dry_run and is_terminal(sys.stdin))
+    moved: list[Move] = []
+    if not dry_run and (new or (move and found)) and (yes or asks):
+        chosen = _chosen(new) if asks and new else new
+        leaving = _leaving(found, chosen)
+        if asks and move is None and chosen:
+            move = agreed("Remove them from where they were found, so that each runs once (as --move does)?")
+        elif asks and move and not new:
+            move = agreed("Remove them from where they were found (--move)?")
+        moved = _take(chosen, leaving if move else [], hide, asks, store)
+        if not as_json and (chosen or moved):
+            _tell(chosen, moved, machine, store)
     if as_json:
         print_json(_as_json(found, reading, moved))
     return 0
 
 
-def _question(new: Sequence[Offer]) -> str:
-    return f"Take over {count(len(new), 'server')}?" if new else "Remove them from where they were found?"
+def _problem(offer: Offer) -> Problem:
+    found = offer.found
+    message = f"{found.name} of {found.client.title}: {offer.fault}"
+    return Problem(str(found.file), found.line, message, "", 0, found.name, fatal=False)
+
+
+def _chosen(new: Sequence[Offer]) -> list[Offer]:
+    """Ask which of them; raises UsageError where nobody can answer."""
+    if not is_terminal(sys.stdin):
+        raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
+    question = f"Take over {count(len(new), 'server')}? (all, none, or numbers such as 1,3-5)"
+    while (numbers := numbers_of(str(click.prompt(question)), len(new))) is None:
+        say("Say all, none, or some of the numbers above")
+    return [new[number - 1] for number in numbers]
+
+
+def numbers_of(answer: str, last: int) -> list[int] | None:
+    """Return which of the numbers 1 to `last` an answer names, in order; None if it cannot be understood."""
+    word = answer.strip().lower()
+    if word in ("all", "a", "yes", "y"):
+        return list(range(1, last + 1))
+    if word in ("none", "no", "n"):
+        return []
+    found: set[int] = set()
+    for part in re.split(r"[\s,]+", word):
+        spans = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part)
+        span = range(int(spans[1]), int(spans[2] or spans[1]) + 1) if spans else range(0)
+        if not span or span[0] < 1 or span[-1] > last:
+            return None
+        found.update(span)
+    return sorted(found)
+
+
+def _leaving(found: Sequence[Offer], chosen: Sequence[Offer]) -> list[Offer]:
+    """Return those that are in our files then: the chosen ones, and whatever starts like one that is there."""
+    names = {(offer.found.folder, offer.name) for offer in chosen}
+    return [offer for offer in found if offer.there or (offer.found.folder, offer.name) in names]
+
+
+def _take(chosen: list[Offer], leaving: Sequence[Offer], hide: bool | None, asks: bool, store: Store) -> list[Move]:
+    """Write the chosen servers, take those that leave out of their files, and note both so that it can be undone."""
+    hidden = _hidden(chosen, hide, asks)
+    written = _write(hidden, store)
+    world = this_world()
+    taken = []
+    lost: list[Offer] = []
+    for before, offer in zip(chosen, hidden, strict=True):
+        if offer in written:
+            secrets = [name for name in _asked(offer) if name not in _asked(before)]
+            taken.append(taken_as(_file_of(offer, store), offer, secrets))
+        else:
+            lost.append(before)
+    kept = [move.backup for move in all_moves(world)]
+    moved: list[Move] = []
+    try:
+        for client in {offer.found.client.name: None for offer in leaving}:
+            theirs = [offer.found for offer in leaving if offer.found.client.name == client and offer not in lost]
+            moved += take_away(theirs, kept)
+    finally:
+        remember(world, taken, moved)
+        tell_gateway()
+    return moved
+
+
+def _file_of(offer: Offer, store: Store) -> Path:
+    folder = offer.found.folder
+    return store.path if folder is None else project_file.project_file_of(folder)
 
 
 def _read(client: str | None, machine: Machine) -> Reading:
@@ -133,26 +212,48 @@ def _existing(store: Store, reading: Reading) -> dict[Path | None, Config]:
 # --- what is shown
 
 
-def _show(found: Sequence[Offer], reading: Reading, machine: Machine) -> None:
-    if found:
-        rows = [_row(offer, machine) for offer in found]
-        print_table(Table(("SERVER", "FROM", "STARTS"), rows, wraps=True))
+def _show(found: Sequence[Offer], reading: Reading, machine: Machine, *, numbered: bool) -> None:
+    numbers = iter(range(1, len(found) + 1))
+    if found and numbered:
+        rows = [(str(next(numbers)) if offer.is_new else "", *_row(offer, machine)) for offer in found]
+        print_table(Table(("", "SERVER", "FROM", "STARTS"), rows, wraps=True))
+    elif found:
+        print_table(Table(("SERVER", "FROM", "STARTS"), [_row(offer, machine) for offer in found], wraps=True))
     else:
         say("No servers were found that multi-mcp does not have")
     for offer in found:
-        said = ["is switched off there, and comes as disabled"] if offer.found.entry.get("disabled") is True else []
-        said += [f"{', '.join(offer.found.left_out)} has no meaning here"] if offer.found.left_out else []
-        said += [f"asks for what only you know: multi-mcp secret set {shlex.quote(name)}" for name in _asked(offer)]
-        said += [f"holds {count(len(secrets), 'secret')} in clear text"] if (secrets := _secrets(offer)) else []
-        if said:
+        said = list(_remarks(offer))
+        if said and not offer.known:
             say(one_line(f"{offer.name}: {'; '.join(said)}"))
     for problem in reading.problems:
         note(one_line(f"{shown_path(Path(problem.file), machine.home)}, line {problem.line}: {problem.message}"))
 
 
+def _remarks(offer: Offer) -> Iterator[str]:
+    """What the user should know of one server before it is taken over."""
+    entry = offer.found.entry
+    if entry.get("disabled") is True:
+        yield "is switched off there, and comes as disabled"
+    if entry.get("scope") == "session":
+        yield f"has relative paths, so it runs in the folder of each session, as in {offer.found.client.title}"
+    sandbox = [key.removeprefix(KEPT) for key in entry if key.startswith(KEPT)]
+    if sandbox:
+        yield f"LESS SAFE: loses its sandbox ({', '.join(sandbox)}), which is kept in its entry and not applied"
+    left = offer.found.left_out
+    if left:
+        yield f"{', '.join(left)} {'has' if len(left) == 1 else 'have'} no meaning here"
+    if offer.found.from_project:
+        yield "comes from this folder's own files, and starts only after: multi-mcp trust"
+    yield from (f"asks for what only you know: multi-mcp secret set {shlex.quote(name)}" for name in _asked(offer))
+    if secrets := _secrets(offer):
+        yield f"holds {count(len(secrets), 'secret')} in clear text"
+
+
 def _row(offer: Offer, machine: Machine) -> tuple[str, str, str]:
     found = offer.found
-    name = f"{offer.name} (there already)" if offer.known else offer.name
+    name = offer.name
+    if offer.known:
+        name = f"{offer.known} (there already)" if offer.there else f"{found.name} (same as {offer.known})"
     where = f" ({shown_path(found.folder, machine.home)})" if found.folder else ""
     return one_line(name), one_line(found.client.title + where), one_line(_starts(found))
 
@@ -160,12 +261,6 @@ def _row(offer: Offer, machine: Machine) -> tuple[str, str, str]:
 def _starts(found: Found) -> str:
     entry = found.entry
     return redacted(str(entry["url"]) if "url" in entry else shlex.join(words_of(entry)))
-
-
-def _agreed(question: str) -> bool:
-    if not is_terminal(sys.stdin):
-        raise UsageError("Nobody is there to say yes", "Say it with --yes, or look with --dry-run")
-    return click.confirm(one_line(question))
 
 
 # --- what is done
@@ -183,14 +278,11 @@ def _asked(offer: Offer) -> list[str]:
 
 def _hidden(new: list[Offer], hide: bool | None, asks: bool) -> list[Offer]:
     """The offers, with their secrets in the keyring where that is wanted and can be; a lost secret is none."""
-    secrets = [secret for offer in new for secret in _secrets(offer)]
-    if not secrets or hide is False or (hide is None and not asks):
-        return new
-    names = ", ".join(secret.name for secret in secrets)
-    if not hide and not _agreed(one_line(f"Put {count(len(secrets), 'secret')} into the keyring ({names})?")):
+    names = [secret.name for offer in new for secret in _secrets(offer)]
+    if not names or not may_keep(names, hide, asks):
         return new
     kept, hidden = _named_anew(new)
-    if _kept(kept, insist=hide is True):
+    if keep_all(kept, insist=hide is True):
         return hidden
     note("No keyring would keep them: they are taken over as they are. See: multi-mcp doctor")
     return new
@@ -212,60 +304,68 @@ def _named_anew(new: Sequence[Offer]) -> tuple[list[Secret], list[Offer]]:
     return secrets, hidden
 
 
-def _kept(secrets: Sequence[Secret], *, insist: bool) -> bool:
-    """Whether the keyring has all of them now. Raises MultiMcpError where the user said that it must."""
-    try:
-        if all(store_secret(secret.name, secret.value) for secret in secrets):
-            return True
-    except MultiMcpError:
-        if insist:
-            raise
-    if insist:
-        raise MultiMcpError("There is no keyring that would keep secrets", "Import them as they are with --clear")
-    return False
+def _write(taken: Sequence[Offer], store: Store) -> list[Offer]:
+    """All servers into servers.yaml at once; those of a folder into its project's file. Return those that are written.
 
-
-def _write(taken: Sequence[Offer], store: Store) -> None:
-    """All servers into servers.yaml at once; those of a folder into its project's file."""
+    One that cannot be written stops no other. What came with a folder's own files wants an approval of its own.
+    """
     mine = [offer for offer in taken if offer.found.folder is None]
+    refused: dict[str, MultiMcpError] = {}
 
     def change(text: str) -> str:
+        refused.clear()
         for offer in mine:
-            text = add_server(text, offer.name, offer.found.entry, store.path.name)
+            try:
+                text = add_server(text, offer.name, offer.written(), store.path.name)
+            except (EditRefusedError, UsageError) as error:
+                refused[offer.name] = error
         return text
 
     if mine:
         store.create()
         store.edit(change)
+    if mine and len(refused) == len(mine):
+        raise next(iter(refused.values()))
+    for name, error in refused.items():
+        note(one_line(f"{name} was not taken over: {error.title}"))
     for offer in taken:
         if offer.found.folder is not None:
-            path = project_file.project_file_of(offer.found.folder)
-            project_file.add_server(path, offer.name, offer.found.entry, own_trust())
+            trust = None if offer.found.from_project else own_trust()
+            project_file.add_server(_file_of(offer, store), offer.name, offer.written(), trust)
+    return [offer for offer in taken if offer.found.folder is not None or offer.name not in refused]
 
 
-def _tell(taken: Sequence[Offer], moved: Sequence[Path], machine: Machine, store: Store) -> None:
-    files = {(offer.found.folder and project_file.project_file_of(offer.found.folder)) or store.path for offer in taken}
-    for path in sorted(files):
+def _tell(taken: Sequence[Offer], moved: Sequence[Move], machine: Machine, store: Store) -> None:
+    for path in sorted({_file_of(offer, store) for offer in taken}):
         say(one_line(f"Taken over into {shown_path(path, machine.home)}"))
+    for folder in sorted({offer.found.folder for offer in taken if offer.found.folder}):
+        if not project_file_is_trusted(project_file.project_file_of(folder)):
+            where = (
+                shlex.quote(shown_path(folder, machine.home))
+                if " " in str(folder)
+                else shown_path(folder, machine.home)
+            )
+            say(one_line(f"Nothing of it starts before you have looked at it: multi-mcp trust {where}"))
     unusable = [offer.name for offer in taken if as_server(offer.name, offer.found.entry) is None]
     if unusable:
         note(one_line(f"These cannot be used as they are: {', '.join(unusable)}; see: multi-mcp doctor"))
-    for path in moved:
-        say(one_line(f"Removed from {shown_path(path, machine.home)} (backup: {path.name}.before-import.bak)"))
+    for move in moved:
+        say(one_line(f"Removed from {shown_path(move.file, machine.home)} (backup: {move.backup.name})"))
     clear = sum(len(_secrets(offer)) for offer in taken)
     if clear:
         say(f"{count(clear, 'secret')} in clear text; for ${{keyring:NAME}} instead: multi-mcp secret set NAME")
     if taken and not moved:
         say("The AI tools still start their own copies; to take those out: multi-mcp import --move")
     say("Connect your AI tools to multi-mcp with: multi-mcp connect --all")
+    say("To put everything back: multi-mcp import --undo")
 
 
-def _as_json(found: Sequence[Offer], reading: Reading, moved: Sequence[Path]) -> dict[str, Any]:
+def _as_json(found: Sequence[Offer], reading: Reading, moved: Sequence[Move]) -> dict[str, Any]:
     """`{"servers": [...], "problems": [...], "moved": [file]}`; values of variables and headers are left out."""
     return {
         "servers": [_server_json(offer) for offer in found],
         "problems": [problem_json(problem) for problem in reading.problems],
-        "moved": [str(path) for path in moved],
+        "moved": [str(move.file) for move in moved],
     }
 
 

@@ -11,9 +11,18 @@ from typing import Any
 
 from trayapp.model.text import CONTROLS, ago, clean, count, first_line, one_line, shortened, width
 
-__all__ = ["ago", "byte_size", "clean", "count", "first_line", "json_text", "one_line", "shortened", "width"]
+__all__ = ["ago", "byte_size", "clean", "count", "first_line", "json_text", "one_line", "shortened", "visible", "width"]
 
 _UNSAFE_JSON = re.compile(f"{CONTROLS.pattern}|[\u2028\u2029\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """All of a text in one line, with an escape for whatever a terminal would not show as it is."""
+    return "".join(letter if letter.isprintable() else _escape_of(letter) for letter in text)
+
+
+def _escape_of(letter: str) -> str:
+    return json.dumps(letter)[1:-1] if letter != "\x7f" else "\\u007f"
 
 
 def json_text(value: Any, indent: int | None = 2) -> str:

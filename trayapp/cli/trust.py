@@ -6,8 +6,6 @@ Never here: how approvals are kept (config/trust), what is done with them.
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,12 @@ from typing import Any
 import click
 
 from trayapp.cli.options import examples, json_option
-from trayapp.cli.output import is_terminal, print_json, say
+from trayapp.cli.output import print_json, say
+from trayapp.cli.person import at_terminal, require_person
 from trayapp.cli.servers_file import own_config, own_store
+from trayapp.cli.shown_server import environment_lines, gets, loading_code, secret_lines, starts
 from trayapp.cli.switch import tell_gateway
-from trayapp.cli.text import one_line
+from trayapp.cli.text import one_line, visible
 from trayapp.config.overlay import Overlay, preview
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable
@@ -49,6 +49,8 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     laid = preview(_user_config(), file)
     if not as_json:
         say(*_lines(file, laid))
+    if yes or not as_json:
+        require_person("trust a project")
     if yes or (not as_json and _agreed()):
         if store.approve(file):
             tell_gateway()
@@ -78,9 +80,9 @@ def _user_config() -> Config:
 
 def _agreed() -> bool:
     """Ask. Raises UsageError where nobody can answer."""
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        raise UsageError("Nobody is here to be asked", "Look at the servers above; then add --yes to approve them")
-    return click.confirm("Trust this file to start these programs?", default=False)
+    if not at_terminal():
+        raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the servers above; then pass --yes")
+    return click.confirm("Trust this file to start these programs, and to get what is said above?", default=False)
 
 
 def _revoke(store: TrustStore, folder: Path, as_json: bool) -> int:
@@ -95,45 +97,54 @@ def _revoke(store: TrustStore, folder: Path, as_json: bool) -> int:
 
 
 def _lines(file: ProjectFile, laid: Overlay) -> Iterator[str]:
-    """The file, each server with what it starts, what is wrong in it."""
-    yield one_line(str(file.path))
+    """The file, each server with all that decides what it does, what is wrong in it."""
+    yield visible(str(file.path))
     for name in laid.named:
         server = laid.config.servers[name]
-        yield f"  {one_line(name)}: {one_line(_starts(server))}"
+        yield f"  {visible(name)}: {starts(server)}"
         for remark in _remarks(server, laid):
-            yield f"    {one_line(remark)}"
+            yield f"    {remark}"
+        for script in file.scripts:
+            if script.server == name:
+                yield f"    runs {visible(script.name)}, whose content is approved with this file"
     for problem in laid.config.problems:
         yield f"  line {problem.line}: {one_line(problem.message)}"
     if not laid.named:
         yield "  No servers"
 
 
-def _starts(server: ServerConfig) -> str:
-    return server.url or shlex.join([server.command or "", *server.args])
-
-
 def _remarks(server: ServerConfig, laid: Overlay) -> Iterator[str]:
     if server.name not in laid.own:
         yield "your own server, started as in servers.yaml"
     if server.command is not None and server.cwd not in (None, str(laid.folder)):
-        yield f"in the folder {server.cwd}"
-    if server.env:
-        yield f"with {', '.join(server.env)} in its environment"
-    if server.headers:
-        yield f"with the headers {', '.join(server.headers)}"
+        yield f"in the folder {visible(str(server.cwd))}"
+    yield from environment_lines(server)
+    yield from secret_lines(server)
     if server.disabled:
         yield "disabled"
 
 
 def _as_json(file: ProjectFile, laid: Overlay, trusted: bool) -> dict[str, Any]:
-    """`{"file", "trusted", "servers": [{"name", "command", "url", "env", "headers", "own"}], "problems"}`."""
-    servers = [_server_json(laid.config.servers[name], name in laid.own) for name in laid.named]
+    """`{"file", "trusted", "servers": [{"name", "command", "url", "env", "headers", "own", ...}], "problems"}`."""
+    servers = [_server_json(laid.config.servers[name], name in laid.own, file) for name in laid.named]
     problems = [problem_json(problem) for problem in laid.config.problems]
     return {"file": str(file.path), "trusted": trusted, "servers": servers, "problems": problems}
 
 
-def _server_json(server: ServerConfig, own: bool) -> dict[str, Any]:
-    """Names of variables and headers only: a value may be a secret."""
+def _server_json(server: ServerConfig, own: bool, file: ProjectFile) -> dict[str, Any]:
+    """Names of variables and headers, as a value may be a secret; values of those that load code.
+
+    `cwd`: where it is another folder; `gets`: secrets and variables of the user's; `scripts`: programs of the project.
+    """
     command = [server.command, *server.args] if server.command is not None else None
     names = {"env": list(server.env), "headers": list(server.headers)}
-    return {"name": server.name, "command": command, "url": server.url, **names, "own": own}
+    secrets, variables = gets(server)
+    more = {
+        "cwd": server.cwd if server.command is not None and server.cwd != str(file.folder) else None,
+        "loads_code": loading_code(server.env),
+        "secrets": secrets,
+        "variables": variables,
+        "scripts": [script.name for script in file.scripts if script.server == server.name],
+    }
+    said = {key: value for key, value in more.items() if value}
+    return {"name": server.name, "command": command, "url": server.url, **names, "own": own, **said}

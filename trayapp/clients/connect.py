@@ -15,14 +15,23 @@ from trayapp.clients import entry as ours
 from trayapp.clients import files
 from trayapp.clients.family import Keys, lookup
 from trayapp.clients.files import Located, locate
-from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, Client
+from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, NAME, Client
 from trayapp.clients.world import Noted, World, note, noted, this_world
 from trayapp.config.problems import Unparsable, nearest
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError, UsageError
+from trayapp.model.redact import redacted
+from trayapp.model.text import one_line
 
+OFF = f"{NAME} is switched off there"
 ATTEMPTS = 3  # against a client that saves at the same moment
 
 State = Literal["connected", "not connected", "drifted", "not found", "unreadable"]
+
+
+class ForeignEntryError(MultiMcpError):
+    """Another server of the client has our name: it is not ours to replace unasked."""
+
+    code = "foreign_entry"
 
 
 class ClientNotFoundError(MultiMcpError):
@@ -33,7 +42,7 @@ class ClientNotFoundError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class ClientState:
-    """How one client stands. `reason`: what is wrong, for drifted and unreadable."""
+    """How one client stands. `reason`: what is wrong, for drifted and unreadable; else what to know of it."""
 
     name: str
     title: str
@@ -102,17 +111,20 @@ def client_state(name: str, world: World | None = None) -> ClientState:
 
 
 def _state(client: Client, place: Located, world: World) -> tuple[State, str]:
-    entry = _entry(client, files.read_text(place.path) or "", place.path)
+    entry = entry_in(client, files.read_text(place.path) or "", place.path)
+    if entry is not None and not ours.is_own(entry):
+        return "not connected", f"another server there is named {NAME}: {_starts(entry)}"
     if entry is not None:
         wrong = ours.fault(client, entry, world.command)
-        return ("drifted", wrong) if wrong else ("connected", "")
+        return ("drifted", wrong) if wrong else ("connected", OFF if ours.is_off(entry) else "")
     known = noted(world, client.name)
     if known is not None and known.file == place.path:
         return "drifted", "the entry that was there has vanished"
     return "not connected", ""
 
 
-def _entry(client: Client, text: str, file: Path) -> Any:
+def entry_in(client: Client, text: str, file: Path) -> Any:
+    """Return what stands under our name in a client's file, None where nothing does. Raises Unparsable."""
     document = client.family.read(text, str(file))
     return lookup(document, ours.place_of(client, document))
 
@@ -124,21 +136,30 @@ def _place(client: Client, text: str, file: Path) -> Keys:
 # --- what would change
 
 
-def plan_connect(name: str, world: World | None = None) -> Change:
-    """What connecting that client changes. Blocks.
+def _starts(entry: Any) -> str:
+    return one_line(redacted(" ".join(ours.words_of(entry)) or str(entry.get("url", ""))))
 
-    Raises UsageError, ClientNotFoundError, StorageError, Unparsable (the file cannot be read: it is left alone) and
+
+def plan_connect(name: str, world: World | None = None, *, replace: bool = False) -> Change:
+    """What connecting that client changes. `replace`: also a server of another kind that has our name. Blocks.
+
+    An entry of ours that is set right keeps its further arguments, and is off if it was off. Raises UsageError,
+    ClientNotFoundError, ForeignEntryError, StorageError, Unparsable (the file cannot be read: it is left alone) and
     EditRefusedError.
     """
     world = world or this_world()
     client = find_client(name)
     place = _placed(client, world)
     text = files.read_text(place.path)
-    entry = _entry(client, text or "", place.path)
+    entry = entry_in(client, text or "", place.path)
     after = text
-    if entry is None:
+    foreign = entry is not None and not ours.is_own(entry)
+    if foreign and not replace:
+        title = f"{client.title} has another server named {NAME}: {_starts(entry)}"
+        raise ForeignEntryError(title, f"Rename it in {place.path}, or replace it: multi-mcp connect {name} --replace")
+    if entry is None or foreign:
         keys = _place(client, text or "", place.path)
-        after = _inserted(client, text or "", ours.wanted_entry(client, world.command, keys), place.path)
+        after = with_entry(client, text or "", ours.wanted_entry(client, world.command, keys), place.path)
     elif ours.fault(client, entry, world.command):
         after = _repaired(client, text or "", entry, world, place.path)
     keep = entry is None or not files.backup_of(place.path).exists()
@@ -151,18 +172,36 @@ def plan_disconnect(name: str, world: World | None = None) -> Change:
     client = find_client(name)
     place = _placed(client, world)
     text = files.read_text(place.path)
-    entry = _entry(client, text or "", place.path)
-    if text is None or entry is None:
+    entry = entry_in(client, text or "", place.path)
+    if text is None or entry is None or not ours.is_own(entry):
         return Change(client, place.path, text, text, "disconnected")
     known = noted(world, client.name)
     made = known is not None and known.made and known.file == place.path and not place.path.is_symlink()
-    if made and _inserted(client, "", entry, place.path) == text:
+    if made and with_entry(client, "", entry, place.path) == text:
         return Change(client, place.path, text, None, "disconnected")
     original = _original(client, text, entry, place.path)
     if original is not None:
         return Change(client, place.path, text, original, "disconnected", restores=True)
-    after = client.family.drop(text, _place(client, text, place.path), str(place.path))
-    return Change(client, place.path, text, after, "disconnected")
+    return Change(client, place.path, text, _dropped(client, text, place.path), "disconnected")
+
+
+def disconnected_text(client: Client, text: str, file: Path) -> str:
+    """Return a text of a client's file as disconnecting leaves it. Blocks. Raises Unparsable, EditRefusedError."""
+    entry = entry_in(client, text, file)
+    if entry is None or not ours.is_own(entry):
+        return text
+    original = _original(client, text, entry, file)
+    return _dropped(client, text, file) if original is None else original
+
+
+def _dropped(client: Client, text: str, file: Path) -> str:
+    """Return the text without our entry, with what stood in its place before we came."""
+    place = _place(client, text, file)
+    before = _before(client, file)
+    stood = entry_in(client, before, file) if before is not None else None
+    if stood is not None and not ours.starts_ours(stood):
+        return client.family.put(text, place, stood, str(file))
+    return client.family.drop(text, place, str(file))
 
 
 def _placed(client: Client, world: World) -> Located:
@@ -174,8 +213,8 @@ def _placed(client: Client, world: World) -> Located:
     return place
 
 
-def _inserted(client: Client, text: str, entry: Any, file: Path) -> str:
-    """The text with our entry in it; what a file of that client must hold besides is added to one without content."""
+def with_entry(client: Client, text: str, entry: Any, file: Path) -> str:
+    """Return the text with that entry under our name, and what a file without content must hold besides."""
     if client.fresh and not client.family.read(text, str(file)):
         text = text + ("" if not text or text.endswith("\n") else "\n") + client.fresh
     return client.family.put(text, _place(client, text, file), entry, str(file))
@@ -195,13 +234,35 @@ def _repaired(client: Client, text: str, entry: Any, world: World, file: Path) -
 
 def _original(client: Client, text: str, entry: Any, file: Path) -> str | None:
     """What the backup holds, if nothing but our entry was added to it since."""
+    backup = _before(client, file)
+    if backup is None:
+        return None
+    stood = entry_in(client, backup, file)
     try:
-        backup = files.read_text(files.backup_of(file))
-        if backup is not None and _inserted(client, backup, entry, file) == text:
+        if with_entry(client, backup, entry, file) == text or _key_by_key(client, backup, stood, entry, file) == text:
             return backup
     except MultiMcpError:
-        return None  # a backup that cannot be read is no original
+        return None
     return None
+
+
+def _before(client: Client, file: Path) -> str | None:
+    """What the backup holds; None where there is none that can be read."""
+    try:
+        backup = files.read_text(files.backup_of(file))
+        entry_in(client, backup or "", file)
+    except MultiMcpError:
+        return None  # a backup that cannot be read is no original
+    return backup
+
+
+def _key_by_key(client: Client, text: str, stood: Any, entry: Any, file: Path) -> str:
+    """The text with what our entry has and the one that stood there has not."""
+    if isinstance(stood, Mapping) and isinstance(entry, Mapping):
+        for key, value in entry.items():
+            if stood.get(key) != value:
+                text = client.family.put(text, (*_place(client, text, file), key), value, str(file))
+    return text
 
 
 # --- the change
@@ -225,9 +286,9 @@ def apply(change: Change, world: World | None = None) -> None:
         files.forget(backup)
 
 
-def connect(name: str, world: World | None = None) -> Change:
+def connect(name: str, world: World | None = None, *, replace: bool = False) -> Change:
     """Write our entry into that client's file, or set it right; what was done. Raises as plan_connect and apply."""
-    return _settled(lambda: plan_connect(name, world), world)
+    return _settled(lambda: plan_connect(name, world, replace=replace), world)
 
 
 def disconnect(name: str, world: World | None = None) -> Change:

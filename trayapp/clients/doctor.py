@@ -28,6 +28,8 @@ def connected(surroundings: Surroundings) -> list[Finding]:
 
 
 def _finding(state: ClientState) -> Finding | None:
+    if state.state == "connected" and state.reason:
+        return Finding(CODE, "note", f"{state.title}: {state.reason} ({state.file})", "Switch it on there")
     if state.state == "connected":
         return Finding(CODE, "ok", f"{state.title}: {state.file}")
     if state.state == "drifted":

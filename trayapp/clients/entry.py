@@ -81,6 +81,35 @@ def is_ours(name: str, entry: Any) -> bool:
     return any(_is_our_url(url, name) for url in (*urls, *(word for word in words if "://" in word)))
 
 
+def starts_ours(entry: Any) -> bool:
+    """True if an entry starts multi-mcp, in whichever version or place."""
+    words = words_of(entry) if isinstance(entry, Mapping) else []
+    return is_ours(NAME, entry) or _is_program(words[:1]) or any(_is_program(word.split()[:1]) for word in words[:1])
+
+
+def is_own(entry: Any) -> bool:
+    """True if what stands under our name may be set right: it is ours, or it starts nothing."""
+    if not isinstance(entry, Mapping):
+        return True
+    return starts_ours(entry) or not (words_of(entry) or any(flat(entry).get(key) for key in _URLS))
+
+
+def is_off(entry: Any) -> bool:
+    """True if an entry is switched off in its client."""
+    return isinstance(entry, Mapping) and (entry.get("disabled") is True or entry.get("enabled") is False)
+
+
+def _further(entry: Mapping[str, Any]) -> list[str]:
+    """The arguments behind the shim's own words: `--profile office`."""
+    words = words_of(entry)
+    words = words[0].split() if len(words) == 1 else words
+    for at, word in enumerate(words):
+        if word == SHIM and _is_program(words[:at]):
+            return words[at + 1 :]
+    at = next((at for at, word in enumerate(words) if _name_of(word) == SHIM_PROGRAM), len(words))
+    return words[at + 1 :]
+
+
 def _starts_shim(words: Sequence[str]) -> bool:
     """Whether a command line runs the shim: our program and the verb behind it, whatever starts them."""
     if any(_name_of(word) == SHIM_PROGRAM for word in words):
@@ -117,11 +146,10 @@ def _is_our_url(url: str, name: str) -> bool:
 
 
 def fault(client: Client, entry: Any, command: Sequence[str]) -> str:
-    """Why our entry does not do what it should; "" when it does. Options behind the shim's own words are fine."""
+    """Why our entry does not do what it should; "" when it does. Options behind the shim's own words are fine, and so
+    is an entry that the user switched off."""
     if not isinstance(entry, Mapping):
         return "its entry is no mapping"
-    if entry.get("disabled") is True or entry.get("enabled") is False:
-        return "multi-mcp is switched off there"
     words = words_of(entry)
     if words[: len(command)] == list(command):
         return ""
@@ -135,12 +163,8 @@ def fault(client: Client, entry: Any, command: Sequence[str]) -> str:
 
 def repairs(client: Client, entry: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
     """Keys of our entry that must change, and to what; None: the key must go. What else the user wrote stays."""
-    wanted = wanted_entry(client, command)
+    wanted = wanted_entry(client, [*command, *_further(entry)])
     changes = {key: wanted[key] for key in _LAUNCH if key in wanted and entry.get(key) != wanted[key]}
     changes |= {key: None for key in (*_URLS, *_LAUNCH) if key in entry and key not in wanted}
     changes |= {"transport": None} if isinstance(entry.get("transport"), Mapping) else {}
-    if entry.get("disabled") is True:
-        changes["disabled"] = False
-    if entry.get("enabled") is False:
-        changes["enabled"] = True
     return changes

@@ -5,7 +5,7 @@ Never here: asking, printing, servers.yaml's form (config/edits).
 
 from __future__ import annotations
 
-import json
+import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,49 +13,85 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.clients import files
+from trayapp.clients.connect import found_clients
 from trayapp.clients.family import Keys
 from trayapp.clients.secrets import without_secrets
 from trayapp.clients.servers import Found, found_servers
 from trayapp.clients.table import Client
 from trayapp.clients.world import World, said_no
+from trayapp.config.edits import add_server
+from trayapp.config.entry import read_one
 from trayapp.config.files import wait_until_quiet
-from trayapp.config.parse import parse
-from trayapp.model.errors import FileChangedError
+from trayapp.model.errors import FileChangedError, MultiMcpError
 from trayapp.model.plan import Config
 from trayapp.model.servers import SAMPLE, ServerConfig, launch_settings
 
+HOME = "~"
+LONGEST_KEY = 1000  # characters; YAML's readers take no longer one
 LONGEST_NAME = 100  # characters; with a client's name or a number behind it, one that servers.yaml takes
 ATTEMPTS = 3  # against a client that saves at the same moment
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One server to be taken over as `name`. `known`: one that starts the same way is there already, by that name."""
+    """One server to be taken over as `name`.
+
+    `known`: a server that starts the same way has that name already; `there`: in our file, else among these offers.
+    `fault`: why it cannot be taken over.
+    """
 
     found: Found
     name: str
     known: str = ""
+    there: bool = False
+    fault: str = ""
+
+    @property
+    def is_new(self) -> bool:
+        """True if it can be taken over and is not there yet."""
+        return not self.known and not self.fault
+
+    def written(self) -> dict[str, Any]:
+        """Return the entry as servers.yaml gets it: with the folder in which it runs."""
+        entry = dict(self.found.entry)
+        if self.found.folder is None and "command" in entry and "cwd" not in entry and entry.get("scope") != "session":
+            entry["cwd"] = HOME
+        return entry
 
 
 def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> list[Offer]:
-    """What could be taken over, in order. `existing`: what is configured, by folder (None: servers.yaml).
+    """Return what could be taken over, in order. `existing`: what is configured, by folder (None: servers.yaml).
 
     A name that another server has gets the client's behind it; what starts the same way is taken over once, also where
-    its secrets went into the keyring.
+    its secrets went into the keyring. Of those that are, one that is switched on gives the name.
     """
     taken: dict[Path | None, dict[str, ServerConfig | None]] = {
         folder: {**dict.fromkeys(_wrong(config)), **config.servers} for folder, config in existing.items()
     }
-    made: list[Offer] = []
-    for one in found:
+    there = {(folder, name) for folder, names in taken.items() for name in names}
+    every = list(enumerate(found))
+    made: dict[int, Offer] = {}
+    for at, one in sorted(every, key=lambda each: each[1].entry.get("disabled") is True):
         names = taken.setdefault(one.folder, {})
         server = as_server(one.name, one.entry)
-        known = next((name for name, other in names.items() if other and server and _same(other, server)), "")
-        known = known or _hidden_as(one, names)
+        ours = {name for folder, name in there if folder == one.folder}
+        alike = (name for name, other in names.items() if other and server and _same(other, server, name in ours))
+        known = next(alike, "") or _hidden_as(one, names)
         name = known or _free_name(one, names)
-        made.append(Offer(one, name, known))
-        names[name] = server  # as it stands there: of two secrets none passes for the other
-    return made
+        made[at] = Offer(one, name, known, (one.folder, known) in there, "" if known else _fault(name, one.entry))
+        if not made[at].fault:
+            names[name] = server  # as it stands there: of two secrets none passes for the other
+    return [made[at] for at, _ in every]
+
+
+def _fault(name: str, entry: Mapping[str, Any]) -> str:
+    """Return why no file of ours could hold an entry, "" if one can."""
+    try:
+        add_server("", name, entry)
+    except (MultiMcpError, RecursionError, ValueError):
+        keys = [str(key) for value in (entry, *entry.values()) if isinstance(value, Mapping) for key in value]
+        return "a name in it is too long" if any(len(key) > LONGEST_KEY for key in keys) else "it cannot be written"
+    return ""
 
 
 def _hidden_as(found: Found, names: Mapping[str, ServerConfig | None]) -> str:
@@ -65,7 +101,7 @@ def _hidden_as(found: Found, names: Mapping[str, ServerConfig | None]) -> str:
     """
     for name in _names_of(found):
         other, server = names.get(name), as_server(name, without_secrets(name, found.entry))
-        if other and server and _same(other, server):
+        if other and server and _same(other, server, True):
             return name
     return ""
 
@@ -74,13 +110,16 @@ def _wrong(config: Config) -> list[str]:
     return [problem.server for problem in config.problems if problem.server]
 
 
-def _same(one: ServerConfig, other: ServerConfig) -> bool:
-    return launch_settings(one) == launch_settings(other)
+def _same(other: ServerConfig, found: ServerConfig, in_file: bool) -> bool:
+    """True if both start alike. In our file the folder of one that names none is what the user made of it."""
+    if found.cwd in (None, HOME) and (in_file or other.cwd in (None, HOME)):
+        other, found = (replace(each, cwd=None, scope="shared") for each in (other, found))
+    return launch_settings(other) == launch_settings(found)
 
 
 def as_server(name: str, entry: Mapping[str, Any]) -> ServerConfig | None:
     """The entry as servers.yaml would have it; None when it cannot be used there."""
-    return parse(json.dumps({"servers": {name: dict(entry)}}), "").servers.get(name)
+    return read_one(name, entry)[0]
 
 
 def _names_of(found: Found) -> tuple[str, str]:
@@ -110,7 +149,7 @@ def first_offers(config: Config | None, world: World) -> list[Offer]:
     own = {*config.servers, *_wrong(config)} - {SAMPLE}
     if own or config.settings.imports or said_no(world):
         return []
-    return [offer for offer in offers(found_servers(world.machine).servers, {None: config}) if not offer.known]
+    return [offer for offer in offers(found_servers(world.machine).servers, {None: config}) if offer.is_new]
 
 
 def names_by_client(made: Iterable[Offer]) -> dict[str, list[str]]:
@@ -132,34 +171,65 @@ def first_words(found: Mapping[str, list[str]]) -> str:
     return f"{who} {have} {total} server{'' if total == 1 else 's'} of {their} own"
 
 
+def doubled(config: Config, world: World) -> list[Offer]:
+    """Return the servers that connected clients still start themselves though servers.yaml has them, too.
+
+    `names_by_client` says whose they are, `multi-mcp import --move --yes` takes them out. Blocks.
+    """
+    connected = {state.name for state in found_clients(world) if state.state == "connected"}
+    made = offers(found_servers(world.machine).servers, {None: config})
+    return [offer for offer in made if offer.there and offer.found.client.name in connected]
+
+
 # --- moving
 
 
-def take_away(moved: Iterable[Found]) -> list[Path]:
-    """Remove these servers from their clients' files, each file once, with a backup; the files that changed.
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Servers that were taken out of a client's file: what led to them, and what the file held before."""
 
-    Blocks. Raises StorageError, Unparsable, EditRefusedError, FileChangedError; a file is changed whole or not at all.
+    client: Client
+    file: Path
+    backup: Path
+    keys: tuple[Keys, ...]
+
+
+def take_away(moved: Iterable[Found], kept: Collection[Path] = ()) -> list[Move]:
+    """Remove these servers from their clients' files, each file once, with a backup; return the files that changed.
+
+    `kept`: backups that are still wanted. Blocks. Raises StorageError, Unparsable, EditRefusedError, FileChangedError;
+    a file is changed whole or not at all.
     """
     places: dict[Path, tuple[Client, list[Keys]]] = {}
     for found in moved:
         for path, keys in ((found.file, found.keys), *found.also):
             places.setdefault(path, (found.client, []))[1].append(keys)
-    return [path for path, (client, keys) in places.items() if _drop_all(client, path, keys)]
+    moves = [Move(client, path, _backup(path, kept), tuple(keys)) for path, (client, keys) in places.items()]
+    return [move for move in moves if _drop_all(move)]
 
 
-def _drop_all(client: Client, path: Path, keys: list[Keys]) -> bool:
+def _backup(path: Path, kept: Collection[Path]) -> Path:
+    """Where a backup takes the place of none that is still wanted."""
+    first = files.backup_of(path, files.BACKUP_MOVED)
+    others = (files.backup_of(path, f".before-import-{n}.bak") for n in itertools.count(2))
+    return next(place for place in itertools.chain([first], others) if place not in kept)
+
+
+def without(move: Move, text: str) -> str:
+    """Return the text of the client's file without the servers of a move."""
+    for keys in move.keys:
+        text = move.client.family.drop(text, keys, str(move.file))
+    return text
+
+
+def _drop_all(move: Move) -> bool:
     for left in range(ATTEMPTS - 1, -1, -1):
-        wait_until_quiet(path)
-        text = files.read_text(path)
-        if text is None:
-            return False
-        after = text
-        for each in keys:
-            after = client.family.drop(after, each, str(path))
-        if after == text:
+        wait_until_quiet(move.file)
+        text = files.read_text(move.file)
+        if text is None or (after := without(move, text)) == text:
             return False
         try:
-            files.replace_text(path, text, after, files.backup_of(path, files.BACKUP_MOVED))
+            files.replace_text(move.file, text, after, move.backup)
         except FileChangedError:
             if not left:
                 raise

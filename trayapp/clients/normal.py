@@ -9,12 +9,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from trayapp.clients.entry import flat
 from trayapp.clients.table import Client
-from trayapp.clients.variables import Context, ours, unknown_places
+from trayapp.clients.variables import Context, ours, unknown_places, workspace_places
 from trayapp.config.command import path_exists, split_command
+from trayapp.config.relative_paths import is_relative, relative_paths
 from trayapp.config.spelling import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, spelled
 
 Entry = dict[str, Any]
@@ -33,12 +35,17 @@ _QUIET = frozenset(
 )
 _NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key that says so says nothing
 _CONNECT_TIMEOUT = "connect_timeout"
+_SANDBOX = re.compile("sandbox|confine", re.IGNORECASE)
+KEPT = "x-"  # what servers.yaml takes and nothing reads
 _ENDLESS = 10.0**15  # of a time in whatever unit: as good as none, and 1e999 is no number that can be reckoned with
 
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """`entry` in our keys; `left_out`: keys that we have nothing for."""
+    """`entry` in our keys; `left_out`: keys that we have nothing for.
+
+    Those of a sandbox stay in the entry as `x-KEY`: they say what the server was kept from.
+    """
 
     entry: Entry
     left_out: tuple[str, ...] = ()
@@ -58,7 +65,29 @@ def normal(client: Client, raw: Any, context: Context) -> Normal | None:
         if raw and set(raw) <= {"settings", "enabled", "source", "remote"}:
             return None  # an extension of Zed's that starts its server itself
         raise ValueError("it has neither command nor url")
-    return Normal(entry, tuple(sorted(reader.left_out())))
+    texts = json.dumps(entry, ensure_ascii=False, default=str)
+    if context.folder is None and (places := workspace_places(texts)):
+        raise ValueError(f"{places[0]} means nothing outside of a workspace; write the folder itself")
+    return Normal(_in_its_folder(client, context, entry), tuple(sorted(reader.left_out())))
+
+
+def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
+    """Return a user's entry so that its relative paths mean what they mean in the client.
+
+    Most clients start servers in the folder that their session works in: so does `scope: session` here.
+    """
+    command, args, cwd = entry.get("command"), entry.get("args") or [], entry.get("cwd")
+    if context.folder is not None or not isinstance(command, str):
+        return entry
+    if isinstance(cwd, str):
+        relative = is_relative(cwd)
+    else:
+        relative = bool(relative_paths(command, [arg for arg in args if isinstance(arg, str)]))
+    if not relative or "scope" in entry:
+        return entry
+    return entry | (
+        {"scope": "session"} if client.runs_in == "session" else {"cwd": str(PurePosixPath("~", cwd or ""))}
+    )
 
 
 def _refuse_halves(raw: Mapping[str, Any]) -> None:
@@ -96,6 +125,9 @@ class _Reader:
         for key in sorted(self.left):
             if self._raw[key] is not None and (known := spelled(key, SERVER_KEYS)) is not None:
                 entry.setdefault(key if known.unit else known.name, self._raw[key])
+                self.left.discard(key)
+            elif _SANDBOX.search(key) and self._raw[key] is not None:
+                entry[KEPT + key] = self._raw[key]
                 self.left.discard(key)
         return entry
 

@@ -25,6 +25,7 @@ from trayapp.model.errors import StorageError
 from trayapp.model.status import Problem
 
 USUAL_HOLDER = "mcpServers"
+PROJECTS = "projects"  # in Claude Code's file: what it keeps for sessions in each folder
 LINES_TOLD_TO = 1_000_000  # characters; to find lines in more than that would cost a gateway that follows it too much
 EDITIONS_OF_CODE = frozenset(("vscode", "vscode-insiders", "vscodium"))
 _ALL_COUNT = frozenset(("opencode",))  # clients that lay all of their files over each other, later templates on top
@@ -46,6 +47,12 @@ class Found:
     folder: Path | None = None
     left_out: tuple[str, ...] = ()
     also: tuple[tuple[Path, Keys], ...] = ()
+
+    @property
+    def from_project(self) -> bool:
+        """True if it stands in a file of the folder itself, which may have come with a repository."""
+        beside = self.folder is not None and self.file.is_relative_to(self.folder)
+        return beside and self.keys[:1] != (PROJECTS,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +218,8 @@ class _Reader:
         context = Context(self._client.name, self._machine.home, folder, raw.inputs, windows)
         try:
             made = normal(self._client, raw.value, context)
-        except (ValueError, TypeError, AttributeError) as error:
-            why = str(error) if isinstance(error, ValueError) else "it is written in a way that we do not know"
+        except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+            why = str(error) if type(error) is ValueError else "it is written in a way that we do not know"
             message = f"{raw.name} of {self._client.title}: {why}"
             self._problems.append(Problem(str(raw.source.path), raw.line, message, "", 0, raw.name, fatal=False))
             return None
@@ -237,6 +244,6 @@ def _holder(document: Document, holder: Keys) -> Keys:
 
 def _projects(document: Document, source: _Source) -> Iterator[_Source]:
     """What Claude Code keeps in the user's file for sessions in one folder (config-25)."""
-    projects = document.get("projects")
+    projects = document.get(PROJECTS)
     for folder in projects if isinstance(projects, Mapping) and source.folder is None else ():
-        yield _Source(source.path, ("projects", folder, "mcpServers"), Path(folder))
+        yield _Source(source.path, (PROJECTS, folder, "mcpServers"), Path(folder))

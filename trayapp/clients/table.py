@@ -30,6 +30,7 @@ class Client:
     `holder`: the keys that lead to its servers; `inner`: one more that its newer files have.
     `entry`: what it wants for a stdio server, from program and arguments.
     `project`: files of one folder that it reads too. `fresh`: what a file that we make must hold besides.
+    `runs_in`: the folder of its user's servers without `cwd`: the one that its session works in, or none in particular.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Client:
     max_name: int = 0  # characters of a tool's name with its server's, 0 = 64 as everywhere
     own_command: str = ""
     timeout_unit: Literal["ms", "s"] = "ms"  # of a `timeout` in its entries
+    runs_in: Literal["session", "home"] = "session"
 
     def templates(self, platform: str) -> tuple[str, ...]:
         """Where its file may lie on that platform."""
@@ -134,7 +136,7 @@ CLIENTS: tuple[Client, ...] = (
                 "{localappdata}/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
                 "{appdata}/Claude/claude_desktop_config.json",
             ),
-        }, _plain, http=False, restart="restart",
+        }, _plain, http=False, restart="restart", runs_in="home",
     ),
     # https://developers.openai.com/codex/mcp and /codex/config-reference (CODEX_HOME)
     Client(

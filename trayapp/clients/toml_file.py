@@ -233,6 +233,11 @@ def _with_table(text: str, path: Keys, value: Mapping[str, Any]) -> str:
 def _with_key(text: str, statements: Sequence[_Statement], path: Keys, value: Any, file: str) -> str:
     """A key more in a table that has a head: behind its last one."""
     at = next((i for i, s in enumerate(statements) if s.is_head and not s.is_list and s.path == path[:-1]), None)
+    below = next((s for s in statements if s.is_head and not s.is_list and s.path[: len(path) - 1] == path[:-1]), None)
+    if at is None and below is not None and isinstance(lookup(read(text, file), path[:-1]), Mapping):
+        start, newline = _lines(text, below).start, _newline(text)  # a table that only tables below it made
+        head = f"[{'.'.join(map(_key, path[:-1]))}]{newline}{_key(path[-1])} = {_literal(value)}{newline}"
+        return spliced(text, [Splice(start, start, head)])
     if at is None:
         refuse(
             file, _line(text, path[:-1]), no_mapping(path[:-1]) if lookup(read(text, file), path[:-1]) else "no table"

@@ -39,6 +39,11 @@ def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {str(item["id"]): item for item in asked if "id" in item}
 
 
+def workspace_places(text: str) -> list[str]:
+    """Return the places of a workspace that are left in a text: outside of a workspace they mean nothing."""
+    return [found[0] for found in _FOLDER.finditer(text)]
+
+
 def unknown_places(text: str) -> list[str]:
     """`{file:PATH}` and the like: what other programs read there and nothing of ours does."""
     return _PLACE.findall(text)

@@ -21,6 +21,8 @@ from trayapp.service.command import shim_command
 
 RECORD_NAME = "clients.json"  # beside servers.yaml
 VERSION = 1
+CONNECTED = "connected"
+IMPORTS = "imports"
 NO_OFFER = "no_offer"  # the user wants no servers offered at a start
 RECORD_LARGEST = 1_000_000  # bytes; an entry has some 100
 
@@ -68,7 +70,7 @@ def note(world: World, client: str, what: Noted | None) -> None:
         if what is not None:
             changed[client] = {"file": str(what.file), "made": what.made}
         if changed != known:
-            _write(world.record, changed, said_no(world))
+            _write(world.record, {CONNECTED: changed})
 
 
 def said_no(world: World) -> bool:
@@ -79,17 +81,32 @@ def said_no(world: World) -> bool:
 def say_no(world: World) -> None:
     """Note that. Blocks. Raises StorageError."""
     with locked(world.record):
-        _write(world.record, _read(world.record), True)
+        _write(world.record, {NO_OFFER: True})
 
 
-def _write(path: Path, connected: Mapping[str, Any], no_offer: bool) -> None:
-    content = {"version": VERSION, "connected": connected, **({NO_OFFER: True} if no_offer else {})}
-    text = json.dumps(content, indent=2, ensure_ascii=False)
+def noted_imports(world: World) -> list[dict[str, Any]]:
+    """Return what is noted of imports (clients/undo says what that is), oldest first. Blocks."""
+    listed = _content(world.record).get(IMPORTS)
+    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+
+
+def note_imports(world: World, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+    """Note what `change` makes of it. Blocks. Raises StorageError."""
+    with locked(world.record):
+        known = noted_imports(world)
+        changed = change(known)
+        if changed != known:
+            _write(world.record, {IMPORTS: changed})
+
+
+def _write(path: Path, changed: Mapping[str, Any]) -> None:
+    content = {CONNECTED: {}} | _content(path) | {"version": VERSION} | dict(changed)
+    text = json.dumps({key: value for key, value in content.items() if value != []}, indent=2, ensure_ascii=False)
     write_atomic(path, text.encode("utf-8", "surrogatepass") + b"\n")
 
 
 def _read(path: Path) -> dict[str, Any]:
-    connected = _content(path).get("connected")
+    connected = _content(path).get(CONNECTED)
     return connected if isinstance(connected, dict) else {}
 
 

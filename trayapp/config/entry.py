@@ -5,20 +5,23 @@ Never here: the file around it, settings, variables' values.
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Callable
+from collections.abc import Mapping as Plain
 from dataclasses import dataclass
 from typing import Any
 
 from trayapp.config import fields
-from trayapp.config.command import Exists, split_command
+from trayapp.config.command import Exists, path_exists, split_command
 from trayapp.config.keys import read_keys
-from trayapp.config.nodes import Mapping, Node, Pair, is_null
+from trayapp.config.nodes import Mapping, Node, Pair, is_null, node_of, text_node
 from trayapp.config.problems import Report, Wrong, nearest, shown
 from trayapp.config.relative_paths import is_relative, relative_paths
 from trayapp.config.server_values import reader_of, unknown_tool_keys
 from trayapp.config.spelling import SERVER_KEYS, TOOL_KEYS
 from trayapp.model.servers import ServerConfig
+from trayapp.model.status import Problem
 
 MAX_NAME_CHARACTERS = 128
 STDIO_ONLY = ("args", "env", "cwd", "inherit_env")
@@ -56,6 +59,17 @@ def read_entry(pair: Pair, report: Report, surroundings: Surroundings) -> Server
         report.add(pair.key, fault, server=shown(pair.name), fatal=True)
         return None
     return _Entry(pair, report, surroundings).read()
+
+
+def read_one(name: str, entry: Plain[str, Any]) -> tuple[ServerConfig | None, tuple[Problem, ...]]:
+    """Read one entry of plain values, as servers.yaml would hold it; also what is wrong in it."""
+    report = Report("")
+    try:
+        pair = Pair(text_node(name), name, node_of(entry))
+        return read_entry(pair, report, Surroundings(path_exists, os.name == "nt")), report.sorted()
+    except RecursionError:
+        report.add(text_node(name), f"{shown(name)} is nested too deeply", server=name, fatal=True)
+        return None, report.sorted()
 
 
 class _Entry:

@@ -50,6 +50,13 @@ def text(node: Node) -> str:
         raise Wrong(node, "must be text", "Put it in quotes" if isinstance(node, Scalar) else "")
     if not node.text.strip():
         raise Wrong(node, "must not be empty")
+    return whole_text(node)
+
+
+def whole_text(node: Scalar) -> str:
+    """The text of a scalar; JSON's "\\ud800" is half of a letter, which can be neither written nor sent."""
+    if not node.text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in node.text):
+        raise Wrong(node, "holds half of a letter")
     return node.text
 
 
@@ -59,7 +66,7 @@ def written(node: Node) -> str:
         raise Wrong(node, "must be text")
     if kind(node) == "null":
         raise Wrong(node, "has no value", 'Write "" for an empty one')
-    return node.text
+    return whole_text(node)
 
 
 def number(node: Node) -> float:
@@ -156,7 +163,11 @@ def mapping_pairs(node: Node) -> list[Pair]:
 
 def strings(node: Node) -> dict[str, str]:
     """A mapping of names to scalars, each as written."""
-    return {pair.name: _named(shown(pair.name), pair.value, written, pair.key) for pair in mapping_pairs(node)}
+    return {_name(pair): _named(shown(pair.name), pair.value, written, pair.key) for pair in mapping_pairs(node)}
+
+
+def _name(pair: Pair) -> str:
+    return whole_text(pair.key) if isinstance(pair.key, Scalar) else pair.name
 
 
 def environment(node: Node) -> dict[str, str]:

@@ -5,9 +5,7 @@ Never here: the rule of one entry over another (layers), reading files of other 
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping as MappingType
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +13,7 @@ from trayapp.config import fields
 from trayapp.config.command import Exists, path_exists, split_command
 from trayapp.config.entry import Surroundings, read_entry
 from trayapp.config.layers import field_of, merge_entry
-from trayapp.config.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, is_null
+from trayapp.config.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, is_null, node_of, text_node
 from trayapp.config.parse import read_top, server_pairs
 from trayapp.config.problems import Report, Unparsable, Wrong
 from trayapp.config.spelling import snake
@@ -111,7 +109,7 @@ def _command_line(pairs: dict[str, Pair], around: Surroundings) -> list[Node]:
         words = split_command(command.text, exists=around.exists, windows=around.windows)
     except ValueError:
         return []
-    return [_scalar(word, command.line) for word in words]
+    return [text_node(word, command.line) for word in words]
 
 
 def _plain(pairs: dict[str, Pair]) -> dict[str, Any]:
@@ -173,28 +171,12 @@ def _pairs(imported: tuple[Imported, ...]) -> dict[str, Pair]:
     for layer in imported:
         for name, entry in layer.entries.items():
             line = layer.lines.get(name, 0)
-            found.setdefault(name, Pair(_scalar(name, line), name, _node(entry, line)))
+            found.setdefault(name, Pair(text_node(name, line), name, node_of(entry, line)))
     return found
 
 
 def _file_of(name: str, imported: tuple[Imported, ...]) -> str:
     return next((layer.files.get(name, layer.client) for layer in imported if name in layer.entries), "")
-
-
-def _node(value: Any, line: int) -> Node:
-    """A plain value as a node of that line."""
-    if isinstance(value, MappingType):
-        pairs = [(_scalar(str(key), line), _node(item, line)) for key, item in value.items()]
-        return Mapping(0, 0, line, 0, None, 1, [*pairs], True)
-    if isinstance(value, list | tuple):
-        return Sequence(0, 0, line, 0, None, 1, [_node(item, line) for item in value], True)
-    if isinstance(value, str):
-        return _scalar(value, line)
-    return Scalar(0, 0, line, 0, None, 1, json.dumps(value), "", None)
-
-
-def _scalar(text: str, line: int) -> Scalar:
-    return Scalar(0, 0, line, 0, None, 1, text, '"', None)
 
 
 _NOTHING = Scalar(0, 0, 0, 0, None, 1, "null", "", None)

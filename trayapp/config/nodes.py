@@ -6,9 +6,11 @@ them), so a few lines cannot grow into gigabytes.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping as Plain
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from trayapp.config.problems import Wrong, shown
 
@@ -62,6 +64,23 @@ class Alias(Node):
 def follow(node: Node) -> Node:
     """The node itself, or what an alias stands for."""
     return node.target if isinstance(node, Alias) else node
+
+
+def node_of(value: Any, line: int = 0) -> Node:
+    """Return a plain value (of JSON, TOML, ...) as a node of that line. Raises RecursionError."""
+    if isinstance(value, Plain):
+        pairs = [(text_node(str(key), line), node_of(item, line)) for key, item in value.items()]
+        return Mapping(0, 0, line, 0, None, 1, [*pairs], True)
+    if isinstance(value, list | tuple):
+        return Sequence(0, 0, line, 0, None, 1, [node_of(item, line) for item in value], True)
+    if value is None or isinstance(value, bool | int | float):
+        return Scalar(0, 0, line, 0, None, 1, json.dumps(value), "", None)
+    return text_node(str(value), line)  # also for a date of TOML
+
+
+def text_node(text: str, line: int = 0) -> Scalar:
+    """Return a text as a node of that line."""
+    return Scalar(0, 0, line, 0, None, 1, text, '"', None)
 
 
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))

@@ -5,15 +5,18 @@ Never here: reading or writing files (the only question asked of the machine is 
 
 from __future__ import annotations
 
+import json
 import os
+from typing import Any
 
 from trayapp.config.command import Exists, path_exists
-from trayapp.config.compose import compose
+from trayapp.config.compose import MAX_DEPTH, MAX_NODES, compose
 from trayapp.config.entry import Surroundings, read_entry
-from trayapp.config.nodes import Mapping, Node, Pair, is_null, pairs
+from trayapp.config.nodes import Mapping, Node, Pair, is_null, node_of, pairs, text_node
 from trayapp.config.options import read_settings
 from trayapp.config.problems import Report, Unparsable, Wrong, nearest, problem_at, shown
 from trayapp.config.spelling import is_extension, is_servers_key, snake
+from trayapp.config.text import BOM, MAX_BYTES
 from trayapp.model.plan import Config
 from trayapp.model.settings import Settings
 
@@ -46,8 +49,53 @@ def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool =
 
 
 def read_top(text: str, file: str) -> list[Pair]:
-    """The pairs of the file itself. Raises Unparsable."""
-    return top_level(compose(text, file), file)
+    """The pairs of the file itself. Raises Unparsable.
+
+    JSON is read as YAML, which it nearly is and which knows lines; what only JSON may say (`"\\ud83d\\ude00"`, a very
+    long key) is then read as JSON.
+    """
+    try:
+        root = compose(text, file)
+    except Unparsable:
+        root = _of_json(text) if file.endswith(".json") else None
+        if root is None:
+            raise
+    return top_level(root, file)
+
+
+def _of_json(text: str) -> Node | None:
+    """Return the text as JSON, each server in the line where its name first stands; None if it is no JSON."""
+    try:
+        document = json.loads(text.removeprefix(BOM), object_pairs_hook=_without_twins)
+        if len(text) > MAX_BYTES or _size(document, MAX_DEPTH) > MAX_NODES:
+            return None
+        return _lined(text, document, 2) if isinstance(document, dict) else node_of(document, 1)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _lined(text: str, document: dict[str, Any], levels: int) -> Mapping:
+    """Return a mapping whose keys know their lines, so many levels down."""
+    made = Mapping(0, 0, 1, 0, None, 1, [], True)
+    for key, value in document.items():
+        line = text.count("\n", 0, max(text.find(json.dumps(key, ensure_ascii=False)), 0)) + 1
+        deeper = levels > 1 and isinstance(value, dict)
+        made.pairs.append((text_node(key, line), _lined(text, value, levels - 1) if deeper else node_of(value, line)))
+    return made
+
+
+def _without_twins(found: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found) != len(dict(found)):
+        raise ValueError("a key is written twice")
+    return dict(found)
+
+
+def _size(value: Any, levels: int) -> int:
+    """How many values there are in a value. Raises ValueError past so many levels of nesting."""
+    inside = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    if inside and not levels:
+        raise ValueError("nested too deeply")
+    return 1 + sum(_size(item, levels - 1) for item in inside)
 
 
 def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:

@@ -6,10 +6,13 @@ Never here: whether it may be used (trust), what it changes (overlay).
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trayapp.config.files import read_bytes
+from trayapp.config.parse import read_top, server_pairs
+from trayapp.config.problems import Unparsable
+from trayapp.config.scripts import Script, read_script, watched_paths
 from trayapp.config.text import MAX_BYTES, decode, without_comments
 
 PROJECT_FILES = (".multi-mcp.yaml", ".mcp.json")  # in one folder the first one counts
@@ -21,6 +24,8 @@ class ProjectFile:
 
     path: Path  # its folder resolved, so that one folder has one name
     data: bytes
+    scripts: tuple[Script, ...] = ()  # the programs inside the project that its servers run
+    watched: tuple[Path, ...] = ()  # where these are, or would be
 
     @property
     def folder(self) -> Path:
@@ -29,8 +34,11 @@ class ProjectFile:
 
     @property
     def digest(self) -> str:
-        """Of the very bytes; another content has another one."""
-        return f"sha256:{hashlib.sha256(self.data).hexdigest()}"
+        """Of the very bytes, and of the programs that they name; another content has another one."""
+        whole = hashlib.sha256(self.data)
+        for script in self.scripts:
+            whole.update(f"\0{script.name}\0{script.digest}".encode("utf-8", "surrogateescape"))
+        return f"sha256:{whole.hexdigest()}"
 
     def text(self) -> str:
         """What the parser gets: JSON loses its comments, lines and columns stay. Raises Unparsable."""
@@ -69,6 +77,16 @@ def _is_file(path: Path) -> bool:
 
 
 def read_project(path: Path) -> ProjectFile | None:
-    """The file as it is now; None when it is gone. Blocks. Raises StorageError."""
+    """The file as it is now, with the programs that it names; None when it is gone. Blocks. Raises StorageError."""
     data = read_bytes(path, MAX_BYTES)
-    return None if data is None else ProjectFile(path.parent.resolve() / path.name, data)
+    if data is None:
+        return None
+    file = ProjectFile(path.parent.resolve() / path.name, data)
+    try:
+        entries = server_pairs(read_top(file.text(), str(path)), str(path))
+    except Unparsable:
+        return file  # it starts nothing
+    watched = {name: watched_paths(entry, file.folder) for name, entry in entries.items()}
+    found = {each: read_script(name, each, file.folder) for name, paths in watched.items() for each in paths}
+    scripts = sorted((script for script in found.values() if script), key=lambda script: script.name)
+    return replace(file, scripts=tuple(scripts), watched=tuple(found))

@@ -54,24 +54,24 @@ def look_with(trust: TrustStore, home: Path) -> Look:
 
     What is trusted is laid over `user` anew once the file, the approvals or `user` is another.
     """
-    laid: dict[Path, tuple[object, Config, Finding]] = {}
+    laid: dict[Path, tuple[object, tuple[Path, ...], Config, Finding]] = {}
 
     def look(folder: Path, user: Config) -> Finding:
         path = find_project(folder, home)
         if path is None:
             return NOTHING
-        mark = signature(path), signature(trust.path)
         known = laid.get(path)
-        if known is not None and known[0] == mark and known[1] is user:
-            return known[2]
-        found = read(path, user)
-        if found.overlay is not None:
-            laid[path] = mark, user, found
-        return found
+        if known is not None and known[0] == mark(path, known[1]) and known[2] is user:
+            return known[3]
+        return read(path, user)
+
+    def mark(path: Path, watched: tuple[Path, ...]) -> object:
+        return tuple(signature(each) for each in (path, trust.path, *watched))
 
     def read(path: Path, user: Config) -> Finding:
         try:
             file = read_project(path)
+            seen = mark(path, file.watched if file else ())
         except StorageError as error:
             return Finding(problems=(Problem(str(path), 0, error.title, error.hint, fatal=False),))
         if file is None:
@@ -80,7 +80,10 @@ def look_with(trust: TrustStore, home: Path) -> Look:
         if trusted is None:
             return Finding(problems=(untrusted_problem(file),))
         found = overlay.overlay(user, trusted)
-        return Finding(found, found.config.problems)
+        finding = Finding(found, found.config.problems)
+        if read_project(path) == file:  # else it was saved meanwhile, and its mark is that of another content
+            laid[path] = seen, file.watched, user, finding
+        return finding
 
     return look
 

@@ -1,0 +1,80 @@
+"""What decides about a server before it may start, in lines for a person: program, folder, environment, secrets.
+
+Never here: asking.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+
+from trayapp.cli.text import shortened, visible
+from trayapp.config.interpolate import keyring_names, variable_names
+from trayapp.model.redact import redacted
+from trayapp.model.servers import ServerConfig
+
+LONGEST = 300  # columns of a value
+# variables that decide which code a program loads, or whom it asks for it
+_LOADS_CODE = re.compile(
+    r"PATH|PATHEXT|LD_.*|DYLD_.*|LIBPATH|SHLIB_PATH|NODE_.*|NPM_CONFIG_.*|YARN_.*|PNPM_.*|BUN_.*|DENO_.*|PYTHON.*"
+    r"|PIP_.*|UV_.*|VIRTUAL_ENV|CONDA_.*|RUBY.*|GEM_.*|BUNDLE_.*|PERL.*|PHP.*|LUA_.*|JAVA_.*|_JAVA_OPTIONS|JDK_.*"
+    r"|CLASSPATH|GO(?:PATH|ROOT|FLAGS|PROXY|BIN|ENV|TOOLCHAIN)|CARGO_.*|RUST.*|DOTNET_.*|CORECLR_.*|COR_.*|DOCKER_.*|BASH_ENV|ENV|ZDOTDIR|SHELL|IFS|PROMPT_COMMAND"
+    r"|EDITOR|VISUAL|PAGER|BROWSER|COMSPEC|GIT_.*|SSH_.*|HOME|XDG_.*|TMPDIR|(?:HTTPS?|ALL|NO)_PROXY|SSL_.*|.*_CA_.*"
+    r"|GTK_.*|QT_.*|GCONV_PATH|GLIBC_TUNABLES|LOCPATH|MALLOC_.*|OPENSSL_.*|MULTI_MCP_.*",
+    re.IGNORECASE,
+)
+
+
+def starts(server: ServerConfig) -> str:
+    """Return the command line or the address, what is invisible in it as escapes."""
+    return visible(server.url or shlex.join([server.command or "", *server.args]))
+
+
+def loading_code(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that decide which code is loaded, with their values."""
+    return {name: value for name, value in env.items() if _LOADS_CODE.fullmatch(name) and not _is_secret(name)}
+
+
+def _is_secret(name: str) -> bool:
+    return redacted_value(name, "plain-value") != "plain-value"
+
+
+def environment_lines(server: ServerConfig) -> Iterator[str]:
+    """Yield the variables and headers that the entry sets, with their values; secrets among them are redacted."""
+    loads = loading_code(server.env)
+    for name, value in loads.items():
+        yield f"with {_pair(name, value)} (decides which code is loaded)"
+    others = [_pair(name, redacted_value(name, value)) for name, value in server.env.items() if name not in loads]
+    if others:
+        yield f"with {', '.join(others)} in its environment"
+    if server.headers:
+        shown = (_pair(name, redacted_value(name, value, ": "), ": ") for name, value in server.headers.items())
+        yield f"with the headers {', '.join(shown)}"
+
+
+def redacted_value(name: str, value: str, mark: str = "=") -> str:
+    """Return a value as it may be shown beside its name."""
+    return redacted(f"{name}{mark}{value}").removeprefix(f"{name}{mark}")
+
+
+def _pair(name: str, value: str, mark: str = "=") -> str:
+    return visible(shortened(f"{name}{mark}{value}", LONGEST))
+
+
+def gets(server: ServerConfig) -> tuple[list[str], list[str]]:
+    """Return the names of the secrets, and of the variables of the user's environment, that the entry asks for."""
+    variables = list(variable_names(server)[0])
+    if server.bearer_token_env and server.bearer_token_env not in variables:
+        variables.append(server.bearer_token_env)
+    return list(keyring_names(server)), variables
+
+
+def secret_lines(server: ServerConfig) -> Iterator[str]:
+    """Yield to which address or program which secrets and variables go."""
+    secrets, variables = gets(server)
+    what = [f"the secret {visible(name)} of the keyring" for name in secrets]
+    what += [f"the variable {visible(name)}" for name in variables]
+    if what:
+        to = server.url if server.url is not None else server.command or ""
+        yield f"{'sends' if server.url is not None else 'gives'} {' and '.join(what)} to {visible(to)}"

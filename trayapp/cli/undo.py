@@ -1,0 +1,102 @@
+"""`multi-mcp import --undo`: what imports took over, back into the AI tools' files and out of ours.
+
+Never here: how a file gets its servers back (clients/undo).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from trayapp.cli.add import own_trust
+from trayapp.cli.output import note, print_json, say
+from trayapp.cli.servers_file import own_store
+from trayapp.cli.switch import tell_gateway
+from trayapp.cli.text import one_line
+from trayapp.clients import project_file
+from trayapp.clients.places import Machine, shown_path
+from trayapp.clients.undo import PutBack, Taken, all_moves, all_taken, forget_taken, put_back
+from trayapp.clients.world import World, this_world
+from trayapp.config.parse import parse
+from trayapp.model.errors import ExitCode, MultiMcpError
+from trayapp.model.servers import ServerConfig
+from trayapp.service.secrets import delete_secret
+
+
+def undo_imports(dry_run: bool, as_json: bool) -> int:
+    """Put back what was moved, and remove what was taken over and not changed since. Return the exit code."""
+    world = this_world()
+    taken, moves = all_taken(world), all_moves(world)
+    if dry_run:
+        files, names = [str(move.file) for move in moves], [each.name for each in taken]
+        if as_json:
+            print_json({"restored": files, "removed": names})
+        else:
+            say(*(f"{one_line(file)} would get its servers back" for file in files))
+            say(f"To be removed here: {one_line(', '.join(names))}" if names else "Nothing to remove here")
+        return ExitCode.OK
+    done = put_back(world)
+    failed = [each for each in done if each.why_not]
+    removed = [] if failed else [each for each in taken if _remove(each)]
+    if not failed:
+        forget_taken(world)
+    tell_gateway()
+    if as_json:
+        restored = [str(each.move.file) for each in done if not each.why_not]
+        print_json({"restored": restored, "removed": [each.name for each in removed]})
+    else:
+        say(*restored_lines(done, world))
+        say(*(one_line(f"Removed {each.name} from {_shown(each.file)}") for each in removed))
+        for each in taken if not failed else []:
+            if each not in removed and _server(each) is not None:
+                note(one_line(f"{each.name} was changed since: it stays in {_shown(each.file)}"))
+        if failed and taken:
+            note("What was taken over stays here until every file has its servers back: say it again then")
+        if not (done or taken):
+            say("Nothing to undo")
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def restored_lines(done: list[PutBack], world: World) -> Iterator[str]:
+    """Yield what became of each file that servers were moved out of."""
+    for each in done:
+        path = shown_path(each.move.file, world.machine.home)
+        if each.why_not:
+            backup = shown_path(each.move.backup, world.machine.home)
+            yield one_line(f"{path} did not get its servers back: {each.why_not} (backup: {backup})")
+        else:
+            yield one_line(f"{path} has its own servers again{' (as it was before)' if each.whole else ''}")
+
+
+def _shown(path: Path) -> str:
+    return shown_path(path, Machine().home)
+
+
+def _server(taken: Taken) -> ServerConfig | None:
+    """The server as our file has it now."""
+    with suppress(MultiMcpError):
+        store = own_store()
+        own = taken.file == store.path
+        config = parse(store.read().text, str(store.path)) if own else project_file.read_config(taken.file)
+        return config.servers.get(taken.name)
+    return None
+
+
+def _remove(taken: Taken) -> bool:
+    """Remove a server that is as it was taken over, with its secrets; False if it was changed, or is gone."""
+    if not taken.is_untouched(_server(taken)):
+        return False
+    store = own_store()
+    try:
+        if taken.file == store.path:
+            store.remove_server(taken.name)
+        else:
+            project_file.remove_server(taken.file, taken.name, own_trust())
+    except MultiMcpError as error:
+        note(one_line(str(error)))
+        return False
+    for name in taken.secrets:
+        with suppress(MultiMcpError):
+            delete_secret(name)
+    return True

@@ -1,0 +1,164 @@
+"""Putting back what an import took over: into the clients' files, and out of ours.
+
+Never here: asking, printing, secrets in the keyring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trayapp.clients import files
+from trayapp.clients.connect import disconnected_text, entry_in, with_entry
+from trayapp.clients.family import lookup
+from trayapp.clients.importing import Move, Offer, as_server, without
+from trayapp.clients.table import BY_NAME
+from trayapp.clients.world import World, note_imports, noted_imports
+from trayapp.config.files import write_atomic
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.servers import ServerConfig, launch_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A server that an import wrote into a file of ours. `launch`: how it starts; `secrets`: names in the keyring."""
+
+    file: Path
+    name: str
+    launch: str
+    secrets: tuple[str, ...] = ()
+
+    def is_untouched(self, server: ServerConfig | None) -> bool:
+        """True if the server is still started as it was taken over."""
+        return server is not None and launch_hash(server) == self.launch
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """What became of one file. `whole`: it has its very bytes of before; `why_not`: nothing was put back."""
+
+    move: Move
+    whole: bool = False
+    why_not: str = ""
+
+
+def remember(world: World, taken: Iterable[Taken], moves: Iterable[Move]) -> None:
+    """Note an import, so that it can be undone. Blocks. Raises StorageError."""
+    rows = [{"file": str(t.file), "name": t.name, "launch": t.launch, "secrets": list(t.secrets)} for t in taken]
+    moved = [
+        {"client": m.client.name, "file": str(m.file), "backup": str(m.backup), "keys": [list(k) for k in m.keys]}
+        for m in moves
+    ]
+    if rows or moved:
+        note_imports(world, lambda known: [*known, {"taken": rows, "moved": moved}])
+
+
+def taken_as(file: Path, offer: Offer, secrets: Iterable[str]) -> Taken:
+    """Return the note of a server as an import wrote it into a file of ours."""
+    server = as_server(offer.name, offer.written())
+    return Taken(file, offer.name, launch_hash(server) if server else "", tuple(secrets))
+
+
+def all_taken(world: World) -> list[Taken]:
+    """Return every server that imports wrote and that was not undone, newest first. Blocks."""
+    rows = [row for entry in reversed(noted_imports(world)) for row in reversed(_rows(entry, "taken"))]
+    return [
+        Taken(Path(row["file"]), row["name"], str(row.get("launch")), tuple(map(str, row.get("secrets") or ())))
+        for row in rows
+        if isinstance(row.get("file"), str) and isinstance(row.get("name"), str)
+    ]
+
+
+def all_moves(world: World) -> list[Move]:
+    """Return every move that was not undone, newest first. Blocks."""
+    rows = [row for entry in reversed(noted_imports(world)) for row in reversed(_rows(entry, "moved"))]
+    return [
+        Move(
+            BY_NAME[row["client"]], Path(row["file"]), Path(row["backup"]),
+            tuple(tuple(map(str, keys)) for keys in row.get("keys") or ()),
+        )
+        for row in rows
+        if row.get("client") in BY_NAME and isinstance(row.get("file"), str) and isinstance(row.get("backup"), str)
+    ]  # fmt: skip
+
+
+def _rows(entry: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
+    rows = entry.get(kind)
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def forget_taken(world: World) -> None:
+    """Note that nothing is left of what imports wrote. Blocks. Raises StorageError."""
+    note_imports(world, lambda known: [{**entry, "taken": []} for entry in known if entry.get("moved")])
+
+
+def put_back(world: World) -> list[PutBack]:
+    """Put every server that was moved back into its client's file, newest move first; what cannot be stays noted.
+
+    Blocks. Raises StorageError for our own note.
+    """
+    done = [_put_back(move, world) for move in all_moves(world)]
+    restored = {str(each.move.backup) for each in done if not each.why_not}
+
+    def change(known: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        entries = [
+            {**entry, "moved": [row for row in _rows(entry, "moved") if row.get("backup") not in restored]}
+            for entry in known
+        ]
+        return [entry for entry in entries if entry["moved"] or entry.get("taken")]
+
+    note_imports(world, change)
+    return done
+
+
+def _put_back(move: Move, world: World) -> PutBack:
+    try:
+        world.settle(move.file)
+        now, before = files.read_text(move.file), files.read_text(move.backup)
+        if now is None or before is None:
+            gone = move.backup if before is None else move.file
+            return PutBack(move, why_not=f"{gone} is gone")
+        after = _whole(move, now, before)
+        whole = after is not None
+        if after is None:
+            after = _entry_by_entry(move, now, before)
+        if after != now:
+            files.replace_text(move.file, now, after, None)
+        if whole:
+            _renew_backup(move, after, before)
+            files.forget(move.backup)
+        return PutBack(move, whole)
+    except MultiMcpError as error:
+        return PutBack(move, why_not=error.title)
+
+
+def _renew_backup(move: Move, now: str, before: str) -> None:
+    """Let a disconnect that comes later find what the file held before both."""
+    kept = files.backup_of(move.file)
+    if now != before and kept.exists() and entry_in(move.client, before, move.file) is None:
+        write_atomic(kept, before.encode("utf-8"))
+
+
+def _whole(move: Move, now: str, before: str) -> str | None:
+    """Return the text of before, where nothing but our own entry came or went since; None where more did."""
+    moved, client, file = without(move, before), move.client, move.file
+    if now == moved:
+        return before
+    if now == disconnected_text(client, moved, file):
+        return disconnected_text(client, before, file)
+    entry = entry_in(client, now, file)
+    if entry is not None and entry_in(client, moved, file) is None and now == with_entry(client, moved, entry, file):
+        return with_entry(client, before, entry, file)
+    return None
+
+
+def _entry_by_entry(move: Move, now: str, before: str) -> str:
+    """Return the text with the servers that are not there any more; one that is there again stays as it is."""
+    held = move.client.family.read(before, str(move.file))
+    for keys in move.keys:
+        value = lookup(held, keys)
+        if value is not None and lookup(move.client.family.read(now, str(move.file)), keys) is None:
+            now = move.client.family.put(now, keys, value, str(move.file))
+    return now
