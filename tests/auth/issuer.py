@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 import secrets
 import socket
 import time
@@ -38,6 +39,7 @@ from tests.contract.http_servers import HttpServer, Seen
 
 METADATA = "/.well-known/oauth-authorization-server"
 RESOURCE = "/.well-known/oauth-protected-resource"
+RENEWAL = "renewal"
 SECRET_WORDS = "s3cr3t"  # in every token and code, so that a search finds them
 
 Answer = Response | None
@@ -66,6 +68,8 @@ class Issuer:
     echoes: bool = False  # repeats what it was sent in its errors, as careless services do
     delay: anyio.Event | None = None  # token requests wait for it
     token_padding: int = 0  # letters that make tokens longer
+    instead: dict[str, Response] = field(default_factory=dict)  # path, or RENEWAL -> what is answered there
+    expires_in: str | None = None  # the JSON in the place of the lifetime
     port: int = 0
 
     clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict)
@@ -197,11 +201,26 @@ class Issuer:
         request = Request(scope, receive)
         body = await request.body()
         self.seen.append((request.method, request.url.path, dict(request.headers)))
-        answer = await self._switched(request, body)
+        answer = self.instead.get(request.url.path) or await self._switched(request, body)
         if answer is not None:
             await answer(scope, receive, send)
         else:
-            await self._app(scope, _again(body), send)
+            await self._app(scope, _again(body), send if self.expires_in is None else self._with_lifetime(send))
+
+    def _with_lifetime(self, send: Send) -> Send:
+        """Tokens that end when `expires_in` says."""
+        start: list[Any] = []
+
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                start.append(message)
+                return
+            body = re.sub(rb'"expires_in":\s*\d+', b'"expires_in":' + str(self.expires_in).encode(), message["body"])
+            kept = [(name, value) for name, value in start[0]["headers"] if name != b"content-length"]
+            await send({**start[0], "headers": [*kept, (b"content-length", str(len(body)).encode())]})
+            await send({**message, "body": body})
+
+        return sent
 
     async def _switched(self, request: Request, body: bytes) -> Answer:
         path = request.url.path
@@ -223,6 +242,8 @@ class Issuer:
     async def _token(self, body: bytes) -> Answer:
         form = dict(httpx2.QueryParams(body.decode()))
         self.asked.append((form.get("grant_type", ""), form))
+        if form.get("grant_type") == "refresh_token" and RENEWAL in self.instead:
+            return self.instead[RENEWAL]
         if self.delay is not None:
             await self.delay.wait()
         if self.token_status != 200:
@@ -322,7 +343,7 @@ class Guarded(HttpServer):
     def refuse(self, seen: Seen) -> Response | None:
         """See HttpServer."""
         if seen.path.startswith(RESOURCE):
-            return self._metadata(seen.path)
+            return self.issuer.instead.get(RESOURCE) or self._metadata(seen.path)
         if self.redirect_to is not None:
             return Response(status_code=307, headers={"location": self.redirect_to})
         if seen.method in self.open_methods:

@@ -109,7 +109,7 @@ class Account:
             return None
         if grant.header != refused:
             return grant.header  # somebody else's request had it renewed meanwhile
-        if grant.refresh_token is None or self._now() - grant.issued_at < FRESH_S:
+        if grant.refresh_token is None or self._is_within(grant.issued_at, FRESH_S):
             self._refused = refused
             self._changed()
             return None
@@ -118,6 +118,10 @@ class Account:
         except GrantLostError:
             return None
         return self._grant.header if self._grant else None
+
+    def _is_within(self, moment: float, seconds: float) -> bool:
+        """True if the moment was so few seconds ago. One ahead of the clock, which was set back, was some time ago."""
+        return 0 <= self._now() - moment < seconds
 
     def want(self, scope: str | None) -> None:
         """The server refused a request for want of this scope (RFC 6750, insufficient_scope)."""
@@ -220,7 +224,7 @@ class Account:
 
     async def _renewed(self, grant: Grant) -> None:
         """Have `grant` renewed, with everybody else who wants that. Raises SignInError."""
-        if self._failed is not None and self._now() - self._failed[0] < RENEW_PAUSE_S:
+        if self._failed is not None and self._is_within(self._failed[0], RENEW_PAUSE_S):
             raise self._failed[1].with_traceback(None)
         if self._grant is not grant:
             return

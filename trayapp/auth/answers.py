@@ -5,7 +5,6 @@ Never here: the conversation (login), what is kept. No text that could repeat a 
 
 from __future__ import annotations
 
-import ipaddress
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,14 +12,42 @@ from urllib.parse import urlsplit
 import httpx2
 from mcp.client.auth.exceptions import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
 
-from trayapp.auth.grant import SignInError
+from trayapp.auth.grant import SignInError, lifetime
+from trayapp.config.urls import is_inside
 from trayapp.model.redact import redacted
 
 WORDS_MAX = 200  # characters of a foreign text
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
-INSIDE_NAMES = frozenset(("localhost", "metadata", "metadata.google.internal", "metadata.goog"))
+ANSWER_MOST = 1 << 20  # bytes, unpacked; real ones are some KB
+_OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers of a body as it came
 WELL_KNOWN = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 NO_REGISTRATION = "Register multi-mcp there yourself, and write client_id and client_secret into the server's entry"
+
+
+async def bounded(response: httpx2.Response) -> httpx2.Response:
+    """Read a streamed answer, whatever it unpacks to. Raises HTTPError, and SignInError for one that is too large."""
+    body, request = bytearray(), response.request
+    try:
+        async for part in response.aiter_bytes():
+            body += part
+            if len(body) > ANSWER_MOST:
+                raise SignInError(f"The sign-in service at {request.url.host} gave an answer that is too large",
+                                  "Tell its makers")  # fmt: skip
+    finally:
+        await response.aclose()
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WAY]
+    return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
+
+
+def plain_token(response: httpx2.Response) -> httpx2.Response:
+    """A token answer whose `expires_in` is a number of seconds or absent, as the SDK wants it (RFC 6749 5.1)."""
+    said = json_object(response)
+    if not isinstance(said.get("access_token"), str) or "expires_in" not in said:
+        return response
+    seconds = lifetime(said.pop("expires_in"))
+    if seconds is not None:
+        said["expires_in"] = int(seconds)
+    return httpx2.Response(response.status_code, json=said, request=response.request)
 
 
 def check_metadata(response: httpx2.Response) -> None:
@@ -69,7 +96,7 @@ def json_object(response: httpx2.Response) -> dict[str, Any]:
     """The JSON object of an answer, an empty one when it holds none."""
     try:
         body = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):  # nested without end
         return {}
     return body if isinstance(body, dict) else {}
 
@@ -88,20 +115,9 @@ def require_safe(url: str) -> None:
 
 def require_outside(url: str, server: str) -> None:
     """Raise SignInError when a server elsewhere sends us to this machine, its link or its cloud's metadata (SSRF)."""
-    if _is_inside(url) and not _is_inside(server):
+    if is_inside(url) and not is_inside(server):
         raise SignInError(f"The server sends us to {shown_host(url)}, which is no place of a server elsewhere",
                           "Tell the makers of the server, or do not use it")  # fmt: skip
-
-
-def _is_inside(url: str) -> bool:
-    host = (urlsplit(url).hostname or "").rstrip(".")
-    if host in INSIDE_NAMES or host.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_private or address.is_link_local or address.is_loopback
 
 
 def shown_host(url: str | None) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -19,6 +20,9 @@ KEY_HEX = 32  # of a SHA-256 over the address: no two addresses share a record
 RENEW_AHEAD_S = 60.0  # before the end: the longest that a request and two wrong clocks should take
 RENEW_AHEAD_PART = 0.2  # of a short life, where a minute would be most of it
 FORM = 1  # of the text
+LONGEST_LIFE_S = 10 * 365 * 86_400.0
+LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
+LONGEST_NUMBER = 30  # characters
 
 ClientKind = Literal["registered", "given", "document"]  # by RFC 7591, by the user, by its own address
 
@@ -90,16 +94,50 @@ class Grant:
 
 
 def from_text(text: str | None, url: str) -> Grant | None:
-    """The grant of a record; None when it is none, or one for another address."""
+    """The grant of a record; None when it is none, or one for another address. A time that is none counts as unsaid."""
     try:
         read = json.loads(text or "null")
         known = {item.name for item in fields(Grant)}
         values = {name: value for name, value in read.items() if name in known}
+        values["expires_at"] = moment(values.get("expires_at"))
+        values["issued_at"] = moment(values.get("issued_at")) or 0.0
         client = Client(**values.pop("client"))
         grant = Grant(client=client, **values)
-    except (ValueError, TypeError, AttributeError, KeyError):
+        return grant if grant.url == canonical(url) and _is_sound(grant) else None
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
-    return grant if grant.url == canonical(url) and isinstance(grant.access_token, str) else None
+
+
+def _is_sound(grant: Grant) -> bool:
+    """True if every field is of its kind: an older version, or anything else, may have written the record."""
+    texts = (grant.refresh_token, grant.scope, grant.client.secret, grant.client.method)
+    objects = (grant.issuer, grant.resource)
+    return (
+        isinstance(grant.access_token, str)
+        and isinstance(grant.client.id, str)
+        and all(text is None or isinstance(text, str) for text in texts)
+        and all(one is None or isinstance(one, dict) for one in objects)
+    )
+
+
+def lifetime(said: Any) -> float | None:
+    """Seconds from an `expires_in` as services write it; None for one that says nothing of use.
+
+    A negative one, and one beyond ten years, mean a token that does not end: it is used until it is refused.
+    """
+    if isinstance(said, str) and len(said) <= LONGEST_NUMBER:
+        with suppress(ValueError):
+            said = float(said)
+    if isinstance(said, bool) or not isinstance(said, int | float):
+        return None
+    return float(said) if 0 <= said <= LONGEST_LIFE_S else None  # no NaN is in there
+
+
+def moment(value: Any) -> float | None:
+    """A time in Unix seconds, None for what is none or lies beyond what a calendar shows."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= LAST_MOMENT else None
 
 
 def canonical(url: str) -> str:

@@ -30,17 +30,20 @@ from mcp.shared.auth import (
 
 from trayapp.auth.answers import (
     WELL_KNOWN,
+    bounded,
     check_metadata,
     explained,
     is_safe,
     json_object,
     oauth_error,
+    plain_token,
     require_outside,
     require_safe,
     shown_host,
 )
 from trayapp.auth.asking import Ask, Wish
-from trayapp.auth.grant import Client, ClientKind, Grant, GrantLostError, SignInError, canonical
+from trayapp.auth.grant import Client, ClientKind, Grant, GrantLostError, SignInError, canonical, lifetime
+from trayapp.config.urls import is_inside
 
 # Its texts quote what services answered, at every level; ours below say what happened without that.
 logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL + 1)
@@ -67,8 +70,7 @@ async def authorize(wish: Wish, ask: Ask, now: Callable[[], float]) -> Grant:
                 outgoing = await flow.asend(challenge)
                 while outgoing is not probe:
                     provider.check(outgoing)
-                    response = await client.send(outgoing)
-                    await response.aread()
+                    response = await _sent(client, outgoing)
                     last[:] = [response]
                     check_metadata(response)
                     outgoing = await flow.asend(provider.as_expected(response))
@@ -92,7 +94,7 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
     try:
         request = await provider.refresh_request()
         async with _client() as client:
-            response = await client.send(request)
+            response = plain_token(await _sent(client, request))
     except (OAuthFlowError, httpx2.HTTPError, ValueError) as error:
         raise SignInError(f"{host} cannot be reached: {type(error).__name__}", "Check the network") from None
     if response.status_code in (200, 201):
@@ -108,15 +110,16 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
 async def revoke(grant: Grant) -> bool:
     """Tell the service that the tokens are not wanted any more (RFC 7009); whether it took that."""
     endpoint = (grant.issuer or {}).get("revocation_endpoint")
-    if not isinstance(endpoint, str) or not is_safe(endpoint):
+    if not isinstance(endpoint, str) or not is_safe(endpoint) or (is_inside(endpoint) and not is_inside(grant.url)):
         return False
     hint = "refresh_token" if grant.refresh_token else "access_token"
     data = {"token": grant.refresh_token or grant.access_token, "token_type_hint": hint, "client_id": grant.client.id}
     try:
         body, headers = _Provider.of(grant).context.prepare_token_auth(data, {})
         async with _client(REVOKE_S) as client:
-            return (await client.post(endpoint, data=body, headers=headers)).is_success
-    except (OAuthFlowError, httpx2.HTTPError, ValueError):
+            request = client.build_request("POST", endpoint, data=body, headers=headers)
+            return (await _sent(client, request)).is_success
+    except (SignInError, OAuthFlowError, httpx2.HTTPError, ValueError):
         return False
 
 
@@ -183,6 +186,7 @@ class _Provider(OAuthClientProvider):
     async def refresh_request(self) -> httpx2.Request:
         """The one that asks for new tokens. Raises OAuthFlowError, SignInError."""
         require_safe(self.token_endpoint)
+        require_outside(self.token_endpoint, self._wish.url)
         self._choose_method()
         return await self._refresh_token()
 
@@ -214,8 +218,10 @@ class _Provider(OAuthClientProvider):
 
     def as_expected(self, response: httpx2.Response) -> httpx2.Response:
         """A service at the server's own origin, found as in 2025-03-26, may call itself by a path of that origin; the
-        SDK expects the bare origin. Any other issuer is left for the SDK to refuse."""
+        SDK expects the bare origin. Any other issuer is left for the SDK to refuse. A token's life is a number."""
         is_metadata = response.request.url.path.startswith(WELL_KNOWN) and response.status_code == 200
+        if response.request.method == "POST":
+            return plain_token(response)
         if self.context.auth_server_url is not None or not is_metadata:
             return response
         said = json_object(response)
@@ -314,6 +320,11 @@ def _given(wish: Wish) -> OAuthClientInformationFull:
     )
 
 
+async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+    """Send a request and read the answer, within bounds. Raises HTTPError, SignInError."""
+    return await bounded(await client.send(request, stream=True))
+
+
 async def _challenged(client: httpx2.AsyncClient, wish: Wish) -> tuple[httpx2.Request, httpx2.Response]:
     """A request that the server refuses, and its refusal, with the scopes that we want in it.
 
@@ -346,7 +357,8 @@ def _scopes(wish: Wish, challenged: str | None) -> str | None:
 
 
 def _end(token: OAuthToken, now: float) -> float | None:
-    return now + token.expires_in if token.expires_in is not None else None
+    seconds = lifetime(token.expires_in)
+    return now + seconds if seconds is not None else None
 
 
 def _dumped(metadata: OAuthMetadata | ProtectedResourceMetadata | None) -> dict[str, Any] | None:

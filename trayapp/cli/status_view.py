@@ -6,6 +6,7 @@ Never here: asking for it, printing, clocks.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from trayapp.cli.output import Table
@@ -106,7 +107,9 @@ def signed_in_words(auth: dict[str, Any] | None) -> str:
     """`signed in until 2026-01-31 14:05, renewed by itself`; "" when nobody is signed in."""
     if not auth or not auth["signed_in"]:
         return ""
-    until = "" if auth["until"] is None else time.strftime(" until %Y-%m-%d %H:%M", time.localtime(auth["until"]))
+    until = ""
+    with suppress(TypeError, ValueError, OverflowError, OSError):  # None; a time that no calendar shows
+        until = time.strftime(" until %Y-%m-%d %H:%M", time.localtime(float(auth["until"])))
     kept = "" if auth["kept"] else ", not kept beyond the end of the gateway"
     return f"signed in{until}{', renewed by itself' if auth['renews'] else ''}{kept}"
 

@@ -9,7 +9,7 @@ import ipaddress
 import re
 import socket
 import unicodedata
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 _VARIABLE = re.compile(r"\$\{|\$env:|\{env:")
 _VALUE = re.compile(r"\$\{[^}]*\}|\$env:\w+|\{env:[^}]*\}")
@@ -69,46 +69,72 @@ def name_of_url(url: str) -> str:
     return (own or labels)[-1] if own else labels[0]
 
 
-_METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
+_METADATA_LABELS = frozenset({"metadata", "instance-data"})  # alone, or first in a name of the ones below
+_METADATA_ZONES = ("internal", "goog", "azure.com", "platformequinix.com", "packet.net", "tencentyun.com")
+_METADATA_ADDRESSES = frozenset(  # of clouds, beside those of the link
+    {"100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe"}
+)
+_INSIDE_ZONES = ("localhost", "local", "internal", "home.arpa", "localdomain", "lan")  # RFC 6761, 6762, 8375; ICANN
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_METADATA_ADDRESSES = frozenset({"100.100.100.200", "192.0.0.192", "fd00:ec2::254"})  # of clouds, beside 169.254/16
+_COMPATIBLE = 1 << 32  # IPv6 addresses below are those of IPv4 (RFC 4291, deprecated)
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def is_forbidden_place(url: str) -> bool:
-    """Whether an address names the machine's link or its cloud's metadata: nothing a web page may talk us into."""
-    try:
-        host = _as_looked_up(urlsplit(url).hostname or "")
-    except ValueError:
-        return False
-    if host in _METADATA_NAMES:
-        return True
+    """True if an address names the machine's link or its cloud's metadata: nothing a web page may talk us into."""
+    host = _host_of(url)
     address = _address(host)
-    if address is None:
-        return False
-    plain = _carried(address) or address
-    return plain.is_link_local or str(plain) in _METADATA_ADDRESSES
+    if address is not None:
+        return address.is_link_local or str(address) in _METADATA_ADDRESSES
+    first, _, rest = host.partition(".")
+    return first in _METADATA_LABELS and (not rest or _is_in(rest, _METADATA_ZONES))
+
+
+def is_inside(url: str) -> bool:
+    """True if an address names this machine, its network or its cloud: no place of a server elsewhere (SSRF)."""
+    host = _host_of(url)
+    address = _address(host)
+    if address is not None:
+        is_of_site = isinstance(address, ipaddress.IPv6Address) and address.is_site_local
+        return not address.is_global or address.is_multicast or is_of_site or is_forbidden_place(url)
+    return "." not in host or _is_in(host, _INSIDE_ZONES) or is_forbidden_place(url)
+
+
+def _is_in(host: str, zones: tuple[str, ...]) -> bool:
+    return any(host == zone or host.endswith(f".{zone}") for zone in zones)
+
+
+def _host_of(url: str) -> str:
+    """The host of an address as name lookups come to see it; "" for none."""
+    try:
+        return _as_looked_up(unquote(urlsplit(url.replace("\\", "/")).hostname or ""))
+    except ValueError:
+        return ""
 
 
 def _as_looked_up(host: str) -> str:
-    """A host as name lookups come to see it: other scripts' digits and full stops are plain ones (IDNA, UTS 46)."""
+    """Other scripts' digits and full stops are plain ones (IDNA, UTS 46)."""
     return unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".").lower()
 
 
-def _carried(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address inside one of IPv6: mapped, by NAT64 (RFC 6052), by 6to4."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return None
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour
+def _address(host: str) -> Address | None:
+    """Numbers in every spelling that connecting would take: 169.254.169.254, 0xa9fea9fe, 2852039166, 127.1, ::ffff:0:1.
 
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Numbers in every spelling that connecting would take: 169.254.169.254, 0xa9fea9fe, 2852039166."""
+    An IPv4 address inside one of IPv6 counts as that.
+    """
     try:
-        return ipaddress.ip_address(host.partition("%")[0])
+        address: Address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         try:
             return ipaddress.IPv4Address(socket.inet_aton(host))
         except (OSError, ValueError):
             return None
+    return (_carried(address) or address) if isinstance(address, ipaddress.IPv6Address) else address
+
+
+def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address in it: mapped, by NAT64 (RFC 6052), 6to4, Teredo, or as the deprecated compatible ones."""
+    if address in _NAT64 or 1 < int(address) < _COMPATIBLE:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]

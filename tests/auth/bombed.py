@@ -1,0 +1,38 @@
+"""A person signs in, renews and signs out with little memory: `python -m tests.auth.bombed URL`, printing how it ended.
+
+Never here: the service.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+import anyio
+import psutil
+
+import trayapp.auth.login  # before the limit: what is imported is not what is measured
+from tests.auth.world import person
+from trayapp.auth.grant import SignInError
+
+ROOM = 256 << 20  # bytes of address space above what is there
+
+
+async def main(url: str) -> None:
+    async with person() as made:
+        limit = psutil.Process().memory_info().vms + ROOM
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        try:
+            await made.sign_in(url)
+            print("signed in", flush=True)
+            await made.clock.pass_(4000)
+            await made.accounts.of(url).authorization(url)
+            print("renewed", flush=True)
+        except SignInError as error:
+            print(error.title, flush=True)
+        await made.accounts.sign_out(url)
+        print("end", flush=True)
+
+
+assert trayapp.auth.login
+anyio.run(main, sys.argv[1])

@@ -1,0 +1,191 @@
+"""Sign-in services that answer too much, too deep, or absurd numbers: each answer has its own fate, nothing breaks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import pytest
+from starlette.responses import Response
+
+from tests.auth.issuer import METADATA, RENEWAL, RESOURCE, guarded
+from tests.auth.world import Person, person
+from tests.patience import stretched
+from trayapp.auth.answers import ANSWER_MOST
+from trayapp.auth.grant import LAST_MOMENT, SignInError, from_text, lifetime
+from trayapp.cli.status_view import signed_in_words
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).resolve().parents[2]
+UNPACKED = 1 << 29
+PLACES = (RESOURCE, METADATA, "/register", "/token", RENEWAL, "/revoke")
+ABSURD = ("1e18", "1000000000000000000", "1" + "0" * 400, "-1", "-9e300", "NaN", "Infinity", '"soon"', "[[[1]]]", "{}",
+          "null", "true", '"1e999"')  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bomb() -> bytes:
+    """Half a megabyte that unpacks to half a gigabyte."""
+    packer = zlib.compressobj(9, wbits=31)
+    part = b" " * (1 << 20)
+    return b"".join(packer.compress(part) for _ in range(UNPACKED // len(part))) + packer.flush()
+
+
+def packed(body: bytes, status: int = 200) -> Response:
+    headers = {"content-encoding": "gzip", "content-type": "application/json"}
+    return Response(body, status, headers)
+
+
+@pytest.mark.requirement("auth-bounded")
+@pytest.mark.skipif(sys.platform != "linux", reason="limits a process's memory")
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("place", PLACES)
+async def test_an_answer_that_unpacks_to_half_a_gigabyte_costs_little_memory(bomb: bytes, place: str, status: int) -> None:
+    argv = [sys.executable, "-m", "tests.auth.bombed"]
+    limit_s = stretched(50)
+    async with guarded() as server:
+        server.issuer.instead[place] = packed(bomb, status)
+        done = await anyio.to_thread.run_sync(
+            lambda: subprocess.run([*argv, server.url()], capture_output=True, text=True, cwd=ROOT, timeout=limit_s)
+        )
+    assert "MemoryError" not in done.stderr
+    *_, last = done.stdout.splitlines()
+    assert last == "end", done.stdout + done.stderr
+
+
+@pytest.mark.requirement("auth-bounded")
+@pytest.mark.parametrize("place", PLACES[:-1])
+@pytest.mark.parametrize(
+    "body",
+    [b"x" * (ANSWER_MOST + 1), b"[" * 100_000, b'{"a":' * 50_000 + b"1" + b"}" * 50_000, b"\xff", b"", b"null", b"[]"],
+    ids=["large", "unclosed", "deep", "no text", "empty", "null", "list"],
+)
+async def test_an_answer_that_cannot_be_read_ends_a_sign_in_in_words(place: str, body: bytes) -> None:
+    async with guarded() as server, person() as made:
+        server.issuer.instead[place] = Response(body, media_type="application/json")
+        with pytest.raises(SignInError) as failed:
+            await to_the_end(made, server.url())
+        assert "Group" not in failed.value.title
+        assert failed.value.hint
+
+
+async def to_the_end(made: Person, url: str) -> None:
+    """A sign-in and a renewal. Raises SignInError; where none of that failed, one that says so."""
+    await made.sign_in(url)
+    await made.clock.pass_(4000)
+    assert await made.accounts.of(url).authorization(url) is None
+    raise SignInError("no answer was needed", "none")
+
+
+@pytest.mark.requirement("auth-odd-times")
+@pytest.mark.parametrize("said", ABSURD)
+async def test_a_token_with_an_absurd_lifetime_is_used_until_it_is_refused(said: str) -> None:
+    async with guarded() as server, person() as made:
+        server.issuer.expires_in = said
+        try:
+            await made.sign_in(server.url())
+        except SignInError:  # a number that no JSON reader takes: this answer alone
+            assert len(said) > 300
+            return
+        account = made.accounts.of(server.url())
+        first = await account.authorization(server.url())
+        assert first is not None
+        await made.clock.pass_(4000)
+        assert await account.authorization(server.url()) == first
+        assert await account.authorization_after(first, server.url()) not in (None, first)
+        assert signed_in_words(shown(made.accounts.status(server.url()))).startswith("signed in")
+
+
+@pytest.mark.parametrize("said", ["3600.0", '"3600"', "3600.5"])
+async def test_a_lifetime_that_is_nearly_right_is_read(said: str) -> None:
+    async with guarded() as server, person() as made:
+        server.issuer.expires_in = said
+        await made.sign_in(server.url())
+        status = made.accounts.status(server.url())
+        assert status is not None
+        assert status.until == pytest.approx(made.clock.time() + 3600)
+
+
+def shown(status: Any) -> dict[str, Any]:
+    return {name: getattr(status, name) for name in ("signed_in", "until", "renews", "kept")}
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 3600, 86_400 * 365])
+def test_a_plain_lifetime_is_itself(seconds: int) -> None:
+    assert lifetime(seconds) == seconds
+
+
+# -- records that are there already ------------------------------------------------------------------------------
+
+RECORD: dict[str, Any] = {
+    "form": 1, "url": "https://a.example/mcp", "access_token": "t", "client": {"id": "c"}, "issued_at": 1.0,
+    "refresh_token": "r", "expires_at": 5.0,
+}  # fmt: skip
+
+
+@pytest.mark.requirement("auth-odd-times")
+@pytest.mark.parametrize("field", ["expires_at", "issued_at"])
+@pytest.mark.parametrize("value", [1e18, 10**18, 10**400, -1e18, float("nan"), float("inf"), "x", [1], {}, True, None])
+def test_a_record_with_an_absurd_time_is_a_sign_in_without_it(field: str, value: Any) -> None:
+    grant = from_text(json.dumps({**RECORD, field: value}), RECORD["url"])
+    assert grant is not None
+    assert grant.expires_at in (None, 5.0)
+    assert 0 <= grant.issued_at <= LAST_MOMENT
+    grant.due(9.0)
+
+
+@pytest.mark.requirement("auth-odd-times")
+@pytest.mark.parametrize(
+    "more",
+    [{"refresh_token": 5}, {"scope": []}, {"issuer": "x"}, {"resource": 1}, {"access_token": None}, {"client": {}},
+     {"client": {"id": 7}}, {"client": None}],
+)  # fmt: skip
+def test_a_record_of_another_shape_is_none(more: dict[str, Any]) -> None:
+    assert from_text(json.dumps({**RECORD, **more}), RECORD["url"]) is None
+
+
+def test_a_record_nested_without_end_is_none() -> None:
+    assert from_text("[" * 100_000, RECORD["url"]) is None
+
+
+@pytest.mark.parametrize("until", [1e18, -1e18, float("nan"), float("inf"), "x"])
+def test_status_shows_a_sign_in_whatever_its_end(until: Any) -> None:
+    auth = {"signed_in": True, "until": until, "renews": True, "kept": True}
+    assert signed_in_words(auth) == "signed in, renewed by itself"
+
+
+# -- a clock that is set back ------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("auth-renew")
+async def test_a_refused_token_is_renewed_after_the_clock_was_set_back() -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        account = made.accounts.of(server.url())
+        first = await account.authorization(server.url())
+        assert first is not None
+        made.clock.jump(-100_000)
+        second = await account.authorization_after(first, server.url())
+        assert second not in (None, first)
+        assert await account.authorization_after(second, server.url()) is None  # as young as that: not again
+
+
+@pytest.mark.requirement("auth-renew")
+async def test_a_renewal_that_failed_is_tried_again_after_the_clock_was_set_back() -> None:
+    async with guarded() as server, person() as made:
+        await made.sign_in(server.url())
+        account = made.accounts.of(server.url())
+        first = await account.authorization(server.url())
+        await made.clock.pass_(20)
+        server.issuer.token_status = 503
+        with pytest.raises(SignInError):
+            await account.authorization_after(first, server.url())
+        server.issuer.token_status = 200
+        made.clock.jump(-100_000)
+        assert await account.authorization_after(first, server.url()) not in (None, first)
