@@ -157,4 +157,4 @@ def test_without_a_server_it_shows_where_one_is_signed_in(home: Path) -> None:
 
 
 def test_without_a_gateway_exit_code_4(home: Path) -> None:
-    assert run_cli(home, "auth", "web").returncode == 4
+    assert run_cli(home, "auth", "web", "--no-start").returncode == 4

@@ -87,4 +87,4 @@ def test_an_answer_of_nothing_says_so_beside_an_empty_stdout(home: Path) -> None
 
 @pytest.mark.requirement("cli-exit-codes")
 def test_without_a_gateway_exit_code_4(home: Path) -> None:
-    assert run_cli(home, "call", "search").returncode == 4
+    assert run_cli(home, "call", "search", "--no-start").returncode == 4

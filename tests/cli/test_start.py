@@ -18,7 +18,7 @@ from trayapp.cli.tray import plain_lines
 from trayapp.model.lifecycle import State
 from trayapp.service.child import await_ready, is_alive
 from trayapp.service.command import own_command
-from trayapp.service.pause import StartTurn
+from trayapp.service.pause import Pause, StartTurn
 from trayapp.wire.endpoint import GatewayLock
 from trayapp.wire.rundir import run_dir
 
@@ -130,6 +130,28 @@ def test_while_a_tray_starts_a_gateway_a_shims_start_ends_and_the_trays_own_goes
         assert own.wait(RUN_TIMEOUT_S) == 0
     finally:
         turn.end()
+
+
+@pytest.mark.requirement("cli-starts")
+def test_a_verb_that_needs_a_gateway_starts_one_that_goes_on(home: Path) -> None:
+    listed = run_cli(home, "list")
+    assert ("sample_add" in listed.stdout, listed.stderr, listed.returncode) == (True, "", 0)
+    assert run_cli(home, "call", "sample_add", "a=2", "b=3", "--no-start").stdout == "5\n"
+    assert (
+        "--linger" in psutil.Process(json.loads(run_cli(home, "status", "--json").stdout)["gateway"]["pid"]).cmdline()
+    )
+    run_cli(home, "stop")
+
+
+@pytest.mark.requirement("cli-starts", "tray-pause")
+def test_while_the_user_paused_multi_mcp_no_verb_starts_it(home: Path) -> None:
+    pause = Pause(run_dir({"MULTI_MCP_HOME": str(home)}))
+    pause.hold()
+    try:
+        done = run_cli(home, "list")
+    finally:
+        pause.end()
+    assert (done.returncode, "paused" in done.stderr) == (4, True)
 
 
 def test_a_gateway_that_dies_at_its_start_is_an_error_with_its_last_words(home: Path) -> None:

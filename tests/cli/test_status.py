@@ -43,17 +43,21 @@ def test_text_shows_servers_and_problems_and_exits_0(home: Path) -> None:
 
 
 @pytest.mark.requirement("cli-exit-codes", "cli-error-lines")
-@pytest.mark.parametrize("verb", [["status"], ["status", "--watch"], ["list"], ["refresh"], ["reconnect"], ["stop"]])
+@pytest.mark.parametrize("verb", [["status"], ["status", "--watch"], ["list", "--no-start"], ["stop"]])
 def test_without_a_gateway_two_lines_on_stderr_and_exit_code_4(home: Path, verb: list[str]) -> None:
     done = run_cli(home, *verb)
-    assert done.stderr == "Error: The gateway is not running\nStart it with: multi-mcp start\n"
+    assert done.stderr == "Error: The gateway is not running\nStart it with: multi-mcp start --detach\n"
     assert (done.returncode, done.stdout) == (4, "")
 
 
 @pytest.mark.requirement("cli-error-lines")
 def test_an_error_with_json_is_a_document_on_stdout_and_the_lines_on_stderr(home: Path) -> None:
     done = run_cli(home, "status", "--json")
-    error = {"title": "The gateway is not running", "hint": "Start it with: multi-mcp start", "code": "no_gateway"}
+    error = {
+        "title": "The gateway is not running",
+        "hint": "Start it with: multi-mcp start --detach",
+        "code": "no_gateway",
+    }
     assert json.loads(done.stdout) == {"error": error}
     assert len(done.stderr.splitlines()) == 2
     assert done.returncode == 4

@@ -67,6 +67,10 @@ VERBS: dict[str, Verb] = {
     "demo": Verb("demo", "Show it all at work, in a folder of its own."),
     "update-check": Verb("update", "Say whether there is a newer version."),
 }
+# Verbs of no use without a gateway: they start one. `status`, `stop` and `doctor` tell that none runs.
+STARTING = frozenset(
+    ("list", "search", "describe", "call", "prompt", "index", "refresh", "reconnect", "approve", "inspect", "auth")
+)
 HIDDEN: dict[str, Verb] = {
     "sample-server": Verb("sample", "Be the bundled sample server."),
 }
@@ -85,6 +89,10 @@ class Verbs(click.Group):
         module = importlib.import_module(f"trayapp.cli.{verb.module}")
         command = getattr(module, f"{cmd_name.replace('-', '_')}_verb")
         assert isinstance(command, click.Command)
+        if cmd_name in STARTING and not any("--no-start" in option.opts for option in command.params):
+            from trayapp.cli.options import start_option  # with the control client, which not every verb needs
+
+            command.params.append(start_option())
         return command
 
     def resolve_command(

@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from trayapp.cli.output import waiting
+from trayapp.model.errors import NoGatewayError
+from trayapp.model.logs import GATEWAY_LOG
+from trayapp.service.pause import PausedError
 from trayapp.service.reach import reach
-from trayapp.wire.control import DEFAULT_TIMEOUT_S, ControlClient, ControlError
+from trayapp.wire.control import DEFAULT_TIMEOUT_S, SETTLE, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
+SETTLED_S = 10.0  # for servers of which a gateway that was just started knows nothing yet
+STARTS = "trayapp.cli.starts"  # in a context's meta: the verb may start a gateway
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 DISCOVERY_TIMEOUT_S = 120.0  # servers that are not known yet, a project's for instance, are started first
@@ -44,8 +51,47 @@ def examples(*lines: str) -> str:
 
 
 def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
-    """A connection to this user's gateway; `timeout` in seconds for each answer. Raises NoGatewayError."""
-    return reach(run_dir(os.environ), timeout)
+    """Return a connection to this user's gateway; `timeout` in seconds for each answer.
+
+    A verb with a `start_option` starts one where none runs. Raises NoGatewayError.
+    """
+    run = run_dir(os.environ)
+    try:
+        return reach(run, timeout)
+    except PausedError:
+        raise
+    except NoGatewayError:
+        context = click.get_current_context(silent=True)
+        if context is None or not context.meta.get(STARTS):
+            raise
+    _start(run)
+    return reach(run, timeout)
+
+
+def start_option() -> click.Option:
+    """Return the option of verbs that start a gateway where none runs."""
+
+    def note_it(context: click.Context, option: click.Parameter, forbidden: bool) -> None:
+        context.meta[STARTS] = not forbidden
+
+    words = "Fail if no gateway runs, instead of starting one in the background."
+    return click.Option(["--no-start"], is_flag=True, expose_value=False, callback=note_it, help=words)
+
+
+def _start(run: str) -> None:
+    """Start a gateway that ends by itself some time after its last use, and wait for it. Raises NoGatewayError."""
+    from trayapp.config.paths import find_paths
+    from trayapp.service.child import await_ready, start_detached
+
+    log_file = find_paths(os.environ).log_dir / GATEWAY_LOG
+    with waiting("Starting the gateway"):
+        try:
+            process = start_detached(os.environ, linger=True)
+        except OSError as error:
+            raise NoGatewayError(f"The gateway cannot be started: {error.strerror}", "Install it again") from None
+        await_ready(run, process=process, log_file=log_file)
+        with suppress(NoGatewayError), ControlClient(run, SETTLED_S) as client:
+            client.call(SETTLE)
 
 
 def ask(

@@ -100,13 +100,16 @@ class KeyringUnavailableError(MultiMcpError):
         self.state = state
 
 
+START_HINT = "Start it with: multi-mcp start --detach"
+
+
 class NoGatewayError(MultiMcpError):
     """No gateway answers on the local socket."""
 
     code = "no_gateway"
     exit_code = ExitCode.NO_GATEWAY
 
-    def __init__(self, title: str = "The gateway is not running", hint: str = "Start it with: multi-mcp start") -> None:
+    def __init__(self, title: str = "The gateway is not running", hint: str = START_HINT) -> None:
         super().__init__(title, hint)
 
 
