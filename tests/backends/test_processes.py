@@ -327,3 +327,19 @@ def test_last_words_inside_of_a_private_key_are_none() -> None:
     tail.feed(b"-----BEGIN PRIVATE KEY-----\n" + b"MIIEvQIBADANBgkq\n" * 30 + b"hkiG9w0BAQEFAASC\n")
     assert "hkiG9w0BAQEFAASC" not in tail.last()
     assert "MIIE" not in tail.last()
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("pass", f"It printed nothing. Run it yourself: {sys.executable} -c pass"),
+        ("import sys; sys.exit('no key')", "See: multi-mcp logs a"),
+        ("print('no key')", "See: multi-mcp logs a"),
+    ],
+    ids=["nothing", "stderr", "stdout"],
+)
+async def test_the_log_of_a_server_that_ended_is_named_only_where_there_is_one(code: str, hint: str) -> None:
+    async with real_connection(ServerConfig("a", command=sys.executable, args=("-c", code))) as (connection, _):
+        with pytest.raises(ConnectFailedError) as caught:
+            await connection.ensure()
+    assert caught.value.hint == hint

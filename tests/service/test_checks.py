@@ -225,6 +225,22 @@ def test_node_and_uvx_are_asked_for_only_where_a_server_needs_them(world: World)
 
 
 @posix
+@pytest.mark.requirement("doctor-findings")
+def test_one_program_that_is_missing_is_one_finding_and_says_where_there_is_one(world: World, home: Path) -> None:
+    write_servers(world, "servers:\n  a: {command: uvx x}\n  b: {command: uvx y}\n  c: {command: tool}\n")
+    program(world, "tool")
+    findings = [*servers.launches(world), *servers.programs(world)]
+    assert told(findings) == [("path.uvx", "problem")]
+    assert "a, b need it" in findings[0].message
+    place = home / ".local" / "bin" / "uvx"
+    place.parent.mkdir(parents=True)
+    place.write_text("#!/bin/sh\n")
+    place.chmod(0o755)
+    assert "There is one at ~/.local/bin/uvx" in servers.programs(world)[0].remedy
+    assert servers.lacking(world) == {"a", "b"}
+
+
+@posix
 @pytest.mark.parametrize(("version", "state"), [("v16.20.1", "note"), ("v22.1.0", "ok"), ("", "ok")])
 def test_an_old_node_is_a_note(world: World, version: str, state: str) -> None:
     write_servers(world, "servers:\n  a: {command: node x}\n")

@@ -6,6 +6,7 @@ Never here: states, backoff, what a connected server is used for.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -65,7 +66,7 @@ async def _greeted(transport: Transport, server: ServerConfig, world: World, hin
     except RpcError as error:
         if not last and _may_go_on(transport, error):
             return None
-        raise _failure(server.name, transport, error) from None
+        raise _failure(server, transport, error) from None
 
 
 def _may_go_on(transport: Transport, error: RpcError) -> bool:
@@ -74,13 +75,23 @@ def _may_go_on(transport: Transport, error: RpcError) -> bool:
     return transport.refusal.status in SSE_AFTER
 
 
-def _failure(name: str, transport: Transport, error: RpcError) -> ServerError:
+def _remedy(server: ServerConfig, transport: Transport) -> str:
+    """Where to look next: a server over HTTP has no log here, and a silent one an empty log."""
+    if transport.kind != "stdio":
+        return f"Check its url in servers.yaml, then: multi-mcp reconnect {server.name}"
+    if transport.has_printed():
+        return f"See: multi-mcp logs {server.name}"
+    return f"It printed nothing. Run it yourself: {' '.join((server.command or '', *map(shlex.quote, server.args)))}"
+
+
+def _failure(server: ServerConfig, transport: Transport, error: RpcError) -> ServerError:
+    name = server.name
     if transport.refusal.is_of_us:
         return refused(name, transport.refusal)
     why = error.message
     if transport.refusal.status is not None and "(HTTP" not in why:
         why = f"{why} (HTTP {transport.refusal.status})"
-    failure = ConnectFailedError(name, f"Cannot connect to {name}: {why}", f"See: multi-mcp logs {name}")
+    failure = ConnectFailedError(name, f"Cannot connect to {name}: {why}", _remedy(server, transport))
     failure.http_status = transport.refusal.status
     failure.retry_after_s = transport.refusal.retry_after_s
     return failure

@@ -38,6 +38,7 @@ from trayapp.backends.launch import HttpLaunch
 from trayapp.backends.sse import sse_streams
 from trayapp.backends.transports import UNAUTHORIZED, HttpRefusal, Inbound, Transport, first_cause, refused
 from trayapp.model.errors import ConnectFailedError
+from trayapp.model.reasons import reason_of
 from trayapp.wire.frames import progress_token
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.messages import (
@@ -304,7 +305,7 @@ def _ours(launch: HttpLaunch, error: BaseException, refusal: HttpRefusal) -> Bas
     if refusal.status == UNAUTHORIZED:
         return refused(launch.server, refusal)
     host = httpx2.URL(launch.url).host
-    why = f"HTTP {refusal.status}" if refusal.status else str(error) or type(error).__name__
+    why = f"HTTP {refusal.status}" if refusal.status else reason_of(error)
     failure = ConnectFailedError(
         launch.server, f"Cannot reach {launch.server} at {host}: {why}", "Check its url in servers.yaml"
     )

@@ -23,6 +23,7 @@ from trayapp.backends.event_lines import EventLines
 from trayapp.backends.http_signed import Signed
 from trayapp.backends.launch import HttpLaunch
 from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED, SIGN_IN_DATA, UNAUTHORIZED, HttpRefusal, refused
+from trayapp.model.reasons import reason_of
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, RpcError
@@ -176,7 +177,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         return words(self._server, found, status, kind) if found is Kind.OTHER else None
 
     def _unreachable(self, request: httpx2.Request, error: httpx2.RequestError) -> httpx2.Response:
-        self._refusal.why = why = f"Cannot reach {self._server} at {request.url.host}: {error or type(error).__name__}"
+        self._refusal.why = why = f"Cannot reach {self._server} at {request.url.host}: {reason_of(error)}"
         self._refusal.status = None
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
             self.session = None

@@ -27,6 +27,7 @@ from trayapp.config.environment import clean_environment as clean_environment
 from trayapp.config.environment import own_environment as own_environment
 from trayapp.config.interpolate import keyring_names, resolve
 from trayapp.config.paths import HOME_VARIABLE, find_paths
+from trayapp.config.programs import found_elsewhere
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, KeyringLockedError, MissingVariableError
 from trayapp.model.known_secrets import KNOWN
 from trayapp.model.late import late_module
@@ -155,7 +156,10 @@ def _found(launch: StdioLaunch) -> StdioLaunch:
         raise ConnectFailedError(
             launch.server,
             f"Cannot start {launch.server}: no program {command}{on_path} (ENOENT)",
-            as_list if is_line else "Install it, or write its full path in servers.yaml",
+            as_list
+            if is_line
+            else found_elsewhere(command, launch.env.get("HOME") or str(Path.home()))
+            or "Install it, or write its full path in servers.yaml",
         )
     return replace(launch, argv=(program, *args))
 

@@ -95,6 +95,7 @@ class Transport:
     pid: int | None = None
     exit_code: Callable[[], int | None] = lambda: None
     refusal: HttpRefusal = field(default_factory=HttpRefusal)
+    has_printed: Callable[[], bool] = lambda: False  # besides frames, so that its log holds something
 
 
 Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContextManager[Transport]]
@@ -170,16 +171,30 @@ async def _stdio(
         inbound.on_notification(method, params)
         return True
 
-    tail = StderrTail(stderr)
+    printed: list[bool] = []
+
+    def keep(data: bytes) -> None:
+        printed[:] = printed or [True] * bool(data.strip())
+        stderr(data)
+
+    tail = StderrTail(keep)
     dispatcher: FrameDispatcher = FrameDispatcher(
-        lambda data: process.write(data), on_junk=_to_stderr_log(stderr), peer=launch.server
+        lambda data: process.write(data), on_junk=_to_stderr_log(keep), peer=launch.server
     )
     async with running(launch, dispatcher.feed, tail, keeper) as process, anyio.create_task_group() as tasks:
         dispatcher.write_to(process.write)
         await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
         tasks.start_soon(_close_with_obituary, process, dispatcher)
         try:
-            yield Transport("stdio", dispatcher, process.gone, process.obituary, process.pid, lambda: process.exit_code)
+            yield Transport(
+                "stdio",
+                dispatcher,
+                process.gone,
+                process.obituary,
+                process.pid,
+                lambda: process.exit_code,
+                has_printed=lambda: bool(printed),
+            )
         finally:
             dispatcher.close(RpcError(CONNECTION_CLOSED, "The server was stopped"))
             tasks.cancel_scope.cancel()

@@ -17,7 +17,7 @@ import psutil
 from trayapp import __version__
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.checks.finding import Finding, World
-from trayapp.service.checks.servers import read_config
+from trayapp.service.checks.servers import lacking, read_config
 from trayapp.service.installed import Update
 from trayapp.service.pause import PAUSE_LOCK, RESUME_HINT
 from trayapp.wire.control import SNAPSHOT, ControlClient
@@ -76,7 +76,7 @@ def socket_answers(world: World) -> list[Finding]:
     except NoGatewayError as error:
         return [Finding(code, "problem", error.title, _end(_holder(world)))]
     answers = Finding(code, "ok", f"The gateway answers (process {snapshot['gateway']['pid']})")
-    return [answers, _version(world, snapshot["gateway"]), *_said(snapshot)]
+    return [answers, _version(world, snapshot["gateway"]), *_said(snapshot, lacking(world))]
 
 
 def http_port(world: World) -> list[Finding]:
@@ -163,9 +163,10 @@ def _end(pid: int) -> str:
     return f"End it with: {how}"
 
 
-def _said(snapshot: dict[str, Any]) -> list[Finding]:
-    """What a running gateway's own words come to."""
-    states = [_of_server(server) for server in snapshot["servers"] if server["error"] or server["state"] in WANTING]
+def _said(snapshot: dict[str, Any], lack: frozenset[str]) -> list[Finding]:
+    """What a running gateway's own words come to. A server in `lack` has a finding of its own."""
+    servers = [server for server in snapshot["servers"] if not (server["name"] in lack and server["state"] == "failed")]
+    states = [_of_server(server) for server in servers if server["error"] or server["state"] in WANTING]
     states += [_of_approvals(server) for server in snapshot["servers"] if server.get("approvals")]
     return states or [Finding("gateway.servers", "ok", "No server has failed")]
 
@@ -189,7 +190,8 @@ def _of_server(server: dict[str, Any]) -> Finding:
     if server["state"] == "keyring_locked":
         return Finding("gateway.servers", "note", error["title"], error["hint"])
     what = error["title"] if name in error["title"] else f"{name}: {error['title']}"
-    return Finding("gateway.servers", "problem", what, error["hint"] or f"See: multi-mcp logs {name}")
+    see = f"See: multi-mcp logs {name}" if server["transport"] == "stdio" else f"Try: multi-mcp reconnect {name}"
+    return Finding("gateway.servers", "problem", what, error["hint"] or see)
 
 
 def _of_approvals(server: dict[str, Any]) -> Finding:

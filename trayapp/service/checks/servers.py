@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from trayapp.config.interpolate import resolve
 from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
+from trayapp.config.programs import found_elsewhere
 from trayapp.config.sample import with_sample
 from trayapp.config.store import Store
 from trayapp.model.errors import ConfigError, MissingVariableError, StorageError
@@ -24,6 +25,7 @@ from trayapp.model.status import Problem
 from trayapp.service.checks.finding import Finding, World
 from trayapp.service.command import sample_command
 
+SERVERS_NAMED = 5
 NODE_OLDEST = 18  # the oldest that the SDK of most npx servers runs on
 VERSION_TIMEOUT_S = 1.0
 _NODE = "Install Node.js (https://nodejs.org), or correct the PATH"
@@ -67,8 +69,9 @@ def launches(world: World) -> list[Finding]:
     """Whether each enabled server has its variables, its folder and its program."""
     config = read_config(world)
     servers = _enabled(config) if config else []
-    found = [finding for server in servers for finding in _launch(server, world)]
-    if servers and not found:
+    told = {program for program in _wanted(config) if _missing(program, world)} if config else set()
+    found = [finding for server in servers if server.command not in told for finding in _launch(server, world)]
+    if servers and not found and not told:
         found = [Finding("server.launch", "ok", "Variables, folders and programs of all servers are there")]
     return found
 
@@ -76,9 +79,28 @@ def launches(world: World) -> list[Finding]:
 def programs(world: World) -> list[Finding]:
     """The programs that servers are run with, and only those that a server needs."""
     config = read_config(world)
-    commands = {PurePath(server.command).stem for server in _enabled(config) if server.command} if config else set()
-    wanted = {program: remedy for command in sorted(commands) for program, remedy in NEEDS.get(command, {}).items()}
-    return [_program(program, remedy, world) for program, remedy in wanted.items()]
+    return [_program(program, wanted, world) for program, wanted in (_wanted(config) if config else {}).items()]
+
+
+def lacking(world: World) -> frozenset[str]:
+    """The enabled servers whose program is not there, by our own look."""
+    config = read_config(world)
+    servers = _enabled(config) if config else []
+    codes = {server.name: [finding.code for finding in _launch(server, world)] for server in servers}
+    return frozenset(name for name, found in codes.items() if "server.command" in found)
+
+
+def _wanted(config: Config) -> dict[str, list[str]]:
+    """The programs that servers are run with, in order, and those servers."""
+    wanted: dict[str, list[str]] = {}
+    for server in sorted(_enabled(config), key=lambda server: PurePath(server.command or "").stem):
+        for program in NEEDS.get(PurePath(server.command or "").stem, {}):
+            wanted.setdefault(program, []).append(server.name)
+    return wanted
+
+
+def _missing(program: str, world: World) -> bool:
+    return shutil.which(program, path=world.environ.get("PATH")) is None
 
 
 def read_config(world: World) -> Config | None:
@@ -139,7 +161,8 @@ def _program_of(server: ServerConfig, ready: ServerConfig, world: World) -> Iter
         return
     path = ready.env.get("PATH", world.environ.get("PATH"))
     if not _is_there(ready.command, folder, path):
-        where = "Install it, or write its full path in servers.yaml"
+        where = found_elsewhere(ready.command, world.environ.get("HOME") or str(Path.home()))
+        where = where or "Install it, or write its full path in servers.yaml"
         on_path = "" if _is_path(ready.command) else " on the PATH"
         yield Finding(
             "server.command", "problem", f"{server.name}: there is no program {server.command}{on_path}", where
@@ -157,11 +180,14 @@ def _is_there(command: str, cwd: Path, path: str | None) -> bool:
     return shutil.which(command, path=path) is not None
 
 
-def _program(program: str, remedy: str, world: World) -> Finding:
+def _program(program: str, servers: list[str], world: World) -> Finding:
     code = f"path.{program}"
     found = shutil.which(program, path=world.environ.get("PATH"))
     if found is None:
-        return Finding(code, "problem", f"{program} is not on the PATH, and a server needs it", remedy)
+        what = f"{program} is not on the PATH; {', '.join(servers[:SERVERS_NAMED])} need{'s' * (len(servers) == 1)} it"
+        remedy = next(needs[program] for needs in NEEDS.values() if program in needs)
+        home = world.environ.get("HOME") or str(Path.home())
+        return Finding(code, "problem", what, found_elsewhere(program, home) or remedy)
     version = _version(found, world) if program == "node" else ""
     major = re.match(r"v?(\d+)\.", version)
     if major and int(major[1]) < NODE_OLDEST:
