@@ -7,6 +7,7 @@ Never here: what one edit does to the text (tests/config).
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -19,10 +20,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import launch, run_cli
+from tests.cli.running import PROGRAM, environment, launch, launch_with, run_cli
 from tests.patience import stretched
 from trayapp.config.parse import parse
 from trayapp.config.store import Store
+from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.model.servers import ToolSwitch
 
 TOOLS = 60
@@ -88,6 +90,53 @@ def test_a_holder_that_is_killed_is_in_nobodys_way(home: Path, file: Path) -> No
         assert file.read_text(encoding="utf-8").replace("false", "true") == text_of()
 
 
+@pytest.mark.requirement("file-one-writer")
+def test_projects_that_are_trusted_at_once_are_all_trusted(home: Path) -> None:
+    folders = [home / f"shop{number}" for number in range(8)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}}', encoding="utf-8")
+    trusting = {"MULTI_MCP_UNATTENDED": "1"}
+    running = [launch_with(home, environment(home, **trusting), "trust", str(folder), "--yes") for folder in folders]
+    assert ended(running) == []
+    assert {path.parent for path in TrustStore(home / TRUST_NAME).paths()} == {folder.resolve() for folder in folders}
+
+
+@pytest.mark.requirement("file-one-writer")
+def test_secrets_that_are_set_at_once_without_a_gateway_are_all_kept(home: Path) -> None:
+    (home / "servers.yaml").write_text("settings: {token_store: file}\n", encoding="utf-8")
+    env = environment(home, MULTI_MCP_PASSPHRASE="open sesame")
+    names = [f"name{number}" for number in range(6)]
+    given = [
+        subprocess.Popen(
+            [*PROGRAM, "secret", "set", name], cwd=home, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, encoding="utf-8",
+        )
+        for name in names
+    ]  # fmt: skip
+    for process, name in zip(given, names, strict=True):
+        assert process.stdin is not None
+        process.stdin.write(f"value of {name}\n")
+        process.stdin.flush()
+    assert ended(given) == []
+    listed = run_cli(home, "secret", "list", "--json", env=env)
+    assert json.loads(listed.stdout) == names
+
+
+@pytest.mark.requirement("file-one-writer")
+def test_ai_tools_that_are_connected_at_once_are_all_noted_and_each_file_is_whole(home: Path, tmp_path: Path) -> None:
+    files = {"cursor": ".cursor/mcp.json", "gemini-cli": ".gemini/settings.json", "claude-code": ".claude.json"}
+    for file in files.values():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text('{"mine": 1}\n', encoding="utf-8")
+    env = environment(home, HOME=str(tmp_path), USERPROFILE=str(tmp_path))
+    assert ended([launch_with(home, env, "connect", client) for client in [*files, *files]]) == []
+    assert json.loads((home / "clients.json").read_text(encoding="utf-8"))["connected"].keys() == files.keys()
+    for file in files.values():
+        written = json.loads((tmp_path / file).read_text(encoding="utf-8"))
+        assert (written["mine"], list(written["mcpServers"])) == (1, ["multi-mcp"])
+
+
 # -- editors ---------------------------------------------------------------------------------------------------------
 
 
@@ -98,7 +147,8 @@ def in_place(path: Path, data: bytes, pieces: int, pause_s: float, flags: int) -
     for start in range(0, len(data), size):
         os.write(descriptor, data[start : start + size])
         time.sleep(pause_s)
-    os.ftruncate(descriptor, len(data))
+    if not flags & os.O_APPEND:
+        os.ftruncate(descriptor, len(data))
     os.close(descriptor)
 
 
@@ -110,7 +160,12 @@ def by_rename(path: Path, data: bytes) -> None:
 
 def moved_away(path: Path, data: bytes) -> None:
     path.replace(path.with_name(path.name + "~"))
-    path.write_bytes(data)
+    time.sleep(0.02)
+    in_place(path, data, 4, 0.03, os.O_CREAT | os.O_TRUNC)
+
+
+def appended(path: Path, data: bytes) -> None:
+    in_place(path, data[path.stat().st_size :], 1, 0.03, os.O_APPEND)
 
 
 Editor = Callable[[Path, bytes], None]
@@ -119,6 +174,8 @@ EDITORS: dict[str, Editor] = {
     "slow, over the old text": lambda path, data: in_place(path, data, 4, 0.03, 0),
     "in place": lambda path, data: in_place(path, data, 1, 0, os.O_TRUNC),
     "by rename": by_rename,
+    "moved away first": moved_away,
+    "appended": appended,
 }
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells who has a file open")
 
@@ -132,8 +189,7 @@ def test_editors_of_all_kinds_lose_no_byte_while_switches_and_found_tools_are_wr
 
     def edit() -> None:
         for number in range(SAVES):
-            text = file.read_text(encoding="utf-8") + f"# note {number}\n"
-            editor(file, text.encode())
+            editor(file, file.read_bytes() + f"# note {number}\n".encode())
             time.sleep(0.05 * (number % 8))
         ready.set()
 

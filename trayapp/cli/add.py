@@ -70,7 +70,6 @@ def add_verb(
         project_file.add_server(path, name, entry, own_trust())
     else:
         store = own_store()
-        store.create()
         store.add_server(name, entry)
         path = store.path
     tell_gateway()

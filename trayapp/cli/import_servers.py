@@ -322,7 +322,6 @@ def _write(taken: Sequence[Offer], store: Store) -> list[Offer]:
         return text
 
     if mine:
-        store.create()
         store.edit(change)
     if mine and len(refused) == len(mine):
         raise next(iter(refused.values()))

@@ -52,7 +52,6 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
     if slash and not glob:
         raise UsageError(f"Behind {target} there is no tool", f"The whole server is: {server}")
     store = own_store()
-    store.create()
     found = found_tools(server) if glob else {}
     changed: list[str] = []
 

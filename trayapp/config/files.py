@@ -74,7 +74,7 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
 def wait_until_quiet(
     path: Path, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
 ) -> None:
-    """Wait, a moment at most, while a file was saved so lately that its program may still be writing it.
+    """Wait, a moment at most, while some program may be writing the file: it was saved so lately, or is open for that.
 
     Half of a file may be readable, and a program that writes on after it was replaced writes into nothing. What we
     wrote ourselves is waited for by nobody (`replace_file`). Blocks.
@@ -82,11 +82,13 @@ def wait_until_quiet(
     for _ in range(QUIET_LOOKS):
         try:
             age = now() - path.stat().st_mtime
+            if abs(age) >= QUIET_S:  # the clock of a network's disk may be far ahead
+                with _opened(path) as file:
+                    if file is None or not _has_writer(file.descriptor):
+                        return
         except (OSError, ValueError):
             return
-        if abs(age) >= QUIET_S:  # the clock of a network's disk may be far ahead
-            return
-        sleep(QUIET_S - max(age, 0))
+        sleep(QUIET_S - max(age, 0) if age < QUIET_S else QUIET_S)
 
 
 def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lambda: None) -> None:

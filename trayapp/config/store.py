@@ -6,12 +6,13 @@ Never here: what an edit does to the text (edits), what the text means.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trayapp.config.files import Signature, read_bytes, signature, wait_until_quiet, write_atomic
+from trayapp.config.files import QUIET_S, Signature, read_bytes, signature, wait_until_quiet, write_atomic
 from trayapp.config.locks import locked
 from trayapp.config.text import MAX_BYTES, decode
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
@@ -101,17 +102,25 @@ class Store:
         with locked(self.path):
             while True:
                 attempts -= 1
-                wait_until_quiet(self.path)
-                seen = self.read()
+                seen = self._settled()
                 try:
                     return self.write(change(self._start(seen)), seen)
                 except FileChangedError:
                     if not attempts:
                         raise
                 except MultiMcpError:
-                    wait_until_quiet(self.path)
-                    if not attempts or self.read().fingerprint == seen.fingerprint:
+                    if not attempts or self._settled().fingerprint == seen.fingerprint:
                         raise
+
+    def _settled(self) -> Loaded:
+        """The file once nobody saves it; some editors move it away first."""
+        wait_until_quiet(self.path)
+        seen = self.read()
+        if seen.exists:
+            return seen
+        time.sleep(QUIET_S)
+        wait_until_quiet(self.path)
+        return self.read()
 
     def merge_tools(self, found: Mapping[str, Mapping[str, ToolSwitch]]) -> dict[str, str]:
         """Write the result of a refresh (see edits.merge_tools); servers that could not be written, with the reason."""
