@@ -88,3 +88,26 @@ def test_an_answer_of_nothing_says_so_beside_an_empty_stdout(home: Path) -> None
 @pytest.mark.requirement("cli-exit-codes")
 def test_without_a_gateway_exit_code_4(home: Path) -> None:
     assert run_cli(home, "call", "search", "--no-start").returncode == 4
+
+
+IMAGE = {"type": "image", "mimeType": "image/png", "data": "iVBORw0="}
+BLOB = {"type": "resource", "resource": {"uri": "file:///a", "blob": "AAAA"}}
+
+
+@pytest.mark.requirement("cli-call-out")
+def test_what_is_no_text_is_saved_and_the_text_printed_as_ever(home: Path) -> None:
+    with FakeGateway(home, answered(content=[TEXT, IMAGE, BLOB])):
+        done = run_cli(home, "call", "shot", "--out", "page.png")
+    assert (home / "page.png").read_bytes() == b"\x89PNG\r"
+    assert (home / "page-2.png").read_bytes() == b"\0\0\0"
+    assert done.stdout.startswith("found it\n[image, image/png, 5 bytes]\n")
+    assert done.stderr == "Saved page.png (5 bytes)\nSaved page-2.png (3 bytes)\n"
+
+
+@pytest.mark.requirement("cli-call-out")
+@pytest.mark.parametrize("content", [[TEXT], [{**IMAGE, "data": "not base64!"}], [{**IMAGE, "data": 5}]])
+def test_where_there_is_nothing_to_save_that_is_an_error(home: Path, content: list[Any]) -> None:
+    with FakeGateway(home, answered(content=content)):
+        done = run_cli(home, "call", "shot", "--out", "page.png")
+    assert (done.returncode, (home / "page.png").exists()) == (1, False)
+    assert "no image, audio or file" in done.stderr

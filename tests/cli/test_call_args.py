@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.cli.call_args import from_json, from_pairs, value_of
+from trayapp.cli.call_args import example_call, from_json, from_pairs, value_of
 from trayapp.model.errors import ExitCode, UsageError
 
 
@@ -65,3 +65,29 @@ def test_args_have_to_be_one_json_object(text: str) -> None:
 
 def test_args_are_taken_as_they_are() -> None:
     assert from_json('{"a": "5", "b": null}') == {"a": "5", "b": None}
+
+
+@pytest.mark.requirement("cli-describe")
+@pytest.mark.parametrize(
+    ("parameter", "words"),
+    [
+        ({"type": "string", "examples": ["Europe/Berlin"]}, "a=Europe/Berlin"),
+        ({"type": "string", "enum": ["one two", "b"]}, "'a=one two'"),
+        ({"type": "string", "default": "$HOME"}, "'a=$HOME'"),
+        ({"type": "string"}, "a=text"),
+        ({"type": ["integer", "null"]}, "a=1"),
+        ({"type": "boolean"}, "a=true"),
+        ({"type": "array"}, "'a=[]'"),
+        ({"const": {"x": 1}}, "'a={\"x\": 1}'"),
+        (True, "a=..."),
+        (None, "a=..."),
+    ],
+)
+def test_an_example_call_names_what_a_tool_needs_fit_for_a_shell(parameter: Any, words: str) -> None:
+    schema = {"properties": {"a": parameter, "more": {"type": "string"}}, "required": ["a"]}
+    assert example_call("t_x", schema) == f"multi-mcp call t_x {words}"
+
+
+@pytest.mark.parametrize("schema", [None, {}, {"required": "a"}, {"properties": [], "required": [5]}])
+def test_without_a_schema_that_names_something_the_example_is_the_name(schema: Any) -> None:
+    assert example_call("t_x", schema) == "multi-mcp call t_x"

@@ -75,7 +75,8 @@ def test_a_description_is_printed_and_json_is_the_definition(home: Path) -> None
         "text": "fs_read\x07",
     }
     with FakeGateway(home, {DESCRIBE: found}) as gateway:
-        assert run_cli(home, "describe", "read", "--server", "fs").stdout == "fs_read\n"
+        shown = run_cli(home, "describe", "read", "--server", "fs").stdout
+        assert shown == "fs_read\n\nExample: multi-mcp call fs_read\n"
         assert json.loads(run_cli(home, "describe", "read", "--json").stdout) == {
             key: found[key] for key in ("server", "name", "exposed_name", "tool")
         }

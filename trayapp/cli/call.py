@@ -12,16 +12,17 @@ from typing import Any
 import click
 
 from trayapp.cli.call_args import HOW, from_json, from_pairs, typed
-from trayapp.cli.content import result_text
+from trayapp.cli.content import binary_parts, result_text
 from trayapp.cli.options import ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import note, print_json, say, waiting
 from trayapp.cli.project import hinting
-from trayapp.cli.text import one_line
-from trayapp.model.errors import ExitCode, UsageError
+from trayapp.cli.text import byte_size, one_line
+from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.wire.control import CALL
 
 EXAMPLES = (
     "multi-mcp call sample_add a=1 b=2",
+    "multi-mcp call browser_screenshot --out page.png",
     """multi-mcp call echo --server sample --args '{"text": "hello"}'""",
 )
 
@@ -31,6 +32,7 @@ EXAMPLES = (
 @click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1)
 @click.option("--args", "args_json", metavar="JSON", help="All arguments as one JSON object; - reads it from stdin.")
 @click.option("--server", help="The server that has the tool, where a name means more than one.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the image, audio or file in there.")
 @project_option
 @json_option
 def call_verb(
@@ -38,6 +40,7 @@ def call_verb(
     pairs: tuple[str, ...],
     args_json: str | None,
     server: str | None,
+    out: Path | None,
     project: Path | None,
     as_json: bool,
 ) -> int:
@@ -53,6 +56,8 @@ def call_verb(
     with waiting(f"Calling {one_line(tool)}", quiet=as_json), hinting(project):
         result = ask(CALL, params, timeout=None)["result"]
     show(result, as_json)
+    if out is not None and result.get("isError") is not True:
+        save(result, out)
     return ExitCode.FAILED if result.get("isError") is True else ExitCode.OK
 
 
@@ -63,6 +68,17 @@ def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:
     if pairs:
         raise UsageError("KEY=VALUE and --args do not go together", HOW)
     return from_json(sys.stdin.read() if args_json == "-" else args_json)
+
+
+def save(result: dict[str, Any], out: Path) -> None:
+    """Write what is no text to `out`; the second and further ones beside it. Raises MultiMcpError, OSError."""
+    found = binary_parts(result)
+    if not found:
+        raise MultiMcpError("The tool answered with no image, audio or file", "Its text is printed without --out")
+    for number, data in enumerate(found, 1):
+        place = out if number == 1 else out.with_stem(f"{out.stem}-{number}")
+        place.write_bytes(data)
+        note(f"Saved {one_line(str(place))} ({byte_size(len(data))})")
 
 
 def show(result: dict[str, Any], as_json: bool) -> None:

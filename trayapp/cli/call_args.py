@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
 from trayapp.cli.text import one_line, shortened
@@ -15,6 +16,7 @@ from trayapp.model.errors import UsageError
 HOW = "Write KEY=VALUE for each argument, or --args JSON for all of them"
 OBJECT = """Example: --args '{"text": "hello"}'"""
 WORD_SHOWN = 40  # columns
+EXAMPLES: dict[str, Any] = {"integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}, "string": "text"}
 
 
 def from_pairs(words: Sequence[str]) -> dict[str, Any]:
@@ -53,6 +55,27 @@ def from_json(text: str) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise UsageError("--args has to be a JSON object", OBJECT)
     return arguments
+
+
+def example_call(tool: str, schema: Any) -> str:
+    """Return a command line that calls the tool with what it needs."""
+    schema = schema if isinstance(schema, dict) else {}
+    known, needed = schema.get("properties"), schema.get("required")
+    properties = known if isinstance(known, dict) else {}
+    names = [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
+    words = (f"{one_line(name)}={_example(properties.get(name))}" for name in names)
+    return " ".join(("multi-mcp call", *map(quote, (one_line(tool), *words))))
+
+
+def _example(schema: Any) -> str:
+    """Return a VALUE for a parameter: one that its schema names, else one of its type."""
+    schema = schema if isinstance(schema, dict) else {}
+    listed = [values[0] for key in ("examples", "enum") if isinstance(values := schema.get(key), list) and values]
+    named = [schema[key] for key in ("default", "const") if key in schema]
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) and kind else kind
+    value = [*listed, *named, EXAMPLES.get(kind if isinstance(kind, str) else "", "...")][0]
+    return shortened(one_line(value if isinstance(value, str) else json.dumps(value)), WORD_SHOWN)
 
 
 def _shown(word: str) -> str:

@@ -5,6 +5,8 @@ Never here: printing, calling.
 
 from __future__ import annotations
 
+from base64 import b64decode
+from contextlib import suppress
 from typing import Any
 
 from trayapp.cli.text import byte_size, clean, json_text, one_line
@@ -12,13 +14,29 @@ from trayapp.cli.text import byte_size, clean, json_text, one_line
 
 def result_text(result: dict[str, Any]) -> str:
     """What a person gets to see; the structured content when there is no text. Cleaned, maybe of several lines."""
-    content = result.get("content")
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    blocks = _blocks(result)
     texts = [block_text(block) for block in blocks]
     structured = result.get("structuredContent")
     if structured is not None and not any(block.get("type") == "text" for block in blocks):
         texts.append(json_text(structured))
     return "\n".join(texts)
+
+
+def binary_parts(result: dict[str, Any]) -> list[bytes]:
+    """Return the images, audio and blobs of a result, decoded; what is not base64 is none."""
+    parts: list[bytes] = []
+    for block in _blocks(result):
+        resource = block.get("resource")
+        data = resource.get("blob") if isinstance(resource, dict) else block.get("data")
+        if isinstance(data, str):
+            with suppress(ValueError):
+                parts.append(b64decode(data, validate=True))
+    return parts
+
+
+def _blocks(result: dict[str, Any]) -> list[dict[str, Any]]:
+    content = result.get("content")
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def block_text(block: dict[str, Any]) -> str:

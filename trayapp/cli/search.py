@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from trayapp.cli.call_args import example_call
 from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import note_lacking, print_json, say
 from trayapp.cli.project import hinting
@@ -75,3 +76,5 @@ def describe_verb(tool: str, server: str | None, project: Path | None, as_json: 
         print_json({key: found[key] for key in ("server", "name", "exposed_name", "tool")})
     else:
         say(clean(found["text"]))
+        if found["exposed_name"]:
+            say("", f"Example: {example_call(found['exposed_name'], found['tool'].get('inputSchema'))}")

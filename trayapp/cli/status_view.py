@@ -97,8 +97,9 @@ def lines(snapshot: Snapshot) -> list[str]:
 
 def _row(server: dict[str, Any]) -> tuple[str, ...]:
     tools = server["tools"]
-    on = str(tools["enabled"])
-    listed = on if tools["enabled"] == tools["total"] - tools["stale"] else f"{on} of {tools['total']}"
+    on, waiting = tools["enabled"], len(server.get("approvals") or ())
+    all_on = on + min(waiting, tools["withheld"]) == tools["total"] - tools["stale"]  # the note names those that wait
+    listed = str(tools["total"] - tools["stale"]) if all_on else f"{on} of {tools['total']}"
     state = WORDS.get(server["state"], server["state"])
     return one_line(server["name"]), state, listed, str(server["calls"]), "; ".join(_notes(server))
 
@@ -138,7 +139,9 @@ def _notes(server: dict[str, Any]) -> list[str]:
     notes += [one_line(f"only in {server['project']}")] if server.get("project") else []
     tools = server["tools"]
     notes += [f"{tools['stale']} stale"] if tools["stale"] else []
-    notes += [f"{tools['withheld']} withheld"] if tools["withheld"] else []
-    if waiting := server.get("approvals"):
-        notes.append(one_line(f"{count(len(waiting), 'tool')} to approve: multi-mcp approve {server['name']}"))
+    waiting = len(server.get("approvals") or ())
+    notes += [f"{tools['withheld'] - waiting} withheld"] if tools["withheld"] > waiting else []
+    if waiting:
+        wait = "waits" if waiting == 1 else "wait"
+        notes.append(one_line(f"{count(waiting, 'tool')} {wait} for you: multi-mcp approve {server['name']}"))
     return notes
