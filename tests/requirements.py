@@ -141,6 +141,7 @@ REQUIREMENTS: dict[str, str] = {
     "import-spellings": "Each client's own keys and variables are read; what means nothing here is named.",
     "import-no-recursion": "Our own entry in a client's file is never imported.",
     "cli-add-remove": "`add` and `remove` change servers.yaml or the project's file; a wrong place is named.",
+    "cli-add-tries": "`add` tries the server: how many tools it has, or why it has none.",
     # Command line
     "cli-exit-codes": "Exit codes are those of PRODUCT 12: 0, 1, 2, 3, 4, 5, 6, 7.",
     "cli-error-lines": "An error is one line what and one line what to do, on stderr.",

@@ -39,6 +39,9 @@ def started(home: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def person(home: Path, tmp_path: Path) -> Person:
-    """Somebody with a home folder and nothing in it yet."""
-    return Person(home, tmp_path)
+def person(home: Path, tmp_path: Path) -> Iterator[Person]:
+    """Somebody with a home folder and nothing in it yet; a gateway that they started ends."""
+    somebody = Person(home, tmp_path)
+    yield somebody
+    if (home / "run" / "endpoint.json").exists():
+        somebody.says("stop")

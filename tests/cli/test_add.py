@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 
 import pytest
 
 from tests.cli.persons import Person
+from tests.fixtures.odd import Odd
+from trayapp.config.parse import parse
+
+TOKEN = "ghp_abcdefghijklmnop1234567890abcd"
 
 pytestmark = pytest.mark.requirement("cli-add-remove")
 
@@ -16,7 +22,7 @@ def trusted(person: Person) -> bool:
 
 
 def test_add_writes_program_and_arguments_into_the_projects_file(person: Person) -> None:  # http-13
-    made = person.gets("add", "fs", "--", "npx", "-y", "pkg", ".")
+    made = person.gets("add", "fs", "--scope", "project", "--", "npx", "-y", "pkg", ".")
     file = person.folder / ".multi-mcp.yaml"
     assert made == {
         "name": "fs", "scope": "project", "file": str(file), "entry": {"command": "npx", "args": ["-y", "pkg", "."]},
@@ -30,17 +36,72 @@ def test_global_writes_into_servers_yaml_behind_the_others(person: Person) -> No
     person.servers.write_text("# mine\nservers:\n  a: {command: x}   # keep\n", encoding="utf-8")
     done = person.says("add", "docs", "--url", "https://a.test/mcp", "--header", "X-Team: mine", "--scope", "global")
     assert done.returncode == 0
-    assert done.stdout == f"Added docs to {person.servers}\n"
+    assert done.stdout.splitlines() == [
+        f"Added docs to {person.servers}", "  https://a.test/mcp", "  with the headers X-Team: mine",
+    ]  # fmt: skip
     assert person.servers.read_text() == (
         "# mine\nservers:\n  a: {command: x}   # keep\n"
         "  docs:\n    url: https://a.test/mcp\n    headers: {X-Team: mine}\n"
     )
 
 
-def test_in_the_home_folder_the_default_is_servers_yaml(person: Person) -> None:
+@pytest.mark.requirement("import-folder")
+def test_a_server_is_everybodys_unless_a_project_is_here_and_runs_where_it_was_said(person: Person) -> None:
+    made = person.gets("add", "t", "--env", "A=b=c", "--", "tool", ".")
+    assert (made["scope"], made["entry"]) == (
+        "global", {"command": "tool", "args": ["."], "env": {"A": "b=c"}, "cwd": "~/src/shop"},
+    )  # fmt: skip
+    assert parse(person.servers.read_text(), "f").problems == ()
     person.folder = person.mine
-    made = person.gets("add", "t", "--env", "A=b=c", "--", "tool")
-    assert (made["scope"], made["entry"]) == ("global", {"command": ["tool"], "env": {"A": "b=c"}})
+    assert person.gets("add", "u", "--", "tool")["entry"] == {"command": ["tool"], "cwd": "~"}
+    assert "cwd" not in person.gets("add", "web", "--url", "https://a.test/mcp")["entry"]
+    (person.mine / "src" / ".mcp.json").write_text("{}", encoding="utf-8")
+    person.folder = person.mine / "src" / "shop"
+    made = person.gets("add", "v", "--", "tool", ".")
+    assert (made["scope"], made["entry"]) == ("project", {"command": "tool", "args": ["."], "cwd": "shop"})
+
+
+@pytest.mark.requirement("cli-add-tries")
+def test_it_is_tried_and_says_how_many_tools_it_has_or_why_none(person: Person) -> None:
+    assert person.says("start", "--detach").returncode == 0
+    odd = Odd(person.mine)
+    done = person.says("add", "good", "--", *odd.argv)
+    assert re.search(r"^good: [1-9]\d* tools$", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    bad = person.says("add", "bad", "--", "no-such-program-anywhere")
+    assert bad.returncode == 0
+    assert "bad does not work yet" in bad.stderr
+    assert "no program no-such-program-anywhere" in bad.stderr
+    tools = person.gets("add", "more", "--scope", "project", "--", *odd.argv)["tools"]
+    assert tools >= 1
+
+
+def test_secrets_in_what_is_added_are_offered_to_what_can_keep_them(person: Person) -> None:
+    person.servers.write_text("settings: {token_store: file}\nservers: {}\n", encoding="utf-8")
+    words = ("--env", f"GITHUB_TOKEN={TOKEN}", "--", "tool", "--api-key", TOKEN[::-1])
+    done = person.says("add", "a", *words)
+    assert "2 secrets in clear text (a.GITHUB_TOKEN, a.api-key)" in done.stderr
+    assert TOKEN not in done.stdout + done.stderr
+    person.env["MULTI_MCP_PASSPHRASE"] = "of the tests"
+    person.says("add", "b", "--keyring", *words)
+    entry = parse(person.servers.read_text(), "f").servers["b"]
+    assert (entry.env, entry.args) == (
+        {"GITHUB_TOKEN": "${keyring:b.GITHUB_TOKEN}"},
+        ("--api-key", "${keyring:b.api-key}"),
+    )
+    assert person.says("secret", "list").stdout == "b.GITHUB_TOKEN\nb.api-key\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a pseudo terminal; macOS and Windows always have a keyring")
+@pytest.mark.parametrize("passphrase", [True, False])
+def test_only_what_can_be_done_is_asked(person: Person, passphrase: bool) -> None:
+    if passphrase:
+        person.env["MULTI_MCP_PASSPHRASE"] = "of the tests"
+    shown = person.answers("add", "a", "--env", f"GITHUB_TOKEN={TOKEN}", "--", "tool", typed="y\n")
+    text = person.servers.read_text()
+    assert ("in an encrypted file" in shown, "token_store: file" in text, TOKEN in text) == (
+        passphrase, passphrase, not passphrase,
+    )  # fmt: skip
+    assert "into the keyring?" not in shown
 
 
 def test_a_program_of_this_folder_is_found_from_everywhere(person: Person) -> None:
@@ -49,7 +110,9 @@ def test_a_program_of_this_folder_is_found_from_everywhere(person: Person) -> No
     program.touch()
     assert person.gets("add", "a", "--scope", "global", "--", "bin/tool", "x")["entry"]["command"] == str(program)
     assert person.gets("add", "b", "--scope", "global", "--", "bin/none", "x")["entry"]["command"] == "bin/none"
-    assert person.gets("add", "c", "--", "bin/tool", "x")["entry"]["command"] == "bin/tool"  # runs in that folder
+    assert (
+        person.gets("add", "c", "--scope", "project", "--", "bin/tool", "x")["entry"]["command"] == "bin/tool"
+    )  # runs in that folder
 
 
 def test_the_file_that_counts_for_the_folder_is_the_one_that_is_changed(person: Person) -> None:
@@ -59,7 +122,7 @@ def test_the_file_that_counts_for_the_folder_is_the_one_that_is_changed(person: 
     assert f"not trusted yet: multi-mcp trust {file.parent}" in done.stdout
     assert file.read_text() == (
         '{\n  // theirs\n  "mcpServers": {\n    "a": {"command": "x"},\n'
-        '    "b": {\n      "command": "tool",\n      "args": ["x"]\n    }\n  }\n}\n'
+        '    "b": {\n      "command": "tool",\n      "args": ["x"],\n      "cwd": "shop"\n    }\n  }\n}\n'
     )
     assert person.says("remove", "b", "--scope", "project").returncode == 0
     assert json.loads(file.read_text().replace("// theirs", "")) == {"mcpServers": {"a": {"command": "x"}}}
@@ -113,7 +176,7 @@ def test_a_broken_file_is_left_alone(person: Person) -> None:  # config-32
 
 def test_remove_takes_the_server_out_of_the_file_that_has_it(person: Person) -> None:
     person.servers.write_text("servers:\n  a: {command: x}\n  b: {command: y}\n", encoding="utf-8")
-    person.says("add", "c", "--", "z")
+    person.says("add", "c", "--scope", "project", "--", "z")
     assert person.says("remove", "a").stdout == f"Removed a from {person.servers}\n"
     assert person.says("remove", "c").stdout == "Removed c from ~/src/shop/.multi-mcp.yaml\n"
     assert person.servers.read_text() == "servers:\n  b: {command: y}\n"
@@ -121,14 +184,14 @@ def test_remove_takes_the_server_out_of_the_file_that_has_it(person: Person) -> 
 
 def test_our_own_project_file_goes_with_the_last_of_its_servers_unless_more_is_in_it(person: Person) -> None:
     file = person.folder / ".multi-mcp.yaml"
-    person.says("add", "a", "--", "z")
+    person.says("add", "a", "--scope", "project", "--", "z")
     done = person.says("remove", "a")
     assert (done.returncode, done.stderr) == (
         0,
         "Nothing else was in ~/src/shop/.multi-mcp.yaml: the file is gone, too\n",
     )
     assert not file.exists()
-    assert "multi-mcp list --project ~/src/shop" in person.says("add", "a", "--", "z").stdout
+    assert "multi-mcp list --project ~/src/shop" in person.says("add", "a", "--scope", "project", "--", "z").stdout
     assert trusted(person)
     file.write_text(f"# why\n{file.read_text()}", encoding="utf-8")
     assert person.says("remove", "a", "--json").returncode == 0
@@ -142,7 +205,7 @@ def test_our_own_project_file_goes_with_the_last_of_its_servers_unless_more_is_i
 
 def test_a_server_in_two_files_wants_a_scope(person: Person) -> None:
     person.servers.write_text("servers:\n  a: {command: x}\n  b: {command: y}\n", encoding="utf-8")
-    person.says("add", "a", "--", "z")
+    person.says("add", "a", "--scope", "project", "--", "z")
     done = person.says("remove", "a")
     assert (done.returncode, "--scope global or --scope project" in done.stderr) == (2, True)
     assert person.says("remove", "a", "--scope", "global").returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,51 @@ def test_doctor_sees_servers_yaml_over_its_imports(person: Person) -> None:
         ("ok", f"{person.servers}: 1 server"),
         ("note", f"{path}, line 1: arr of Cursor: it is no mapping"),
     ]
+
+
+def test_all_tells_a_line_a_tool_and_the_difference_only_when_asked(person: Person, cursor: Path) -> None:
+    person.file(".codex/config.toml", 'model = "x"\n')
+    before = cursor.read_text()
+    assert "@@" not in person.says("connect", "--all", "--dry-run").stdout
+    assert "+[mcp_servers.multi-mcp]" in person.says("connect", "--all", "--dry-run", "--diff").stdout
+    done = person.says("connect", "--all")
+    assert done.stdout.splitlines() == [
+        "Codex connected: ~/.codex/config.toml (backup: config.toml.multi-mcp.bak). Restart Codex to see it",
+        "Cursor connected: ~/.cursor/mcp.json (backup: mcp.json.multi-mcp.bak)",
+        "What changed, line by line, shows --diff",
+    ]
+    assert len(person.says("disconnect", "--all").stdout.splitlines()) == 3
+    assert cursor.read_text() == before
+
+
+@pytest.mark.requirement("client-foreign-entry")
+def test_another_server_of_our_name_is_asked_about(person: Person) -> None:
+    text = '{"mcpServers": {"multi-mcp": {"command": "docker", "args": ["run", "x"]}}}'
+    file = person.file(".cursor/mcp.json", text)
+    done = person.says("connect", "cursor")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        1, "Error: Cursor has another server named multi-mcp: docker run x",
+    )  # fmt: skip
+    assert "multi-mcp connect cursor --replace" in done.stderr
+    assert person.says("disconnect", "--all").returncode == 0
+    assert file.read_text() == text
+    if sys.platform != "win32":
+        person.answers("connect", "cursor", typed="n\n")
+        assert file.read_text() == text
+        assert "Replace it?" in person.answers("connect", "cursor", typed="y\n")
+        assert "stdio" in file.read_text()
+        person.says("disconnect", "cursor")
+        assert file.read_text() == text
+    assert person.says("connect", "cursor", "--replace").returncode == 0
+    assert "stdio" in file.read_text()
+
+
+@pytest.mark.requirement("client-drift")
+def test_an_entry_that_is_switched_off_stays_so_and_doctor_tells(person: Person) -> None:
+    entry = {"command": "/old/multi-mcp", "args": ["stdio", "--profile", "office"], "disabled": True}
+    file = person.file(".cursor/mcp.json", json.dumps({"mcpServers": {"multi-mcp": entry}}))
+    assert "multi-mcp is switched off there, and stays so" in person.says("connect", "--all").stdout
+    after = json.loads(file.read_text())["mcpServers"]["multi-mcp"]
+    assert (after["disabled"], after["args"][-2:]) == (True, ["--profile", "office"])
+    assert "connected" in person.says("connect").stdout
+    assert "multi-mcp is switched off there" in person.says("doctor").stdout

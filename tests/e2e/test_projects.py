@@ -76,3 +76,33 @@ async def test_with_an_approved_file_the_first_list_of_a_session_has_its_servers
         assert "theirs_whoami" in await client.tools()
         pid = said(await client.call("theirs_whoami"))["pid"]
     await until(lambda: not alive(pid))
+
+
+@pytest.mark.requirement("trust-scripts")
+async def test_a_pull_that_changes_a_program_of_the_project_stops_it_until_the_next_approval(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    theirs = Odd(tmp_path, "theirs")
+    (shop := tmp_path.resolve() / "shop").mkdir()
+    run = shop / "run.py"
+    good = f"import os\nos.execv({theirs.argv[0]!r}, {theirs.argv!r})\n"
+    run.write_text(good, encoding="utf-8")
+    words = {"command": theirs.argv[0], "args": ["./run.py"]}
+    (shop / ".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": words}}), encoding="utf-8")
+    gateway.write({})
+    gateway.start()
+    await verb(gateway, "trust", str(shop), "--yes")
+    async with client_of([*own_command(), "stdio"], gateway.env, shop) as client:
+        pid = said(await client.call("theirs_whoami"))["pid"]
+        run.write_text(f"# evil\n{good}", encoding="utf-8")
+        await until(lambda: not alive(pid))  # looked at again from time to time
+        assert [name for name in await client.tools() if name.startswith("theirs")] == []
+        (problem,) = gateway.snapshot()["problems"]
+        assert f"multi-mcp trust {shop}" in problem["hint"]
+        starts = len(theirs.pids)
+    async with client_of([*own_command(), "stdio"], gateway.env, shop) as client:
+        assert [name for name in await client.tools() if name.startswith("theirs")] == []
+    assert len(theirs.pids) == starts
+    await verb(gateway, "trust", str(shop), "--yes")
+    async with client_of([*own_command(), "stdio"], gateway.env, shop) as client:
+        assert "theirs_whoami" in await client.tools()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,34 +15,45 @@ import click
 
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import note, print_json, say
+from trayapp.cli.person import at_terminal
 from trayapp.cli.project import listed_by
+from trayapp.cli.secret_keeping import keep_all, may_keep
 from trayapp.cli.servers_file import own_config, own_store
+from trayapp.cli.shown_server import environment_lines, secret_lines, starts
 from trayapp.cli.switch import tell_gateway
-from trayapp.cli.text import one_line
+from trayapp.cli.text import count, one_line, visible
+from trayapp.cli.trial import try_server
 from trayapp.clients import project_file
 from trayapp.clients.places import Machine, shown_path
+from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.config.entry import name_fault, read_one
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable, nearest, shown
-from trayapp.config.project import read_project
+from trayapp.config.project import find_project, read_project
 from trayapp.config.store import Store
 from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.config.urls import name_of_url, unsafe_url
-from trayapp.model.errors import ServerNotFoundError, UsageError
+from trayapp.model.errors import MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.plan import Config
+from trayapp.model.redact import redacted
+from trayapp.model.servers import ServerConfig
+from trayapp.service.secrets import secret_names
 
 Scope = Literal["global", "project"]
 SCOPES = ("global", "project")
-EXAMPLE = "multi-mcp add files -- npx -y my-files-server ."
+EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 
 
-@click.command("add", epilog=examples(EXAMPLE, "multi-mcp add docs --url https://mcp.example.com/mcp --scope global"))
+@click.command("add", epilog=examples(EXAMPLE, "multi-mcp add docs --url https://mcp.example.com/mcp"))
 @click.argument("name", required=False)
 @click.argument("command", nargs=-1, metavar="[-- CMD ...]", type=click.UNPROCESSED)
 @click.option("--url", help="Address of a server on the web.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable that its process gets.")
 @click.option("--header", multiple=True, metavar="NAME:VALUE", help="A header that goes with each request.")
 @click.option("--scope", type=click.Choice(SCOPES), help="Where to write it; see below.")
+@click.option(
+    "--keyring/--clear", "hide", default=None, help="Put secrets into the keyring, or leave them as they are."
+)
 @json_option
 def add_verb(
     name: str | None,
@@ -51,32 +62,77 @@ def add_verb(
     env: tuple[str, ...],
     header: tuple[str, ...],
     scope: Scope | None,
+    hide: bool | None,
     as_json: bool,
 ) -> None:
-    """Add a server.
+    """Add a server, and try it.
 
-    NAME may be left out with --url: it is then taken from the address.
-    With --scope project it is written into the file of the project that you are in, .multi-mcp.yaml or .mcp.json, and
-    only sessions there see it; with --scope global into servers.yaml. Without --scope: into the project's, but in your
-    home folder into servers.yaml.
+    NAME may be left out with --url: it is then taken from the address. The server runs in the folder that you are in.
+    With --scope global it is written into servers.yaml; with --scope project into the file of the project that you are
+    in, .multi-mcp.yaml or .mcp.json, and only sessions there see it. Without --scope: into the project's file where
+    there is one, else into servers.yaml.
     """
     name = name or _name_from(url)
     folder, home = Path.cwd(), Machine().home
     scope = scope or _default_scope(folder, home)
     command = _from_anywhere(command) if scope == "global" else command
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"))
+    path = project_file.project_file_for(folder, home) if scope == "project" else own_store().path
+    where = _where(scope, folder, path, home) if command else None
+    entry |= {"cwd": where} if where else {}
+    entry = _hidden(name, entry, hide, asks=at_terminal() and not as_json)
     if scope == "project":
-        path = project_file.project_file_for(folder, home)
         project_file.add_server(path, name, entry, own_trust())
     else:
         store = own_store()
         store.add_server(name, entry)
-        path = store.path
     tell_gateway()
-    if as_json:
-        print_json({"name": name, "scope": scope, "file": str(path), "entry": entry})
-    else:
+    seen = scope == "global" or project_file_is_trusted(path)
+    if not as_json:
         say(one_line(f"Added {name} to {shown_path(path, home)}{_who_sees(scope, path, home)}"))
+        server, _ = read_one(name, entry)
+        say(*(f"  {line}" for line in _decisive(server)) if server else ())
+    trial = try_server(name, path.parent if scope == "project" else None, quiet=as_json) if seen else None
+    if as_json:
+        tried = {} if trial is None else {"tools": trial.tools, **({"error": trial.why} if trial.why else {})}
+        print_json({"name": name, "scope": scope, "file": str(path), "entry": entry, **tried})
+    elif trial is not None:
+        (note if trial.tools is None else say)(trial.line(name))
+
+
+def _where(scope: Scope, folder: Path, path: Path, home: Path) -> str | None:
+    """The folder in which it was said, as `cwd`: of a project relative to that, and none for its own."""
+    if scope == "global":
+        return shown_path(folder, home)
+    below = folder.resolve()
+    return str(below.relative_to(path.parent)) if below != path.parent and below.is_relative_to(path.parent) else None
+
+
+def _decisive(server: ServerConfig) -> Iterator[str]:
+    """What decides what the server does, secrets redacted."""
+    yield redacted(starts(server))
+    if server.command is not None and server.cwd is not None:
+        yield f"in the folder {visible(server.cwd)}"
+    yield from environment_lines(server)
+    yield from secret_lines(server)
+
+
+def _hidden(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) -> dict[str, Any]:
+    """The entry with its secrets in the keyring, where that is wanted and can be."""
+    found = secrets_of(name, entry)
+    if not found:
+        return entry
+    if may_keep([secret.name for secret in found], hide, asks):
+        try:
+            taken = secret_names()
+        except MultiMcpError:
+            taken = []
+        if keep_all(secrets_of(name, entry, taken), insist=hide is True):
+            return without_secrets(name, entry, taken)
+    if not asks:
+        said = ", ".join(secret.name for secret in found)
+        note(one_line(f"{count(len(found), 'secret')} in clear text ({said}); to keep them apart: --keyring"))
+    return entry
 
 
 def _name_from(url: str | None) -> str:
@@ -106,9 +162,9 @@ def own_trust() -> TrustStore:
 
 
 def _default_scope(folder: Path, home: Path) -> Scope:
-    """A project is a folder that one works in; the home folder and the root are none."""
-    place = folder.resolve()
-    return "global" if place in (home.resolve(), Path(place.anchor)) else "project"
+    """The project's where a file makes the folder, or one above it, a project; the home folder is none."""
+    found = find_project(folder, home)
+    return "global" if found is None or found.parent == home.resolve() else "project"
 
 
 def _who_sees(scope: Scope, path: Path, home: Path) -> str:
@@ -147,7 +203,7 @@ def _entry(
     entry |= {"env": env} if env else {}
     entry |= {"headers": headers} if headers else {}
     fault = name_fault(name) or ("A server's name holds no blanks" if len(name.split()) != 1 else None)
-    _, problems = read_one(name, entry)
+    _, problems = read_one(name, entry, in_project=True)
     if fault or problems:
         raise UsageError(fault or problems[0].message, "See: multi-mcp add --help")
     return entry

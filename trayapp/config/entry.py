@@ -61,12 +61,14 @@ def read_entry(pair: Pair, report: Report, surroundings: Surroundings) -> Server
     return _Entry(pair, report, surroundings).read()
 
 
-def read_one(name: str, entry: Plain[str, Any]) -> tuple[ServerConfig | None, tuple[Problem, ...]]:
-    """Read one entry of plain values, as servers.yaml would hold it; also what is wrong in it."""
+def read_one(
+    name: str, entry: Plain[str, Any], *, in_project: bool = False
+) -> tuple[ServerConfig | None, tuple[Problem, ...]]:
+    """Read one entry of plain values, as a file of ours would hold it; also return what is wrong in it."""
     report = Report("")
     try:
         pair = Pair(text_node(name), name, node_of(entry))
-        return read_entry(pair, report, Surroundings(path_exists, os.name == "nt")), report.sorted()
+        return read_entry(pair, report, Surroundings(path_exists, os.name == "nt", in_project)), report.sorted()
     except RecursionError:
         report.add(text_node(name), f"{shown(name)} is nested too deeply", server=name, fatal=True)
         return None, report.sorted()

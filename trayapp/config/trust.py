@@ -105,7 +105,7 @@ def untrusted_problem(file: ProjectFile) -> Problem:
     return Problem(
         str(file.path),
         0,
-        "The project's servers are ignored: nobody approved this content of the file",
+        "The project's servers are ignored: nobody approved this content of the file, or of the programs that it runs",
         f"Look at it, then: multi-mcp trust {_quoted(str(file.folder))}",
         fatal=False,
     )
