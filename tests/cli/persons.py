@@ -25,7 +25,8 @@ class Person:
         self.env = kept | {"HOME": str(mine), "USERPROFILE": str(mine), "APPDATA": str(mine / "AppData" / "Roaming")}
 
     def says(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """`multi-mcp ARGV...` to its end."""
+        """`multi-mcp ARGV...` to its end. What is added is tried only where a gateway runs."""
+        argv = ("add", "--no-start", *argv[1:]) if argv[0] == "add" else argv
         return subprocess.run(
             [*PROGRAM, *argv],
             cwd=self.folder,
@@ -40,6 +41,8 @@ class Person:
     def answers(self, *argv: str, typed: str, env: dict[str, str] | None = None) -> str:
         """What `multi-mcp ARGV...` shows on a terminal where that is typed."""
         import pty  # on no Windows
+
+        argv = ("add", "--no-start", *argv[1:]) if argv[0] == "add" else argv
 
         ours, theirs = pty.openpty()
         with os.fdopen(ours, "r+b", buffering=0) as terminal:

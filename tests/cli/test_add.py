@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.cli.persons import Person
+from tests.cli.running import run_cli
 from tests.fixtures.odd import Odd
 from trayapp.config.parse import parse
 
@@ -73,6 +74,12 @@ def test_it_is_tried_and_says_how_many_tools_it_has_or_why_none(person: Person) 
     assert "no program no-such-program-anywhere" in bad.stderr
     tools = person.gets("add", "more", "--scope", "project", "--", *odd.argv)["tools"]
     assert tools >= 1
+    person.says("stop")
+    other = person.mine / "other"  # without a gateway it starts one
+    other.mkdir()
+    done = run_cli(other, "add", "good", "--", *odd.argv)
+    assert re.search(r"^good: [1-9]\d* tools$", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    run_cli(other, "stop")
 
 
 def test_secrets_in_what_is_added_are_offered_to_what_can_keep_them(person: Person) -> None:

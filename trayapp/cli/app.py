@@ -69,7 +69,20 @@ VERBS: dict[str, Verb] = {
 }
 # Verbs of no use without a gateway: they start one. `status`, `stop` and `doctor` tell that none runs.
 STARTING = frozenset(
-    ("list", "search", "describe", "call", "prompt", "index", "refresh", "reconnect", "approve", "inspect", "auth")
+    (
+        "add",
+        "list",
+        "search",
+        "describe",
+        "call",
+        "prompt",
+        "index",
+        "refresh",
+        "reconnect",
+        "approve",
+        "inspect",
+        "auth",
+    )
 )
 HIDDEN: dict[str, Verb] = {
     "sample-server": Verb("sample", "Be the bundled sample server."),
