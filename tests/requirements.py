@@ -173,6 +173,7 @@ REQUIREMENTS: dict[str, str] = {
     "args-checked": "Arguments are checked before a call: all that is wrong is said, nothing valid is refused.",
     "describe-cases": "A description shows each parameter with type, required, enum, limits, default and nesting.",
     "one-tool-summary": "With the one tool a session is told what the servers do, in the same bytes each time.",
+    "model-words": "A model hears what is so and what to ask its user: no way to undo their word, no suspicious text.",
     "one-tool-definition": "The `mcp` tool's definition is at most 300 tokens (o200k), the same bytes for any servers.",
     "one-tool-modes": "The fields of `mcp` say the mode; a call wins over a search; null and empty ones do not count.",
     "one-tool-wrong-fields": "Unknown fields, and fields in the wrong place, are errors that say where they belong.",

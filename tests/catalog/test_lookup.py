@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests.catalog.strategies import catalogs, modes
-from trayapp.catalog.lookup import Lookup, server_of, switched_off
+from trayapp.catalog.lookup import HiddenReason, Lookup, server_of, switched_off
 from trayapp.catalog.names import Key, expose_names, spelled
 from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
 from trayapp.model.settings import PREFIX_MODES, PrefixMode
@@ -172,7 +172,8 @@ def test_filter_15_a_tool_that_is_switched_off_is_not_found_and_the_error_says_w
 
 def test_sec_23_a_tool_that_waits_for_an_approval_says_so() -> None:
     names = expose_names([("a", "get"), ("a", "put")], "server")
-    tools = Lookup(names, dict.fromkeys(names.by_key, "see: multi-mcp approve"), lambda key: key[1] == "get")
+    why = HiddenReason("see: multi-mcp approve", "Ask")
+    tools = Lookup(names, dict.fromkeys(names.by_key, why), lambda key: key[1] == "get")
     for asked, code in (("a_get", "approval_required"), ("get", "approval_required"), ("a-put", "tool_not_found")):
         with pytest.raises(ToolNotFoundError) as caught:
             tools.find(asked)

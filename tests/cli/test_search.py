@@ -14,7 +14,21 @@ from trayapp.model.errors import ServerNotFoundError, ToolNotFoundError
 from trayapp.wire.control import COSTS, DESCRIBE, INDEX, LIST, SEARCH
 
 ROW = {"server": "fs", "name": "read", "exposed_name": "fs_read", "score": 2.5}
-FOUND = {"results": [[ROW]], "text": "fs_read(path: string)\n  Reads a file\x1b[31m"}
+FOUND = {
+    "results": [[ROW]],
+    "hits": [
+        {"name": "fs_read", "description": "Reads a file\x1b[31m", "away": ""},
+        {"name": "todo_read", "description": "Reads a task", "away": "needs sign-in: multi-mcp auth todo"},
+    ],
+    "missed": ["quickly"],
+}
+SHOWN = """\
+TOOL       WHAT IT DOES
+fs_read    Reads a file
+todo_read  [needs sign-in: multi-mcp auth todo] Reads a task
+No tool has: quickly
+More about one: multi-mcp describe fs_read
+"""
 COST: dict[str, Any] = {
     "mode": "search",
     "tools": {"count": 527, "tokens": 61_234},
@@ -25,11 +39,18 @@ COST: dict[str, Any] = {
 
 
 @pytest.mark.requirement("cli-search")
-def test_the_words_are_one_search_and_its_text_is_printed_without_control_characters(home: Path) -> None:
+def test_the_words_are_one_search_and_its_hits_are_printed_for_people(home: Path) -> None:
     with FakeGateway(home, {SEARCH: FOUND}) as gateway:
         done = run_cli(home, "search", "read", "a", "file", "--limit", "3", "--server", "fs")
-    assert (done.returncode, done.stdout) == (0, "fs_read(path: string)\n  Reads a file\n")
+    assert (done.returncode, done.stdout) == (0, SHOWN)
     assert gateway.requests == [(SEARCH, {"words": "read a file", "limit": 3, "server": "fs", "regex": False})]
+
+
+@pytest.mark.requirement("cli-search")
+def test_a_search_that_finds_nothing_says_where_all_tools_are(home: Path) -> None:
+    with FakeGateway(home, {SEARCH: {"results": [[]], "hits": [], "missed": []}}):
+        done = run_cli(home, "search", "zzz")
+    assert (done.returncode, done.stdout) == (0, "No tool matches 'zzz'\nSee all of them: multi-mcp list\n")
 
 
 @pytest.mark.requirement("cli-search", "cli-json-shapes")

@@ -175,7 +175,8 @@ async def test_what_is_withheld_cannot_be_called_and_says_why(tmp_path: Path) ->
         await relisted(made, "evil", wanting(HONEST, "sidenote"))
         client = await made.ready()
         error = await client.error("tools/call", {"name": "evil_add", "arguments": {"a": 1, "b": 2}})
-        assert "multi-mcp approve evil/add" in error["message"] + str(error["data"])
+        assert "held back until the user approves it" in error["message"]
+        assert "multi-mcp approve" not in error["message"] + str(error["data"])
         assert error["data"]["code"] == "approval_required"
         for asked_for in ({"tool": "evil_add", "args": {"a": 1, "b": 2}}, {"describe": "evil-add"}):
             assert (await refused(client, **asked_for))[0] == "approval_required"

@@ -32,7 +32,7 @@ async def asked(made: House, method: str, **params: Any) -> Any:
 
 
 @pytest.mark.requirement("cli-search")
-async def test_a_search_answers_with_rows_best_first_and_with_a_text(tmp_path: Path) -> None:
+async def test_a_search_answers_with_rows_best_first_and_with_words_for_people(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         stocked(made)
         found = await asked(made, control.SEARCH, words="create issue github", limit=2)
@@ -41,7 +41,12 @@ async def test_a_search_answers_with_rows_best_first_and_with_a_text(tmp_path: P
         assert (rows[0]["server"], rows[0]["name"]) == ("github", "create_issue")
         assert len(rows) == 2
         assert rows[0]["score"] >= rows[1]["score"]
-        assert found["text"].startswith("github_create_issue(")
+        assert found["hits"][0] == {
+            "name": "github_create_issue",
+            "description": "Open a new issue in one repository",
+            "away": "",
+        }
+        assert found["missed"] == []
         assert made.net.open_now == 0  # a person who looks starts nothing
 
 

@@ -92,6 +92,7 @@ def _failure(server: ServerConfig, transport: Transport, error: RpcError) -> Ser
     if transport.refusal.status is not None and "(HTTP" not in why:
         why = f"{why} (HTTP {transport.refusal.status})"
     failure = ConnectFailedError(name, f"Cannot connect to {name}: {why}", _remedy(server, transport))
+    failure.model_hint = "Tell the user"
     failure.http_status = transport.refusal.status
     failure.retry_after_s = transport.refusal.retry_after_s
     return failure

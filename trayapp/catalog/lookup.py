@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from trayapp.catalog.names import (
     SUFFIX_LENGTH,
@@ -23,20 +24,28 @@ from trayapp.catalog.names import (
     spelled,
 )
 from trayapp.catalog.suggest import nearest
-from trayapp.model.errors import AmbiguousToolError, ApprovalRequiredError, ToolNotFoundError
+from trayapp.model.errors import LEAVE_IT, AmbiguousToolError, ApprovalRequiredError, ToolNotFoundError
 from trayapp.model.settings import PREFIX_MODES, PrefixMode
+
+
+class HiddenReason(NamedTuple):
+    """Why a tool may not be called: for people, with what to do, and for models, who leave that to their user."""
+
+    person: str
+    model: str
+
 
 _HASHED = re.compile(rf"_[a-z2-7]{{{SUFFIX_LENGTH},}}\Z", re.IGNORECASE)
 
 
 class Lookup:
-    """Finds tools by name. `hidden` holds the known tools that may not be called, each with the hint that says why;
+    """Finds tools by name. `hidden` holds the known tools that may not be called, each with its reason;
     `waits` tells which of them an approval would bring back. `servers`: all that there are, known or not."""
 
     def __init__(
         self,
         exposed: Exposed,
-        hidden: Mapping[Key, str] | None = None,
+        hidden: Mapping[Key, HiddenReason] | None = None,
         waits: Callable[[Key], bool] = lambda key: False,
         servers: Iterable[str] | None = None,
     ) -> None:
@@ -114,7 +123,7 @@ class Lookup:
         else:
             error = ToolNotFoundError(asked)
             error.title = f"{asked} cannot be called"  # it is known: the hint says why
-        error.hint = self._hidden[key]
+        error.hint, error.model_hint = self._hidden[key]
         return error
 
     def _spelled(self, asked: str) -> Iterator[tuple[Key, ...]]:
@@ -158,9 +167,12 @@ def fold(name: str) -> str:
     return name.replace("-", "_")
 
 
-def switched_off(server: str, tool: str) -> str:
-    """The hint for a tool that servers.yaml keeps from clients."""
-    return f"{server}/{tool} is switched off in servers.yaml; switch it on with: multi-mcp enable {server}/{tool}"
+def switched_off(server: str, tool: str) -> HiddenReason:
+    """Return why clients do not get a tool that servers.yaml keeps from them."""
+    fact = f"{server}/{tool} is switched off in servers.yaml"
+    return HiddenReason(
+        f"{fact}; switch it on with: multi-mcp enable {server}/{tool}", f"The user switched it off. {LEAVE_IT}"
+    )
 
 
 def server_of(name: str, servers: Iterable[str], mode: PrefixMode) -> list[str]:

@@ -12,9 +12,9 @@ import click
 
 from trayapp.cli.call_args import example_call
 from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
-from trayapp.cli.output import note_lacking, print_json, say
+from trayapp.cli.output import Table, note_lacking, print_json, print_table, say
 from trayapp.cli.project import hinting
-from trayapp.cli.text import clean
+from trayapp.cli.text import clean, one_line
 from trayapp.model.errors import UsageError
 from trayapp.wire.control import DESCRIBE, SEARCH
 
@@ -52,8 +52,23 @@ def search_verb(
     if as_json:
         print_json(found["results"][0])
     else:
-        say(clean(found["text"]))
+        _print_hits(found["hits"], found["missed"], " ".join(words))
     note_lacking(lacking, as_json=as_json)
+
+
+def _print_hits(hits: list[dict[str, str]], missed: list[str], words: str) -> None:
+    if not hits:
+        say(f"No tool matches {words!r}", "See all of them: multi-mcp list")
+        return
+    rows = [(one_line(hit["name"]), one_line(_told(hit))) for hit in hits]
+    print_table(Table(("TOOL", "WHAT IT DOES"), rows, wraps=True))
+    if missed:
+        say(f"No tool has: {', '.join(missed)}")
+    say(f"More about one: multi-mcp describe {one_line(hits[0]['name'])}")
+
+
+def _told(hit: dict[str, str]) -> str:
+    return f"[{hit['away']}] {hit['description']}" if hit["away"] else hit["description"]
 
 
 def lines_of(file: str) -> list[str]:

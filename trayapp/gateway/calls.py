@@ -15,8 +15,8 @@ from trayapp.backends.transports import NOT_EXECUTED
 from trayapp.backends.world import Live
 from trayapp.gateway.bridge import Questions
 from trayapp.gateway.eras import ASKING, as_modern, as_older, asks_for_input
-from trayapp.gateway.errors import to_rpc
-from trayapp.model.errors import ConnectionLostError
+from trayapp.gateway.errors import to_client
+from trayapp.model.errors import LEAVE_IT, ConnectionLostError
 from trayapp.wire.envelope import LOG_LEVEL
 from trayapp.wire.jsonio import JsonError
 from trayapp.wire.messages import (
@@ -237,7 +237,7 @@ class RoutedCall:
         transport = self._live.transport if self._live else None
         if transport is not None and transport.kind != "stdio" and not transport.gone.is_set():
             return reply  # the server's own words: it lives, and by HTTP its answers come without frames, too
-        return Reply.of_error(to_rpc(lost_during_call(self.connection, reply.message["error"].get("message", ""))))
+        return Reply.of_error(to_client(lost_during_call(self.connection, reply.message["error"].get("message", ""))))
 
 
 class Unheard:
@@ -264,9 +264,11 @@ def lost_during_call(connection: Connection, why: str) -> ConnectionLostError:
     """The error of a call that was under way when its server went away, or was taken away."""
     name, hint = connection.name, "The call was not repeated, it may have had effects"
     if connection.server.disabled:
-        return ConnectionLostError(
+        error = ConnectionLostError(
             name, f"{name} was disabled during the call", f"{hint}; enable it with: multi-mcp enable {name}"
         )
+        error.model_hint = f"{hint}. The user switched it off. {LEAVE_IT}"
+        return error
     if connection.retired:
         return ConnectionLostError(name, f"{name} was stopped during the call: {connection.retired}", hint)
     title = f"{name} went away during the call: {why}"

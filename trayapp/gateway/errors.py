@@ -5,6 +5,7 @@ Never here: raising, logging.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from trayapp.catalog.resources import AmbiguousResourceError
@@ -19,13 +20,30 @@ from trayapp.model.redact import redacted
 from trayapp.model.status import Problem
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 
+_UNDOING = re.compile(r"multi-mcp (?:enable|approve|trust|allow|remove|import|connect)\b")
+
 
 def to_rpc(error: MultiMcpError) -> RpcError:
-    """`error` for the wire: what and what to do in the message, the stable code and the rest in `data`."""
-    data = {"code": error.code, "hint": shown(error.hint), "exit_code": int(error.exit_code)}
+    """Return `error` for a person's own programs: what and what to do, the stable code and the rest in `data`."""
+    return _to_rpc(error, error.hint)
+
+
+def to_client(error: MultiMcpError) -> RpcError:
+    """Return `error` for an AI tool, whose model reads it."""
+    return _to_rpc(error, model_hint(error))
+
+
+def _to_rpc(error: MultiMcpError, hint: str) -> RpcError:
+    data = {"code": error.code, "hint": shown(hint), "exit_code": int(error.exit_code)}
     if isinstance(error, ServerError):
         data["server"] = error.server
-    return RpcError(_code(error), shown(str(error)), data)
+    return RpcError(_code(error), shown(f"{error.title}. {hint}" if hint else error.title), data)
+
+
+def model_hint(error: MultiMcpError) -> str:
+    """Return what to do, for a model: it may ask its user, and gets no command that undoes what the user decided."""
+    hint = error.hint if error.model_hint is None else error.model_hint
+    return "Ask the user" if _UNDOING.search(hint) else hint
 
 
 def unknown_method(method: str) -> RpcError:

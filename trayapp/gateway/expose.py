@@ -6,18 +6,20 @@ Never here: connections, sessions, names (the catalog's), the answers of the `mc
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trayapp.catalog.filters import passes
-from trayapp.catalog.lookup import Lookup
-from trayapp.catalog.names import Key, server_prefix
+from trayapp.catalog.lookup import HiddenReason, Lookup
+from trayapp.catalog.names import Key, expose_names, server_prefix
 from trayapp.catalog.resources import SCHEME
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway.capabilities import united
-from trayapp.gateway.known import Known
+from trayapp.gateway.known import UNTAKEABLE, WAITS, Known
 from trayapp.gateway.options import Choice
 from trayapp.gateway.prepared import PreparedTool
 from trayapp.gateway.summary import summary
@@ -36,8 +38,16 @@ INDEX: Item = {
     "description": "What the tools of all servers do, in Markdown",
     "mimeType": "text/markdown",
 }
-OUTSIDE = "It is not among what this session was started for"  # its --servers, or its --profile
+_OUTSIDE = "It is not among what this session was started for"  # its --servers, or its --profile
+OUTSIDE = HiddenReason(_OUTSIDE, _OUTSIDE)
 BEYOND = ("extensions", "experimental")  # capabilities that we pass on as they are
+
+
+class KeptBack(NamedTuple):
+    """How many tools of a server the user switched off, and how many wait for an approval."""
+
+    off: int
+    waiting: int
 
 
 class Exposure:
@@ -53,10 +63,11 @@ class Exposure:
     @cached_property
     def tools(self) -> dict[Key, PreparedTool]:
         """The tools that may be seen and called."""
-        return {key: tool for key, tool in self.known.tools.items() if key not in self._hidden}
+        return {key: tool for key, tool in self.known.tools.items() if key not in self.hidden}
 
     @cached_property
-    def _hidden(self) -> dict[Key, str]:
+    def hidden(self) -> dict[Key, HiddenReason]:
+        """The known tools that may not be seen or called, with the reason."""
         if self.is_whole:
             return self.known.hidden
         return self.known.hidden | {key: OUTSIDE for key in self.known.tools if not self._passes(*key)}
@@ -67,14 +78,40 @@ class Exposure:
     @cached_property
     def lookup(self) -> Lookup:
         """Finds the tool that a call means among those that may be called."""
-        return Lookup(self.known.names, self._hidden, self._waits, self.servers)
+        return Lookup(self.known.names, self.hidden, self._waits, self.servers)
 
     def _waits(self, key: Key) -> bool:
         return self._passes(*key) and self.known.waits(key)
 
+    @cached_property
+    def kept_back(self) -> dict[str, KeptBack]:
+        """The tools that the user keeps from this session, or has to approve, by enabled server."""
+        off, waiting = Counter[str](), Counter[str]()
+        for key, why in self.known.hidden.items():
+            if self._passes(*key) and not self.servers[key[0]].disabled:
+                off[key[0]] += why.model not in (WAITS, UNTAKEABLE)
+                waiting[key[0]] += why.model == WAITS
+        return {server: KeptBack(off[server], waiting[server]) for server in off if off[server] or waiting[server]}
+
     def find(self, asked: str, server: str | None = None) -> Key:
         """The (server, original name) of a tool. Raises ToolNotFoundError, AmbiguousToolError."""
-        return self.lookup.find(asked, server)
+        try:
+            return self.lookup.find(asked, server)
+        except ToolNotFoundError as error:
+            if server_and_tool := self._gone(asked, server):
+                error.title = "{} no longer has {}".format(*server_and_tool)
+            raise
+
+    def _gone(self, asked: str, server: str | None) -> Key | None:
+        """Return the tool that is meant, of those that servers.yaml knows and their servers no longer list."""
+        with suppress(ToolNotFoundError, AmbiguousToolError):
+            return self._gone_lookup.find(asked, server)
+        return None
+
+    @cached_property
+    def _gone_lookup(self) -> Lookup:
+        gone = [key for key in self.known.gone if self.choice.has(key[0])]
+        return Lookup(expose_names(gone, self.known.config.settings.tool_prefix), servers=self.servers)
 
     @cached_property
     def entries(self) -> dict[str, dict[Key, Item]]:

@@ -17,7 +17,7 @@ from trayapp.catalog.names import Key
 from trayapp.gateway.bridge import MAX_ROUNDS, Bridge
 from trayapp.gateway.calls import Finishing, RoutedCall
 from trayapp.gateway.eras import as_modern, error_as_modern, hinted
-from trayapp.gateway.errors import to_rpc, unknown_method
+from trayapp.gateway.errors import to_client, unknown_method
 from trayapp.gateway.introductions import MODERN, OLDER, SERVER_INFO, at_least, take_envelope
 from trayapp.gateway.lists import LIST_KINDS, LISTS, Lists
 from trayapp.gateway.options import session_options
@@ -283,7 +283,7 @@ class Session:
         self.peer.respond(request_id, as_modern(reply, method) if self.modern else reply)
 
     def _send_error(self, request_id: RequestId, error: MultiMcpError | RpcError) -> None:
-        rpc = to_rpc(error) if isinstance(error, MultiMcpError) else error
+        rpc = to_client(error) if isinstance(error, MultiMcpError) else error
         reply = Reply.of_error(rpc)
         self.peer.respond(request_id, error_as_modern(reply) if self.modern else reply)
 

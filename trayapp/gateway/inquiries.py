@@ -20,13 +20,14 @@ from trayapp.backends.connection import Connection
 from trayapp.catalog.arguments import as_typed
 from trayapp.catalog.names import Key
 from trayapp.catalog.prompt_line import prompt_arguments, split_line, split_words
-from trayapp.catalog.search import LIMIT
+from trayapp.catalog.search import LIMIT, Hit
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway import texts
 from trayapp.gateway.callee import ArgumentsError, prepared_call
 from trayapp.gateway.calls import lost_during_call, timed_out
 from trayapp.gateway.costs import costs
 from trayapp.gateway.errors import shown
+from trayapp.gateway.expose import first_paragraph
 from trayapp.gateway.finish import as_tool_result
 from trayapp.gateway.index import index_text
 from trayapp.gateway.options import SessionOptions
@@ -148,14 +149,14 @@ class Inquiries:
             raise UsageError(f"More than {BATCH_MOST} queries at once", "Search in several goes")
         async with self._window(asked) as window:
             self._note_unknown(window.view, window.view.being_asked())
-            results, text = [], ""
+            results, shown = [], dict[str, Any]()
             for query in queries:
-                hits, text = ([], "") if _is_blank_line(query, asked) else await self._found(window, query, asked)
+                hits, shown = ([], {}) if _is_blank_line(query, asked) else await self._found(window, query, asked)
                 results.append(hits)
                 await anyio.lowlevel.checkpoint()  # a long batch must not hold up the gateway's clients
-            return {"results": results, "text": text if batch is None else ""}
+            return {"results": results, **shown}
 
-    async def _found(self, window: Window, query: str, asked: Asked) -> tuple[list[dict[str, Any]], str]:
+    async def _found(self, window: Window, query: str, asked: Asked) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         limit = LIMIT if asked.get("limit") is None else asked["limit"]
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise RpcError(INVALID_PARAMS, "limit must be a number above 0")
@@ -177,8 +178,18 @@ class Inquiries:
             for hit in hits
         ]
         if asked.get("batch") is not None:
-            return rows, ""
-        return rows, texts.search_text(seen, hits, query, lambda name: self._standing(window, name), schemas=False)
+            return rows, {}
+        return rows, {
+            "hits": [self._hit(window, hit) for hit in hits],
+            "missed": texts.missed(hits),
+        }
+
+    def _hit(self, window: Window, hit: Hit) -> dict[str, str]:
+        """Return one hit for people. `away`: why its server cannot serve."""
+        seen, key = window.exposure, (hit.server, hit.name)
+        said, one = seen.entries[hit.server][key].get("description"), self._standing(window, hit.server)
+        description = first_paragraph(said, texts.HIT_LONGEST)
+        return {"name": seen.name_of(key), "description": description, "away": one.line_for_people if one.why else ""}
 
     def _standing(self, window: Window, server: str) -> Standing:
         connection, now = window.find(server), self._gateway.clock.now()
@@ -192,7 +203,8 @@ class Inquiries:
             exposed = seen.name_of(key)
             tool = seen.tools.get(key)
             definition = tool.served(exposed) if tool is not None else seen.reads[key]
-            text = texts.describe_text(seen, key, self._standing(window, key[0]))
+            one = self._standing(window, key[0])
+            text = texts.describe_text(seen, key, one.line_for_people if one.why else "")
             return {"server": key[0], "name": key[1], "exposed_name": exposed, "tool": definition, "text": text}
 
     async def _index(self, asked: Asked) -> Any:

@@ -12,10 +12,11 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from trayapp.catalog.filters import passes, why_hidden
-from trayapp.catalog.lookup import switched_off
+from trayapp.catalog.lookup import HiddenReason, switched_off
 from trayapp.catalog.names import NONE_GIVEN, Exposed, Given, Key, expose_names
 from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
 from trayapp.gateway.prepared import Prepared, PreparedOffer, PreparedTool
+from trayapp.model.errors import LEAVE_IT
 from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
@@ -23,6 +24,12 @@ from trayapp.model.settings import PrefixMode
 from trayapp.model.status import Problem, ToolCounts
 
 ONE_TOOL = "mcp"  # the name of the one tool, whose own no other tool gets, shown or not: no switch of `expose` renames
+
+# What a model hears of a tool that its user, or we, keep from it: never the way back, nor what was found in it
+SERVER_OFF = f"The user switched its server off. {LEAVE_IT}"
+LEFT_OUT = "The user left it out in servers.yaml. Tell them if it is needed, and leave it as it is"
+WAITS = "It is held back until the user approves it. Ask them to look at it in the tray; do not approve it for them"
+UNTAKEABLE = "It is withheld: its parameters are no valid JSON Schema. Tell the user"
 
 Prepare = Callable[[str, Offer], PreparedOffer]  # of a server under its name here
 
@@ -69,20 +76,25 @@ class Known:
         return {(server, name): tool for server, offer in self.offers.items() for name, tool in offer.tools.items()}
 
     @cached_property
-    def hidden(self) -> dict[Key, str]:
-        """The tools that no client sees, with the hint that says why to whoever calls one."""
-        return {key: hint for key, tool in self.tools.items() if (hint := self.why_not(key, tool)) is not None}
+    def hidden(self) -> dict[Key, HiddenReason]:
+        """The tools that no client sees, with the reason for whoever calls one."""
+        return {key: why for key, tool in self.tools.items() if (why := self.why_not(key, tool)) is not None}
 
-    def why_not(self, key: Key, tool: PreparedTool) -> str | None:
-        """The hint of one tool that no client sees; None of one that may be seen."""
-        entry = self.config.servers[key[0]]
+    def why_not(self, key: Key, tool: PreparedTool) -> HiddenReason | None:
+        """Return why no client sees a tool; None of one that may be seen."""
+        server, name = key
+        entry = self.config.servers[server]
         if entry.disabled:
-            return f"{key[0]} is disabled; enable it with: multi-mcp enable {key[0]}"
-        if not passes(*key, entry.include_tools, entry.exclude_tools):
-            return f"include_tools or exclude_tools of {key[0]} leave it out; multi-mcp enable does not bring it back"
-        if why_hidden(entry, key[1]) is not None:
+            return HiddenReason(f"{server} is disabled; enable it with: multi-mcp enable {server}", SERVER_OFF)
+        if not passes(server, name, entry.include_tools, entry.exclude_tools):
+            left_out = f"include_tools or exclude_tools of {server} leave it out"
+            return HiddenReason(f"{left_out}; multi-mcp enable does not bring it back", LEFT_OUT)
+        if why_hidden(entry, name) is not None:
             return switched_off(*key)
-        return f"It is withheld: {tool.withheld}" if tool.withheld is not None else None
+        if tool.withheld is None:
+            return None
+        model = UNTAKEABLE if tool.held_back is None else WAITS
+        return HiddenReason(f"It is withheld: {tool.withheld}", model)
 
     def waits(self, key: Key) -> bool:
         """Whether the user's approval is all that keeps a tool from clients."""
@@ -142,6 +154,11 @@ class Known:
         switch = (self.config.servers[server].tools or {})[tool]
         row = {"server": server, "name": tool, "exposed_name": None, "enabled": switch.enabled, "stale": True}
         return {**row, "withheld": None, "description": ""}
+
+    @cached_property
+    def gone(self) -> list[Key]:
+        """The tools that their servers no longer list."""
+        return [(name, tool) for name, entry in self.config.servers.items() for tool in self._gone(entry)]
 
     def _gone(self, server: ServerConfig) -> list[str]:
         """Tools that servers.yaml marks stale and that the server indeed does not offer."""

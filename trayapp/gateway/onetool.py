@@ -14,7 +14,7 @@ from trayapp.catalog.names import Key
 from trayapp.catalog.search import LIMIT, Hit
 from trayapp.gateway import texts
 from trayapp.gateway.callee import prepared_call
-from trayapp.gateway.errors import explained, shown
+from trayapp.gateway.errors import explained, model_hint, shown
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.finish import Finish, error_result, text_result
 from trayapp.gateway.options import UnknownOptionsError
@@ -22,7 +22,7 @@ from trayapp.gateway.paging import CutResults
 from trayapp.gateway.request import Request, read_request
 from trayapp.gateway.router import is_up
 from trayapp.gateway.standing import Standing, standing
-from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerError, ServerNotFoundError, ToolNotFoundError
+from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFoundError, ToolNotFoundError
 from trayapp.wire.messages import RequestId
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class ToolGoneError(ToolNotFoundError):
     def __init__(self, name: str, server: str, now: list[str]) -> None:
         super().__init__(name)
         self.title = f"{server} no longer has {name}"
-        self.hint = f"It has now: {', '.join(now)}" if now else "It has no tools now"
+        self.hint = self.model_hint = f"It has now: {', '.join(now)}" if now else "It has no tools now"
 
 
 class OneTool:
@@ -137,14 +137,17 @@ class OneTool:
         for name in list(dict.fromkeys(hit.server for hit in hits))[:WARMED_HITS]:
             self._warm(name)
         server = self._about(request.server) if request.server is not None else None
-        asking = [name for name in self._window.missing() if server in (None, name)]
-        return texts.search_text(self._seen, hits, request.text, self._standing, schemas=request.schemas, asking=asking)
+        asking = [name for name in self._window.being_asked() if server in (None, name)]
+        return texts.search_text(
+            self._seen, hits, request.text, self._standing, schemas=request.schemas, server=server, asking=asking
+        )
 
     def _describe(self, request: Request) -> str:
         server = self._server(request.server) if request.server is not None else None
         key = self._seen.find_callable(request.text, server)
         self._warm(key[0])
-        return texts.describe_text(self._seen, key, self._standing(key[0]))
+        one = self._standing(key[0])
+        return texts.describe_text(self._seen, key, one.line if one.why else "")
 
     def _warm(self, server: str) -> None:
         self._gateway.warm_up.warm(self._session.connection(server))
@@ -288,17 +291,12 @@ class OneTool:
     def _refuse(self, request_id: RequestId, error: MultiMcpError) -> None:
         self._respond(
             request_id,
-            error_result(error, shown(texts.error_text(_for_models(explained(error, self._window.config.problems))))),
+            error_result(error, shown(_error_text(explained(error, self._window.config.problems)))),
         )
 
     def _respond(self, request_id: RequestId, result: dict[str, Any]) -> None:
         self._session.send_answer(request_id, result, "tools/call")
 
 
-def _for_models(error: MultiMcpError) -> MultiMcpError:
-    """What a person would be told to type, in the one tool's own words."""
-    if isinstance(error, ToolNotFoundError) and not isinstance(error, ToolGoneError) and "multi-mcp list" in error.hint:
-        error.hint = 'Find one with {"search": "what it should do"}'
-    if isinstance(error, ServerError) and "multi-mcp reconnect" in error.hint:
-        error.hint = f'Try again with {{"connect": "{error.server}"}}'
-    return error
+def _error_text(error: MultiMcpError) -> str:
+    return texts.error_text(error, model_hint(error))

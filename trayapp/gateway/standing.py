@@ -16,19 +16,28 @@ from trayapp.model.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`word`: connected, cached, ...; `why`: the reason of one that cannot serve now, else empty; `note`: which of its
-    lists are missing, and why."""
+    """How one server stands.
+
+    `word`: connected, cached, ...; `why`: the reason of one that cannot serve now, for a model, else empty; `person`:
+    the same for people; `note`: which of its lists are missing, and why.
+    """
 
     word: str
     why: str = ""
+    person: str = ""
     note: str = ""
     connected: bool = False
     enabled: bool = True
 
     @property
     def line(self) -> str:
-        """Both."""
+        """`word: why`, for a model."""
         return f"{self.word}: {self.why}" if self.why else self.word
+
+    @property
+    def line_for_people(self) -> str:
+        """`word: why`, for people."""
+        return f"{self.word}: {self.person}" if self.person else self.word
 
 
 def standing(name: str, connection: Connection, now: float, settings: Settings, offer: Offer | None) -> Standing:
@@ -43,22 +52,22 @@ def standing(name: str, connection: Connection, now: float, settings: Settings, 
 def _standing(name: str, connection: Connection, now: float, settings: Settings, *, known: bool) -> Standing:
     state = connection.state
     if connection.server.disabled:
-        return Standing("disabled", f"enable it with: multi-mcp enable {name}", enabled=False)
+        return Standing("disabled", "switched off by the user", f"multi-mcp enable {name}", enabled=False)
     if state is State.CONNECTED:
         return Standing("connected", connected=True)
     if state is State.NEEDS_AUTH:
-        return Standing("needs sign-in", f"sign in with: multi-mcp auth {name}")
+        return Standing("needs sign-in", f"ask the user to run: multi-mcp auth {name}", f"multi-mcp auth {name}")
     why = shown(connection.error.title) if connection.error else "unknown"
     if state is State.KEYRING_LOCKED:
-        return Standing("keyring locked", why)
+        return Standing("keyring locked", f"{why}; ask the user to unlock it", why)
     if (left := backoff_left(connection, now, settings)) > 0 and connection.failed_at is not None:
-        ago = now - connection.failed_at
-        return Standing(f"failed {ago:.0f}s ago", f"{why}; next try in {left:.0f}s, at once with connect")
+        word, soon = f"failed {now - connection.failed_at:.0f}s ago", f"next try in {left:.0f}s"
+        return Standing(word, f"{why}; {soon}, at once with connect", f"{why}; {soon}, or: multi-mcp reconnect {name}")
     if state is State.CONNECTING:
         return Standing("connecting")
     if known:
         return Standing("cached")
-    return Standing("not connected", why if connection.error else "")
+    return Standing("not connected", *((why, why) if connection.error else ()))
 
 
 def backoff_left(connection: Connection, now: float, settings: Settings) -> float:

@@ -5,7 +5,7 @@ Never here: carrying a request out, ranking, describing a tool's parameters (cat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from trayapp.catalog.describe import compact, describe, parameters
 from trayapp.catalog.names import Key
@@ -23,6 +23,8 @@ ASKED_SHOWN = 80  # characters of what was asked for
 TITLE_LONGEST = 500  # characters of what went wrong, in which a name that was asked for may stand
 HIT_LONGEST = 240  # characters of a description in the answer of a search
 LIST_MOST = 500
+WHYS_MOST = 6  # servers of which a search says why they cannot serve
+WHY_LONGEST = 160  # characters of each
 
 StandingOf = Callable[[str], Standing]
 
@@ -42,7 +44,21 @@ def status_text(seen: Exposure, standing_of: StandingOf) -> str:
     notes = (
         [f"Unknown servers in this session's options: {', '.join(seen.choice.unknown)}"] if seen.choice.unknown else []
     )
-    return "\n".join([head, *lines, *notes])
+    return "\n".join(["; ".join([head, *_away_by_word(standings)]), *lines, *notes])
+
+
+def _away_by_word(standings: Mapping[str, Standing]) -> list[str]:
+    """`needs sign-in: todo`, `failed 12s ago: linear, x`: the servers that cannot serve, by why not."""
+    away: dict[str, list[str]] = {}
+    for name, one in standings.items():
+        if one.why:
+            away.setdefault(one.word, []).append(name)
+    return [f"{word}: {_some(names)}" for word, names in away.items()]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SERVERS_NAMED} more" if len(names) > SERVERS_NAMED else ""
+    return ", ".join(names[:SERVERS_NAMED]) + more
 
 
 def server_line(seen: Exposure, server: str, one: Standing) -> str:
@@ -51,7 +67,20 @@ def server_line(seen: Exposure, server: str, one: Standing) -> str:
     parts = [one.word, *([count(tools, "tool")] if one.enabled else [])]
     reads = len(seen.entries[server]) - tools
     parts += [count(reads, "resource")] if reads else []
-    return "; ".join([", ".join(parts) + (f": {one.why}" if one.why else ""), *([one.note] if one.note else [])])
+    line = ", ".join(parts) + (f": {one.why}" if one.why else "")
+    return "; ".join([line, *_kept_back(seen, server, one), *([one.note] if one.note else [])])
+
+
+def _kept_back(seen: Exposure, server: str, one: Standing) -> list[str]:
+    """How many tools of a server its user keeps from this session, or has to approve."""
+    kept = seen.kept_back.get(server) if one.enabled else None
+    if kept is None:
+        return []
+    off = f"{count(kept.off, 'tool')} switched off by the user"
+    return [
+        *([off] if kept.off else []),
+        *([f"{kept.waiting} held back until the user approves"] if kept.waiting else []),
+    ]
 
 
 def list_text(seen: Exposure, server: str, one: Standing, offset: int = 0, limit: int | None = None) -> str:
@@ -78,17 +107,38 @@ def search_text(
     standing_of: StandingOf,
     *,
     schemas: bool,
+    server: str | None = None,
     asking: Sequence[str] = (),
 ) -> str:
-    """The hits with their parameters, and what keeps their servers from serving."""
+    """Return the hits with their parameters, and before them what keeps servers (all, or `server`) from serving.
+
+    `asking`: servers of which nothing is known that are being asked now.
+    """
+    standings = {name: standing_of(name) for name in seen.servers if server in (None, name)}
+    away = _away(seen, standings, asking)
     if not hits:
-        return "\n".join(
-            [f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *_where_to_look(seen), *_asking(asking)]
-        )
-    blocks = [_hit_text(seen, hit, standing_of(hit.server), schemas) for hit in hits]
-    missed = set(hits[0].missed).intersection(*(hit.missed for hit in hits))
-    notes = [f"Matched by none: {', '.join(word for word in hits[0].missed if word in missed)}"] if missed else []
-    return "\n".join([*blocks, *notes, *_asking(asking)])
+        return "\n".join([*away, f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *_where_to_look(seen)])
+    blocks = [_hit_text(seen, hit, standings[hit.server], schemas) for hit in hits]
+    lacking = missed(hits)
+    return "\n".join([*away, *blocks, *([f"Matched by none: {', '.join(lacking)}"] if lacking else [])])
+
+
+def _away(seen: Exposure, standings: Mapping[str, Standing], asking: Sequence[str]) -> list[str]:
+    """Return one line about servers that cannot serve now and tools that wait for the user, if there are any."""
+    failed = {name: one for name, one in standings.items() if one.why and one.enabled}
+    told = [f"{name}: {shortened(one.line, WHY_LONGEST)}" for name, one in failed.items()][:WHYS_MOST]
+    told += [f"{len(failed) - WHYS_MOST} more servers cannot serve: {{}} says why"] if len(failed) > WHYS_MOST else []
+    off = [name for name, one in standings.items() if not one.enabled]
+    told += [f"Switched off by the user: {_some(off)}"] if off else []
+    waiting = [name for name in seen.kept_back if name in standings and seen.kept_back[name].waiting]
+    told += [f"Tools held back until the user approves them: of {_some(waiting)}"] if waiting else []
+    told += [f"Still being asked: {_some(asking)}"] if asking else []
+    return [". ".join(told)] if told else []
+
+
+def missed(hits: Sequence[Hit]) -> list[str]:
+    """Return the words of a search that no hit has."""
+    return [word for word in hits[0].missed if all(word in hit.missed for hit in hits)] if hits else []
 
 
 def _hit_text(seen: Exposure, hit: Hit, one: Standing, schemas: bool) -> str:
@@ -108,21 +158,17 @@ def _where_to_look(seen: Exposure) -> list[str]:
     )
 
 
-def _asking(servers: Sequence[str]) -> list[str]:
-    return [f"Not known yet, still being asked: {', '.join(servers[:SERVERS_NAMED])}"] if servers else []
-
-
-def describe_text(seen: Exposure, key: Key, one: Standing) -> str:
-    """Everything about a tool, and what keeps its server from serving."""
+def describe_text(seen: Exposure, key: Key, away: str) -> str:
+    """Everything about a tool, and what keeps its server from serving, if something does."""
     text = describe(seen.entries[key[0]][key], seen.name_of(key), key[0])
-    return f"{text}\nIts server is unavailable, {one.line}" if one.why else text
+    return f"{text}\nIts server is unavailable, {away}" if away else text
 
 
-def error_text(error: MultiMcpError) -> str:
+def error_text(error: MultiMcpError, hint: str) -> str:
     """`Error (code): what. What to do`, several lines below it."""
-    between = ".\n" if "\n" in error.hint else ". "
+    between = ".\n" if "\n" in hint else ". "
     title = shortened(error.title, TITLE_LONGEST)
-    return f"Error ({error.code}): {title}{between if error.hint else ''}{error.hint}"
+    return f"Error ({error.code}): {title}{between if hint else ''}{hint}"
 
 
 def arguments_text(name: str, problems: Sequence[str], schema: object) -> str:

@@ -69,6 +69,10 @@ class Window:
         """Enabled servers whose tools are not known."""
         return [name for name in self.view.missing() if self.has(name)]
 
+    def being_asked(self) -> list[str]:
+        """Those of them that are being asked now."""
+        return [name for name in self.view.being_asked() if self.has(name)]
+
     def named(self, asked: str) -> str:
         """The name of the server that is meant, also where hyphens or case differ. Raises ServerNotFoundError."""
         servers = self.exposure.servers

@@ -22,6 +22,10 @@ class ExitCode(IntEnum):
     ALREADY_RUNNING = 7
 
 
+LEAVE_IT = "Only they enable it again: tell them if it is needed, and leave it as it is"
+FIND_ONE = 'Find one with the tool mcp: {"search":"what it should do"}'
+
+
 class MultiMcpError(Exception):
     """Base of our errors: `title` says what happened, `hint` what to do (one line each).
 
@@ -30,6 +34,7 @@ class MultiMcpError(Exception):
 
     code = "failed"
     exit_code = ExitCode.FAILED
+    model_hint: str | None = None  # what a model is told instead of `hint`: what to ask its user
 
     def __init__(self, title: str, hint: str = "") -> None:
         super().__init__(title)
@@ -72,6 +77,7 @@ class MissingVariableError(ConfigError):
 
     code = "missing_variable"
     exit_code = ExitCode.SERVER_UNAVAILABLE
+    model_hint = "Ask the user to set it"
 
     def __init__(self, names: list[str]) -> None:
         listed = ", ".join(names)
@@ -150,6 +156,7 @@ class ServerDisabledError(ServerError):
     """The server is switched off in servers.yaml."""
 
     code = "server_disabled"
+    model_hint = f"The user switched it off. {LEAVE_IT}"
 
     def __init__(self, server: str) -> None:
         super().__init__(server, f"{server} is disabled", f"Enable it with: multi-mcp enable {server}")
@@ -174,6 +181,7 @@ class ServerBackoffError(ServerError):
             f"{server} failed {failed_s_ago:.0f}s ago: {why}",
             f"Try again with: multi-mcp reconnect {server}",
         )
+        self.model_hint = f'Try again at once with the tool mcp: {{"connect":"{server}"}}'
 
 
 class SignInWantedError(ServerError):
@@ -184,12 +192,14 @@ class SignInWantedError(ServerError):
 
     def __init__(self, server: str) -> None:
         super().__init__(server, f"{server} wants a sign-in", f"Sign in with: multi-mcp auth {server}")
+        self.model_hint = f"Ask the user to sign in, in the tray or with: multi-mcp auth {server}"
 
 
 class KeyringLockedError(ServerError):
     """The server wants what the keyring, or the encrypted file, may hold, and that cannot be opened now."""
 
     code = "keyring_locked"
+    model_hint = "Ask the user to unlock it"
 
     def __init__(self, server: str, refused: KeyringUnavailableError) -> None:
         super().__init__(server, f"{server} cannot be used: {refused.title}", refused.hint)
@@ -210,6 +220,7 @@ class ToolNotFoundError(MultiMcpError):
         self.suggestions = suggestions or []
         near = f"Did you mean {', '.join(self.suggestions)}?" if self.suggestions else "See: multi-mcp list"
         super().__init__(f"No tool is named {asked}", near)
+        self.model_hint = near if self.suggestions else FIND_ONE
 
 
 class ApprovalRequiredError(ToolNotFoundError):
