@@ -96,7 +96,9 @@ def test_an_error_of_the_gateway_keeps_its_words_and_exit_code(home: Path) -> No
 
 @pytest.mark.requirement("cli-lacking")
 def test_what_the_list_lacks_is_said_below_it_and_not_in_json(home: Path) -> None:
-    with FakeGateway(home, {LIST: ROWS[:1], SEARCH: {"results": [[]], "text": ""}, INDEX: {"text": ""}}, (), ("a: b",)):
+    with FakeGateway(
+        home, {LIST: ROWS[:1], SEARCH: {"results": [[]], "hits": [], "missed": []}, INDEX: {"text": ""}}, (), ("a: b",)
+    ):
         for words in (["list"], ["search", "x"], ["index"]):
             assert run_cli(home, *words).stderr == "a: b\n"
             assert run_cli(home, *words, "--json").stderr == ""

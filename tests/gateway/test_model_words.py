@@ -42,13 +42,13 @@ async def every_answer(client: Client, name: str, server_name: str) -> dict[str,
     return answers
 
 
-KEPT: dict[str, tuple[ServerConfig, Settings, str]] = {
+KEPT: dict[str, tuple[ServerConfig, str]] = {
     # what keeps the tool from the model, and a word of what it hears when it calls it
-    "a switch": (server("x", tools={"frobnicate": ToolSwitch(enabled=False)}), Settings(), "switched it off"),
-    "a pattern": (server("x", exclude_tools=("frob*",)), Settings(), "left it out"),
-    "its server": (server("x", disabled=True), Settings(), "switched its server off"),
-    "an approval": (server("x"), Settings(), "held back"),
-    "a changed definition": (server("x"), Settings(), "held back"),
+    "a switch": (server("x", tools={"frobnicate": ToolSwitch(enabled=False)}), "switched it off"),
+    "a pattern": (server("x", exclude_tools=("frob*",)), "left it out"),
+    "its server": (server("x", disabled=True), "switched its server off"),
+    "an approval": (server("x"), "held back"),
+    "a changed definition": (server("x"), "held back"),
 }
 
 
@@ -56,11 +56,12 @@ KEPT: dict[str, tuple[ServerConfig, Settings, str]] = {
 @pytest.mark.parametrize("expose", ["search", "tools"])
 @pytest.mark.parametrize("what", KEPT)
 async def test_no_answer_to_a_model_undoes_what_the_user_decided(tmp_path: Path, what: str, expose: Any) -> None:
-    entry, settings, word = KEPT[what]
+    entry, word = KEPT[what]
     text = POISON if what == "an approval" else "Frobnicates"
     async with house(tmp_path) as made:
         made.net["x"].tools = [tool(text, "frobnicate"), tool("Reads.", "read")]
-        made.cache(entry, offer())
+        if entry.disabled:
+            made.cache(entry, offer("frobnicate", "read"))
         await made.known(entry, settings=Settings(expose=expose))
         if what == "a changed definition":
             made.net["x"].tools = [{**tool("Frobnicates", "frobnicate"), "inputSchema": {"required": ["z"]}}]
@@ -124,10 +125,8 @@ async def test_tools_that_are_kept_back_are_counted_where_their_server_is_listed
         await made.known(server("x", tools=off), settings=Settings(expose="search"))
         client = await made.ready()
         first = (await said(client, server="x")).splitlines()[0]
-        assert (
-            first == "x: connected, 1 tool; 1 tool switched off by the user; 1 held back until the user approves"
-            or (first == "x: cached, 1 tool; 1 tool switched off by the user; 1 held back until the user approves")
-        )
+        _, _, kept = first.partition(", 1 tool; ")
+        assert kept == "1 tool switched off by the user; 1 held back until the user approves"
         assert (await said(client, search="read")).splitlines()[0] == (
             "Tools held back until the user approves them: of x"
         )
@@ -152,8 +151,6 @@ async def test_a_tool_that_its_server_no_longer_has_is_said_to_be_gone(tmp_path:
         client = await made.ready()
         assert "s no longer has a" in (await client.error("tools/call", {"name": "s_a"}))["message"]
         for how in ({"tool": "s_a", "args": {}}, {"describe": "mcp__s__a"}):
-            assert "s no longer has a. Did you mean s_b?" in text_of(await mcp(client, **how)) or (
-                "s no longer has a" in text_of(await mcp(client, **how))
-            )
+            assert "s no longer has a" in text_of(await mcp(client, **how))
         error = await made.control().error(control.CALL, {"tool": "s_a", "args": {}})
         assert error["message"] == "s no longer has a"
