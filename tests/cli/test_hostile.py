@@ -60,7 +60,11 @@ CONTENT = {"content": [{"type": "text", "text": HOSTILE}, {"type": HOSTILE, "mim
 ANSWERS: dict[str, Any] = {
     "snapshot": SNAPSHOT,
     "list": [ROW],
-    "search": {"results": [[ROW]], "text": HOSTILE},
+    "search": {
+        "results": [[ROW]],
+        "hits": [{"name": HOSTILE, "description": HOSTILE, "away": HOSTILE}],
+        "missed": [HOSTILE],
+    },
     "describe": {
         "server": HOSTILE,
         "name": HOSTILE,

@@ -63,7 +63,7 @@ def _print_hits(hits: list[dict[str, str]], missed: list[str], words: str) -> No
     rows = [(one_line(hit["name"]), one_line(_told(hit))) for hit in hits]
     print_table(Table(("TOOL", "WHAT IT DOES"), rows, wraps=True))
     if missed:
-        say(f"No tool has: {', '.join(missed)}")
+        say(one_line(f"No tool has: {', '.join(missed)}"))
     say(f"More about one: multi-mcp describe {one_line(hits[0]['name'])}")
 
 
