@@ -37,7 +37,7 @@ PACKAGES = {
     "lxqt-panel": "lxqt-panel",  # panels that read the menu level by level, and build submenus once
     "plasmashell": "plasma-workspace",
     "kded5": "kded5",
-    "/usr/share/plasma/plasmoids/org.kde.panel": "plasma-desktop-data",
+    "/usr/share/plasma/plasmoids/org.kde.panel": "plasma-desktop",
     "/usr/share/icons/breeze": "breeze-icon-theme",
     "dunst": "dunst",  # shows notifications
     "objdump": "binutils",  # PyInstaller asks with it which libraries a library needs, and strips them
