@@ -51,7 +51,7 @@ LIBRARIES: dict[str, set[str]] = {
     "yaml": {"config"},
     "platformdirs": {"config"},
     "pystray": {"tray.toolkit", "tray.xembed"},
-    "Xlib": {"tray.xembed"},
+    "Xlib": {"tray.selection", "tray.xembed"},
     "PIL": {"tray.icons", "tray.artwork", "tray.xembed"},
     "jeepney": {"tray.bus", "tray.sni", "tray.notifications", "backends", "auth"},
     "AppKit": {"tray.darwin"},
@@ -82,6 +82,7 @@ NARROW: dict[str, set[str]] = {
 # What the tray shows is decided by pure functions: of these modules none imports anything that does, waits or draws.
 DECIDES = {f"trayapp.tray.{name}" for name in ("state", "facts", "texts", "menu", "view", "news")}
 DECIDES_WITH = {
+    "itertools",
     "__future__",
     "collections",
     "dataclasses",

@@ -64,4 +64,4 @@ def test_json_is_the_answer_as_it_came(home: Path) -> None:
 
 def test_no_servers_say_so(home: Path) -> None:
     with FakeGateway(home, {RECONNECT: {"servers": {}}}):
-        assert run_cli(home, "reconnect").stdout == "No servers to ask\n"
+        assert run_cli(home, "reconnect").stdout.startswith("Nothing to reconnect: no server is in use")

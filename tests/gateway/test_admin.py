@@ -163,6 +163,24 @@ async def test_a_reconnect_ignores_the_backoff_and_tells_the_state(tmp_path: Pat
         assert made.net["a"].opened == 2
 
 
+@pytest.mark.requirement("reconnect-awake")
+async def test_a_reconnect_of_all_wakes_no_server_that_sleeps(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["bad"].before = refused
+        entries = [server("asleep"), server("used"), server("bad"), server("kept", lifecycle="keep-alive")]
+        for entry in entries:
+            made.cache(entry, offer("x"))
+        made.apply(*entries)
+        made.start()
+        await made.gateway.pool.settled()
+        await asked(made, control.RECONNECT, server="used")
+        await asked(made, control.RECONNECT, server="bad")
+        answer = (await asked(made, control.RECONNECT))["servers"]
+        assert list(answer) == ["used", "bad", "kept"]
+        assert (made.state("asleep"), made.net["asleep"].opened) == (State.IDLE, 0)
+        assert made.net["used"].opened == 2
+
+
 async def test_a_reconnect_of_a_disabled_server_says_how_to_enable_it(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         made.apply(server("a", disabled=True))

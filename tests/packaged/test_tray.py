@@ -50,7 +50,7 @@ def test_start_at_login_and_clients_name_the_programs_themselves(app: PackagedTr
     until(entry.exists, "the entry is written")
     assert f'"{app.bundle / "multi-mcp-tray"}" "tray" "--autostart"' in entry.read_text()
     app.program("xclip", f"/bin/cat > {app.user}/copied; /usr/bin/env > {app.user}/got")
-    panel.click("Connect a client > Copy stdio command")
+    panel.click("AI tools > Copy stdio command")
     panel.told("Copied")
     assert (app.user / "copied").read_text().strip() == f"{app.bundle / 'multi-mcp-shim'} stdio"
     assert "LD_LIBRARY_PATH" not in (app.user / "got").read_text()

@@ -25,6 +25,7 @@ from trayapp.wire.rundir import run_dir
 
 HEADER = 1  # the number of the first line of the menu
 END_S = 30.0
+GLYPHS = "●○✗–… "  # before a server's name
 
 
 class TrayApp:
@@ -196,7 +197,7 @@ class Panel:
         wanted = text.split(" > ")
 
         def fits(line: str) -> bool:
-            parts = line.split(" > ")
+            parts = [part.lstrip(GLYPHS) for part in line.split(" > ")]
             return len(parts) == len(wanted) and all(a.startswith(b) for a, b in zip(parts, wanted, strict=True))
 
         line: str = until(lambda: next(filter(fits, self.item.texts()), None), f"{text} in the menu")

@@ -24,7 +24,7 @@ from tests.tray.bus import until
 from tests.tray.running import END_S, Panel, TrayApp, tray_app
 from trayapp.cli.tray import has_desktop
 from trayapp.model.child import CRASHES_MOST
-from trayapp.service.command import own_command
+from trayapp.service.command import own_command, sample_command
 from trayapp.service.pause import RESUME_HINT as PAUSED_HINT
 from trayapp.tray.hosts import PANEL_WAIT_S
 from trayapp.wire.control import STOP
@@ -46,6 +46,9 @@ def app(home: Path, address: str, panel: Panel) -> Iterator[TrayApp]:
 def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: TrayApp, panel: Panel) -> None:
     app.servers("sample", "other", broken={"command": ["false"]})
     panel.until_header("2 of 3 servers ready, 6 tools")
+    for name in ("sample", "other"):  # those that sleep are not reconnected
+        panel.click(f"Servers > {name} > Reconnect")
+        panel.told(f"Reconnected: {name}")
     panel.click("Reconnect all")
     panel.told("2 of 3 servers reconnected", "broken")
     snapshot = app.snapshot()
@@ -61,12 +64,14 @@ def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: Tr
     panel.click("Servers > other > Enabled")
     panel.told("other is switched off")
     panel.until_header("1 of 2 servers ready, 3 tools")
-    assert not panel.checked("Servers > other: disabled > Enabled")
+    assert not panel.checked("Servers > – other: off > Enabled")
     panel.click("Servers > other > Enabled")
     panel.told("other is switched on")
     panel.until_header("2 of 3 servers ready, 6 tools")
-    panel.click("Servers > sample > Show log")
-    panel.told("The log cannot be shown: sample", "has written nothing yet")
+    panel.click("Servers > sample > Show log")  # it writes nothing: what the gateway's log says of it
+    until(lambda: app.opened() == [str(app.home / "cache" / "logs" / "sample.log")], "its log is opened")
+    panel.click("! broken > Show log")
+    until(lambda: len(app.opened()) == 2, "the other one's log is opened")
 
 
 @pytest.mark.requirement("tray-actions")
@@ -84,10 +89,10 @@ def test_a_button_on_a_notification_does_what_it_says(app: TrayApp, panel: Panel
 def test_files_are_opened_or_it_is_said_that_nothing_opens_them(app: TrayApp, panel: Panel) -> None:
     panel.click("Open servers.yaml")
     until(lambda: app.opened() == [str(app.file)], "servers.yaml is opened")
-    panel.click("Show logs")
+    panel.click("Logs and help > Gateway log")
     until(lambda: app.opened()[1:] == [str(app.home / "logs" / "gateway.log")], "the log is opened")
     app.file.write_text("servers: [")
-    panel.click("! servers.yaml")
+    panel.click("! servers.yaml > Open servers.yaml")
     until(lambda: app.opened()[2:] == [str(app.file)], "the file with the problem is opened")
     app.program("xdg-open", "exit 4")
     panel.click("Open servers.yaml")
@@ -98,17 +103,18 @@ def test_files_are_opened_or_it_is_said_that_nothing_opens_them(app: TrayApp, pa
 def test_a_client_is_connected_and_disconnected_and_the_command_copied(home: Path, address: str, panel: Panel) -> None:
     def with_cursor(made: TrayApp) -> None:
         (made.user / ".cursor").mkdir()
+        made.env["WAYLAND_DISPLAY"] = "none"
 
     with tray_app(home, address, with_cursor) as app:
-        panel.click("Connect a client > Cursor")
+        panel.click("AI tools > Cursor")
         panel.told("Cursor is connected")
-        until(lambda: panel.checked("Connect a client > Cursor"), "it has its mark")
+        until(lambda: panel.checked("AI tools > Cursor"), "it has its mark")
         assert "multi-mcp" in (app.user / ".cursor" / "mcp.json").read_text()
-        panel.click("Connect a client > Cursor")
+        panel.click("AI tools > Cursor")
         panel.told("Cursor is disconnected")
-        until(lambda: not panel.checked("Connect a client > Cursor"), "its mark is gone")
-        app.program("xclip", f"/bin/cat > {app.user}/copied")
-        panel.click("Connect a client > Copy stdio command")
+        until(lambda: not panel.checked("AI tools > Cursor"), "its mark is gone")
+        app.program("wl-copy", f"/bin/cat > {app.user}/copied")
+        panel.click("AI tools > Copy stdio command")
         panel.told("Copied", "stdio")
         assert (app.user / "copied").read_text().endswith(" stdio")
 
@@ -120,10 +126,10 @@ def test_what_was_changed_elsewhere_is_in_the_menu_once_it_is_opened(home: Path,
 
     def opened() -> bool:
         panel.item.menu("AboutToShow", "i", (0,))
-        return panel.checked("Connect a client > Cursor") and panel.checked("Start at login")
+        return panel.checked("AI tools > Cursor") and panel.checked("Start at login")
 
     with tray_app(home, address, with_cursor) as app:
-        until(lambda: "Connect a client > Cursor" in panel.item.texts(), "the first look is over")
+        until(lambda: "AI tools > Cursor" in panel.item.texts(), "the first look is over")
         assert not opened()
         for words in (("connect", "cursor"), ("autostart", "on")):
             subprocess.run([*own_command(), *words], env=app.env, cwd=home, capture_output=True, check=True)
@@ -180,7 +186,7 @@ def test_start_at_login_is_switched_in_the_menu_and_by_the_verb(app: TrayApp, pa
 def test_state_and_about_are_shown_and_quit_ends_tray_and_gateway(app: TrayApp, panel: Panel) -> None:
     panel.item.activate()
     panel.told("multi-mcp", READY, "All is well")
-    panel.click("About ...")
+    panel.click("About multi-mcp ...")
     panel.told("multi-mcp 0.1.0", str(app.file))
     gateway = psutil.Process(app.gateway())
     panel.click("Quit")
@@ -322,6 +328,33 @@ def test_a_second_tray_says_so_and_the_first_shows_itself(app: TrayApp, panel: P
     )
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, b"", b"")
     assert len(panel.watcher.items) == 1
+
+
+@pytest.mark.requirement("tray-panel-without-menu")
+def test_a_click_on_the_icon_shows_the_state_with_buttons_and_one_of_them_works(app: TrayApp, panel: Panel) -> None:
+    app.servers("sample", kept={"command": sample_command(), "lifecycle": "keep-alive"})
+    panel.until_header("2 of 2 servers ready")
+    panel.item.activate()
+    shown = panel.told("multi-mcp", "2 of 2 servers ready")
+    assert shown["actions"][3::2] == ["Reconnect all", "Quit"]
+    number = next(number for number, one in panel.server.shown.items() if one is shown)
+    panel.server.choose(number, shown["actions"][2])
+    panel.told("Reconnected: kept")
+    snapshot = app.snapshot()
+    assert snapshot is not None
+    assert [row["state"] for row in snapshot["servers"]] == ["idle", "connected"]
+
+
+@pytest.mark.requirement("tray-panel-without-menu")
+def test_quit_on_the_command_line_ends_the_tray_and_its_gateway(app: TrayApp, panel: Panel) -> None:
+    pid = app.gateway()
+    run = [*own_command(), "quit"]
+    done = subprocess.run(run, env=app.env, capture_output=True, encoding="utf-8", timeout=END_S, check=False)
+    assert (done.returncode, done.stdout) == (0, f"The tray app ends (process {app.tray.pid})\n")
+    assert app.tray.wait(END_S) == 0
+    until(lambda: not psutil.pid_exists(pid), "its gateway has ended")
+    again = subprocess.run(run, env=app.env, capture_output=True, encoding="utf-8", timeout=END_S, check=False)
+    assert (again.returncode, again.stdout) == (0, "No tray app runs. To stop a gateway: multi-mcp stop\n")
 
 
 @pytest.mark.requirement("tray-no-host")

@@ -27,7 +27,7 @@ from trayapp.tray.start import SystemFace
 from trayapp.tray.state import Action, Offered
 
 pytestmark = pytest.mark.requirement("tray-offer")
-ENTRY = "! Take over 2 servers of Cursor"
+ENTRY = "! Use the 2 servers of Cursor"
 
 
 def with_cursor(made: TrayApp) -> None:
@@ -53,15 +53,15 @@ def servers(app: TrayApp) -> set[str]:
 
 def test_what_is_offered_is_started_after_a_click_and_never_before(home: Path, address: str, panel: Panel) -> None:
     with tray_app(home, address, with_cursor) as app:
-        panel.told("Cursor has 2 servers", "one: /bin/sh", "None runs before you take it over")
+        panel.told("Cursor has 2 servers", "one: /bin/sh", "Nothing is started until you say yes")
         assert servers(app) == {"sample"}
         assert not (app.user / "started").exists()
-        panel.click(f"{ENTRY} > Take them over")
+        panel.click(f"{ENTRY} > Use them")
         panel.told("2 servers taken over")
         panel.until_header("3 of 3 servers ready")
         assert servers(app) == {"sample", "one", "two"}
         until((app.user / "started").exists, "its tools are read")
-        assert not any(line.startswith("! Take over") for line in panel.item.texts())
+        assert not any(line.startswith("! Use the") for line in panel.item.texts())
 
 
 def test_a_no_is_a_no_for_the_next_start_too_and_the_list_can_be_read(home: Path, address: str, panel: Panel) -> None:
@@ -72,7 +72,7 @@ def test_a_no_is_a_no_for_the_next_start_too_and_the_list_can_be_read(home: Path
         until(lambda: app.opened() == [str(app.home / "cache" / "servers-found.txt")], "the list is opened")
         panel.click(f"{ENTRY} > Leave them where they are")
         panel.told("They stay where they are")
-        until(lambda: not any(line.startswith("! Take over") for line in panel.item.texts()), "the entry is gone")
+        until(lambda: not any(line.startswith("! Use the") for line in panel.item.texts()), "the entry is gone")
         assert servers(app) == {"sample"}
         assert json.loads((app.home / "clients.json").read_text())["no_offer"] is True
 

@@ -33,6 +33,10 @@ SEVEN = running(
 BAD_FILE = problem("The file is not YAML: mapping values are not allowed here", 12)
 BAD_ENTRY = problem("Neither command nor url", 7, "db")
 ODD_KEY = problem("Unknown key comand", 9, "db", fatal=False, hint="Did you mean command?")
+ODD_HINT = problem(
+    "Sign-ins and secrets: the encrypted file does not open with this passphrase", fatal=False,
+    hint="Set MULTI_MCP_PASSPHRASE",
+)  # fmt: skip
 UNTRUSTED = problem("The project's servers are ignored", file="/home/ada/shop/.mcp.json", fatal=False)
 
 
@@ -44,7 +48,7 @@ def named(number: int, state: State = IDLE, begin: str = "server") -> list[objec
 ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     # -- no gateway serves
     ("starting", TrayState(C.STARTING), K.STARTING, "multi-mcp: the gateway is starting",
-     ["(multi-mcp: the gateway is starting)", "Servers > (No servers yet)", "(Reconnect all)", "(Refresh tools)",
+     ["multi-mcp: the gateway is starting", "Servers > (No servers yet)", "(Reconnect all)", "(Refresh tools)",
       "Open servers.yaml", "Pause", "(Restart gateway)", "Quit"]),
     ("stopping", TrayState(C.STOPPING), K.STARTING, "multi-mcp: the gateway is stopping",
      ["(Pause)", "(Restart gateway)", "Quit"]),
@@ -54,7 +58,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      "multi-mcp: the gateway stopped and is started again\nit was killed (signal 9)", []),
     ("crash-loop", TrayState(C.CRASH_LOOP), K.DOWN,
      "multi-mcp: the gateway keeps crashing\nChoose Retry in the menu, or look at the logs",
-     ["! Retry: start the gateway again", "Show logs", "Pause", "(Restart gateway)"]),
+     ["! Retry: start the gateway again", "Logs and help > Gateway log", "Pause", "(Restart gateway)"]),
     ("crash-loop-why", TrayState(C.CRASH_LOOP, error="exit code 3"), K.DOWN,
      "multi-mcp: the gateway keeps crashing\nexit code 3\nChoose Retry in the menu, or look at the logs", []),
     ("paused", TrayState(C.PAUSED), K.PAUSED,
@@ -79,50 +83,52 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      f"multi-mcp: the gateway is starting\n{'x' * 57}...", []),
     # -- healthy
     ("none", running(), K.HEALTHY, "multi-mcp: no servers yet\nAdd one in servers.yaml",
-     ["(multi-mcp: no servers yet)", "Servers > (No servers yet)", "(Reconnect all)", "(Refresh tools)"]),
+     ["multi-mcp: no servers yet", "Servers > (No servers yet)", "(Reconnect all)", "(Refresh tools)"]),
     ("one", running(server("github", CONNECTED, 1)), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 1 tool",
-     ["Servers > github: connected, 1 tool", "Reconnect all", "Refresh tools"]),
+     ["Servers > ● github: connected, 1 tool", "Reconnect all", "Refresh tools"]),
     ("idle-is-ready", TWO, K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
-     ["Servers > github: connected, 26 tools", "Servers > time: idle, 2 tools"]),
+     ["Servers > ● github: connected, 26 tools", "Servers > ○ time: asleep, starts when used, 2 tools"]),
     ("closing-is-ready", running(server("a", STOPPING)), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 3 tools",
-     ["Servers > a: closing, 3 tools"]),
+     ["Servers > ○ a: closing, 3 tools"]),
     ("connecting-is-not", running(GITHUB, server("a", CONNECTING, 0)), K.HEALTHY,
-     "multi-mcp: 1 of 2 servers ready, 26 tools\n1 server is connecting", ["Servers > a: connecting, 0 tools"]),
+     "multi-mcp: 1 of 2 servers ready, 26 tools\n1 server is connecting", ["Servers > … a: connecting"]),
     ("disabled-do-not-count", running(GITHUB, OFF), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
-     ["Servers > off: disabled", "Servers > off: disabled > (Reconnect)", "Servers > off: disabled > (Refresh tools)",
-      "Servers > off: disabled > [ ] Enabled", "Servers > off: disabled > Show log"]),
+     ["Servers > – off: off", "Servers > – off: off > (Reconnect)", "Servers > – off: off > (Refresh tools)",
+      "Servers > – off: off > [ ] Enabled", "Servers > – off: off > Show log"]),
     ("all-disabled", running(OFF), K.HEALTHY, "multi-mcp: all servers are disabled",
      ["(Reconnect all)", "(Refresh tools)", "Servers"]),
     ("attached", replace(TWO, child=C.ATTACHED), K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
      ["Restart gateway (started by another program)", "Quit (the gateway goes on)", "Pause", "not Quit"]),
     ("own-menu-of-a-server", TWO, K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
-     [f"Servers > github: connected, 26 tools > {entry}" for entry in
+     [f"Servers > ● github: connected, 26 tools > {entry}" for entry in
       ("Reconnect", "Refresh tools", "[x] Enabled", "Show log", "not Sign in ...", "not Sign out")][:4]),
     ("signed-in", running(server("exa", signed_in=True)), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 3 tools",
-     ["Servers > exa: connected, 3 tools > Sign out", "not Servers > exa: connected, 3 tools > Sign in ..."]),
+     ["Servers > ● exa: connected, 3 tools > Sign out", "not Servers > ● exa: connected, 3 tools > Sign in ..."]),
     ("signed-out", running(server("exa", IDLE, signed_in=False)), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 3 tools",
-     ["Servers > exa: idle, 3 tools > Sign in ...", "not Servers > exa: idle, 3 tools > Sign out"]),
+     ["Servers > ○ exa: asleep, starts when used, 3 tools > Sign in ...",
+      "not Servers > ○ exa: asleep, starts when used, 3 tools > Sign out"]),
     ("no-sign-in-known", TWO, K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
-     ["not Servers > github: connected, 26 tools > Sign in ...",
-      "not Servers > github: connected, 26 tools > Sign out"]),
+     ["not Servers > ● github: connected, 26 tools > Sign in ...",
+      "not Servers > ● github: connected, 26 tools > Sign out"]),
     ("of-a-project", running(server("db@1a2b3c4d", project="/home/ada/shop")), K.HEALTHY,
      "multi-mcp: 1 of 1 server ready, 3 tools",
-     ["Servers > db: connected, 3 tools > (Only in the project shop)",
-      "Servers > db: connected, 3 tools > [x] (Enabled)"]),
+     ["Servers > ● db: connected, 3 tools > (Only in the project shop)",
+      "Servers > ● db: connected, 3 tools > [x] (Enabled)"]),
     ("old-error-of-a-healthy-server", running(server("a", IDLE, 3, "It failed once")), K.HEALTHY,
-     "multi-mcp: 1 of 1 server ready, 3 tools", ["not Servers > a: idle, 3 tools > (It failed once)"]),
+     "multi-mcp: 1 of 1 server ready, 3 tools",
+     ["not Servers > ○ a: asleep, starts when used, 3 tools > (It failed once)"]),
     ("big-numbers", running(*[server(f"s{at}", IDLE, 1000) for at in range(24)]), K.HEALTHY,
      "multi-mcp: 24 of 24 servers ready, 24000 tools", []),
     # -- degraded
     ("failed", running(GITHUB, BROKEN), K.DEGRADED,
      "multi-mcp: 1 of 2 servers ready, 30 tools\nCannot start db: no such program: my-db",
-     ["Servers > db: failed, 4 tools", "Servers > db: failed, 4 tools > (Cannot start db: no such program: my-db)",
-      "Servers > db: failed, 4 tools > (Is it installed?)", "Servers > db: failed, 4 tools > Reconnect"]),
+     ["Servers > ✗ db: failed, 4 tools", "Servers > ✗ db: failed, 4 tools > (Cannot start db: no such program: my-db)",
+      "Servers > ✗ db: failed, 4 tools > (Is it installed?)", "Servers > ✗ db: failed, 4 tools > Reconnect"]),
     ("failed-without-words", running(server("db", FAILED)), K.DEGRADED,
-     "multi-mcp: 0 of 1 server ready, 3 tools\ndb: It failed", ["Servers > db: failed, 3 tools"]),
+     "multi-mcp: 0 of 1 server ready, 3 tools\ndb: It failed", ["Servers > ✗ db: failed, 3 tools"]),
     ("failed-other-words", running(server("db", FAILED, 3, "it ended at once")), K.DEGRADED,
      "multi-mcp: 0 of 1 server ready, 3 tools\ndb: it ended at once",
-     ["Servers > db: failed, 3 tools > (it ended at once)"]),
+     ["Servers > ✗ db: failed, 3 tools > (it ended at once)"]),
     ("two-failed", running(BROKEN, server("a", FAILED)), K.DEGRADED,
      "multi-mcp: 0 of 2 servers ready, 7 tools\na and db failed", []),
     ("many-failed", running(*named(30, FAILED)), K.DEGRADED,  # type: ignore[arg-type]
@@ -158,8 +164,8 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     # -- attention
     ("sign-in", running(GITHUB, LINEAR), K.ATTENTION,
      "multi-mcp: 1 of 2 servers ready, 38 tools\nlinear wants a sign-in",
-     ["! Sign in to linear ...", "Servers > linear: sign-in wanted, 12 tools",
-      "Servers > linear: sign-in wanted, 12 tools > Sign in ..."]),
+     ["! Sign in to linear ...", "Servers > ! linear: sign-in wanted, 12 tools",
+      "Servers > ! linear: sign-in wanted, 12 tools > Sign in ..."]),
     ("two-sign-ins", running(LINEAR, server("exa", NEEDS_AUTH)), K.ATTENTION,
      "multi-mcp: 0 of 2 servers ready, 15 tools\nexa and linear want a sign-in",
      ["! Sign in to exa ...", "! Sign in to linear ..."]),
@@ -168,8 +174,8 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      ["! Sign in to s002 ...", "! Sign in to 7 more servers", "! Sign in to 7 more servers > ! Sign in to s009 ..."]),
     ("permissions", running(replace(GITHUB, signed_in=True, auth=SignInStatus(True, wanted="repo"))), K.ATTENTION,
      "multi-mcp: 1 of 1 server ready, 26 tools\ngithub wants more permissions",
-     ["! Grant github more permissions ...", "Servers > github: connected, 26 tools > Grant more permissions ...",
-      "Servers > github: connected, 26 tools > Sign out"]),
+     ["! Grant github more permissions ...", "Servers > ● github: connected, 26 tools > Grant more permissions ...",
+      "Servers > ● github: connected, 26 tools > Sign out"]),
     ("permissions-unnamed", running(*(replace(server(name), auth=SignInStatus(True, wanted="")) for name in "ab")),
      K.ATTENTION, "multi-mcp: 2 of 2 servers ready, 6 tools\na and b want more permissions",
      ["! Grant a more permissions ...", "! Grant b more permissions ..."]),
@@ -178,7 +184,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      ["! Sign in to linear ...", "not ! Grant linear more permissions ..."]),
     ("attention-over-degraded", SEVEN, K.ATTENTION,
      "multi-mcp: 5 of 7 servers ready, 82 tools\nlinear wants a sign-in\nCannot start db: no such program: my-db",
-     ["(multi-mcp: 5 of 7 servers ready, 82 tools)"]),
+     ["multi-mcp: 5 of 7 servers ready, 82 tools"]),
     ("approval", replace(TWO, approvals=("github",)), K.ATTENTION,
      "multi-mcp: 2 of 2 servers ready, 28 tools\ngithub: changed tools wait for you",
      ["! Approve changed tools of github ..."]),
@@ -195,50 +201,79 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("keyring", running(GITHUB, keyring="available"), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
      ["not (! Sign-ins are not kept: there is no keyring)"]),
     # -- order, and many
-    ("trouble-first-disabled-last", SEVEN, K.ATTENTION,
+    ("by-name-whatever-their-state", SEVEN, K.ATTENTION,
      "multi-mcp: 5 of 7 servers ready, 82 tools\nlinear wants a sign-in\nCannot start db: no such program: my-db",
-     ["order: Servers > db: failed, 4 tools", "order: Servers > linear: sign-in wanted, 12 tools",
-      "order: Servers > a: idle, 10 tools", "order: Servers > github: connected, 26 tools",
-      "order: Servers > off: disabled"]),
+     ["order: ! Sign in to linear ...", "order: ! db failed: no such program: my-db",
+      "order: Servers > ○ a: asleep, starts when used, 10 tools", "order: Servers > ✗ db: failed, 4 tools",
+      "order: Servers > ● github: connected, 26 tools", "order: Servers > ! linear: sign-in wanted, 12 tools",
+      "order: Servers > – off: off"]),
+    ("failures-on-top-with-what-can-be-done", running(GITHUB, BROKEN), K.DEGRADED,
+     "multi-mcp: 1 of 2 servers ready, 30 tools\nCannot start db: no such program: my-db",
+     [f"! db failed: no such program: my-db > {entry}" for entry in
+      ("(Cannot start db: no such program: my-db)", "(Is it installed?)", "Reconnect", "Show log", "Open its entry",
+       "Switch off")]),
+    ("hints-name-no-commands-above-the-entries-that-do-it",
+     running(server("db", FAILED, 3, "It ended", "Is it installed? See: multi-mcp logs db")), K.DEGRADED,
+     "multi-mcp: 0 of 1 server ready, 3 tools\ndb: It ended", ["! db failed: It ended > (Is it installed?)"]),
+    ("many-failures", running(*named(9, FAILED)), K.DEGRADED,  # type: ignore[arg-type]
+     "multi-mcp: 0 of 9 servers ready, 9 tools\nserver000, server001, server002 and 6 more failed",
+     ["! server002 failed: It failed > Reconnect", "! 6 more servers failed",
+      "! 6 more servers failed > ! server008 failed: It failed > Switch off"]),
+    ("ai-tools-are-named", running(GITHUB, clients=["codex", "codex", "Zed"]), K.HEALTHY,
+     "multi-mcp: 1 of 1 server ready, 26 tools",
+     ["(2 AI tools connected: codex and Zed)", "Quit (codex and Zed start the gateway again)"]),
+    ("ai-tools-have-their-titles", replace(running(GITHUB, clients=["codex"]), clients=CLIENTS), K.HEALTHY,
+     "multi-mcp: 1 of 1 server ready, 26 tools",
+     ["(1 AI tool connected: Codex)", "Quit (Codex starts the gateway again)"]),
+    ("problem-with-a-hint", running(GITHUB, problems=[ODD_HINT]), K.HEALTHY,
+     "multi-mcp: 1 of 1 server ready, 26 tools",
+     ["! servers.yaml: Sign-ins and secrets: the encrypted file...",
+      "! servers.yaml: Sign-ins and secrets: the encrypted file... > (not open with this passphrase)",
+      "! servers.yaml: Sign-ins and secrets: the encrypted file... > (Set MULTI_MCP_PASSPHRASE)",
+      "! servers.yaml: Sign-ins and secrets: the encrypted file... > Open servers.yaml"]),
+    ("alarming-change", running(replace(GITHUB, approvals=("pay",), findings=("orders.conceal",))), K.ATTENTION,
+     "multi-mcp: 1 of 1 server ready, 26 tools\ngithub: a changed tool looks like orders to the model",
+     ["! github: a changed tool looks like orders to the model ... > Show what changed"]),
     ("case-does-not-order", running(server("b"), server("A"), server("C")), K.HEALTHY,
      "multi-mcp: 3 of 3 servers ready, 9 tools",
-     ["order: Servers > A: connected, 3 tools", "order: Servers > b: connected, 3 tools",
-      "order: Servers > C: connected, 3 tools"]),
+     ["order: Servers > ● A: connected, 3 tools", "order: Servers > ● b: connected, 3 tools",
+      "order: Servers > ● C: connected, 3 tools"]),
     ("25-fit", running(*named(25)), K.HEALTHY, "multi-mcp: 25 of 25 servers ready, 25 tools",  # type: ignore[arg-type]
-     ["Servers > server024: idle, 1 tool"]),
+     ["Servers > ○ server024: asleep, starts when used, 1 tool"]),
     ("70-in-groups", running(*named(68), BROKEN, OFF), K.DEGRADED,  # type: ignore[arg-type]
      "multi-mcp: 68 of 69 servers ready, 72 tools\nCannot start db: no such program: my-db",
-     ["Servers > db: failed, 4 tools", "Servers > ----", "Servers > server000 to server019 (20)",
-      "Servers > server000 to server019 (20) > server005: idle, 1 tool", "Servers > server060 to off (9)",
-      "not Servers > server005: idle, 1 tool"]),
+     ["Servers > ✗ db: failed, 4 tools", "Servers > ----", "Servers > off to server015 (17)",
+      "Servers > off to server015 (17) > ○ server005: asleep, starts when used, 1 tool",
+      "Servers > server050 to server067 (18)",
+      "not Servers > ○ server005: asleep, starts when used, 1 tool"]),
     ("70-failed", running(*named(70, FAILED)), K.DEGRADED,  # type: ignore[arg-type]
      "multi-mcp: 0 of 70 servers ready, 70 tools\nserver000, server001, server002 and 67 more failed",
-     ["Servers > server024: failed, 1 tool", "Servers > server025 to server044 (20)"]),
+     ["Servers > ✗ server024: failed, 1 tool", "Servers > server025 to server039 (15)"]),
     # -- hostile names
     ("control-characters", running(server("a\x1b[31mb\x00\nc\u202ed\u200be")), K.HEALTHY,
-     "multi-mcp: 1 of 1 server ready, 3 tools", ["Servers > ab cde: connected, 3 tools"]),
+     "multi-mcp: 1 of 1 server ready, 3 tools", ["Servers > ● ab cde: connected, 3 tools"]),
     ("long-name", running(server("n" * 300)), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 3 tools",
-     [f"Servers > {'n' * 25}...: connected, 3 tools"]),
+     [f"Servers > ● {'n' * 25}...: connected, 3 tools"]),
     ("nothing-left-of-a-name", running(server("\u202e\u200b")), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 3 tools",
-     ["Servers > (no name): connected, 3 tools"]),
+     ["Servers > ● (no name): connected, 3 tools"]),
     ("underscores-stay", running(server("my_db_server")), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 3 tools",
-     ["Servers > my_db_server: connected, 3 tools"]),
+     ["Servers > ● my_db_server: connected, 3 tools"]),
     ("wide-letters", running(server("服" * 40)), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 3 tools",
-     [f"Servers > {'服' * 12}...: connected, 3 tools"]),
+     [f"Servers > ● {'服' * 12}...: connected, 3 tools"]),
     ("error-with-escapes", running(server("a", FAILED, 3, "\x1b]0;x\x07It said\r\nno\u202e")), K.DEGRADED,
-     "multi-mcp: 0 of 1 server ready, 3 tools\na: It said no", ["Servers > a: failed, 3 tools > (It said no)"]),
+     "multi-mcp: 0 of 1 server ready, 3 tools\na: It said no", ["Servers > ✗ a: failed, 3 tools > (It said no)"]),
     # -- clients and login
     ("clients", replace(TWO, clients=CLIENTS), K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
-     ["Connect a client > [x] Claude Code", "Connect a client > [ ] Codex",
-      "Connect a client > [x] Cursor: renew its entry (it was changed by hand)", "not Connect a client > [ ] Zed",
-      "Connect a client > ----", "Connect a client > Copy stdio command"]),
+     ["AI tools > [x] Claude Code", "AI tools > [ ] Codex",
+      "AI tools > [x] Cursor: renew its entry (it was changed by hand)", "not AI tools > [ ] Zed",
+      "AI tools > ----", "AI tools > Copy stdio command"]),
     ("no-clients", TWO, K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
-     ["Connect a client > (No AI tool was found on this computer)", "Connect a client > Copy stdio command"]),
+     ["AI tools > (No AI tool was found on this computer)", "AI tools > Copy stdio command"]),
     ("connected-but-gone", replace(TWO, clients=(ClientState("zed", "Zed", True, False),)), K.HEALTHY,
-     "multi-mcp: 2 of 2 servers ready, 28 tools", ["Connect a client > [x] Zed"]),
+     "multi-mcp: 2 of 2 servers ready, 28 tools", ["AI tools > [x] Zed"]),
     ("clients-without-gateway", TrayState(C.PAUSED, clients=CLIENTS), K.PAUSED,
      "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to go on",
-     ["Connect a client > [ ] Codex"]),
+     ["AI tools > [ ] Codex"]),
     ("login-on", replace(TWO, autostart=True), K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
      ["[x] Start at login"]),
     ("login-off", replace(TWO, autostart=False), K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
@@ -282,21 +317,21 @@ def test_the_whole_menu_in_its_order() -> None:
     shown = lines(view(replace(running(GITHUB, LINEAR), clients=CLIENTS, autostart=True)).menu)
     top = [line for line in shown if " > " not in line]
     assert top == [
-        "(multi-mcp: 1 of 2 servers ready, 38 tools)",
+        "multi-mcp: 1 of 2 servers ready, 38 tools",
         "! Sign in to linear ...",
         "----",
         "Servers",
         "Reconnect all",
         "Refresh tools",
+        "AI tools",
         "Open servers.yaml",
-        "Connect a client",
-        "Show logs",
         "----",
         "Pause",
         "Restart gateway",
+        "Logs and help",
         "[x] Start at login",
         "----",
-        "About ...",
+        "About multi-mcp ...",
         "Quit",
     ]
 
@@ -305,29 +340,33 @@ def test_the_whole_menu_in_its_order() -> None:
 
 CLICKS = [
     ("sign-in", "! Sign in to linear ...", Action(Verb.SIGN_IN, "linear")),
-    ("own-sign-in", "Servers > linear: sign-in wanted, 12 tools > Sign in ...", Action(Verb.SIGN_IN, "linear")),
-    ("sign-out", "Servers > exa: idle, 3 tools > Sign out", Action(Verb.SIGN_OUT, "exa")),
-    ("reconnect", "Servers > github: connected, 26 tools > Reconnect", Action(Verb.RECONNECT, "github")),
-    ("refresh", "Servers > github: connected, 26 tools > Refresh tools", Action(Verb.REFRESH, "github")),
-    ("disable", "Servers > github: connected, 26 tools > [x] Enabled", Action(Verb.DISABLE, "github")),
-    ("enable", "Servers > off: disabled > [ ] Enabled", Action(Verb.ENABLE, "off")),
-    ("log", "Servers > off: disabled > Show log", Action(Verb.SHOW_LOG, "off")),
+    ("own-sign-in", "Servers > ! linear: sign-in wanted, 12 tools > Sign in ...", Action(Verb.SIGN_IN, "linear")),
+    ("sign-out", "Servers > ○ exa: asleep, starts when used, 3 tools > Sign out", Action(Verb.SIGN_OUT, "exa")),
+    ("reconnect", "Servers > ● github: connected, 26 tools > Reconnect", Action(Verb.RECONNECT, "github")),
+    ("refresh", "Servers > ● github: connected, 26 tools > Refresh tools", Action(Verb.REFRESH, "github")),
+    ("disable", "Servers > ● github: connected, 26 tools > [x] Enabled", Action(Verb.DISABLE, "github")),
+    ("enable", "Servers > – off: off > [ ] Enabled", Action(Verb.ENABLE, "off")),
+    ("log", "Servers > – off: off > Show log", Action(Verb.SHOW_LOG, "off")),
     ("reconnect-all", "Reconnect all", Action(Verb.RECONNECT)),
     ("refresh-all", "Refresh tools", Action(Verb.REFRESH)),
     ("open", "Open servers.yaml", Action(Verb.OPEN_FILE)),
     ("problem", "! servers.yaml, line 7: db: Neither command nor url", Action(Verb.OPEN_FILE, FILE)),
     ("changes", "! Approve changed tools of github ... > Show what changed", Action(Verb.SHOW_CHANGES, "github")),
     ("approve", "! Approve changed tools of github ... > Approve what was shown", Action(Verb.APPROVE, "github")),
-    ("connect", "Connect a client > [ ] Codex", Action(Verb.CONNECT_CLIENT, "codex")),
-    ("disconnect", "Connect a client > [x] Claude Code", Action(Verb.DISCONNECT_CLIENT, "claude-code")),
-    ("renew", "Connect a client > [x] Cursor: renew its entry (it was changed by hand)",
+    ("connect", "AI tools > [ ] Codex", Action(Verb.CONNECT_CLIENT, "codex")),
+    ("disconnect", "AI tools > [x] Claude Code", Action(Verb.DISCONNECT_CLIENT, "claude-code")),
+    ("renew", "AI tools > [x] Cursor: renew its entry (it was changed by hand)",
      Action(Verb.CONNECT_CLIENT, "cursor")),
-    ("copy", "Connect a client > Copy stdio command", Action(Verb.COPY_COMMAND)),
-    ("logs", "Show logs", Action(Verb.SHOW_LOGS)),
+    ("copy", "AI tools > Copy stdio command", Action(Verb.COPY_COMMAND)),
+    ("state", "multi-mcp: 2 of 3 servers ready, 41 tools", Action(Verb.SHOW_STATE)),
+    ("logs", "Logs and help > Gateway log", Action(Verb.SHOW_LOGS)),
+    ("log-folder", "Logs and help > Log folder", Action(Verb.LOG_FOLDER)),
+    ("check", "Logs and help > Check everything", Action(Verb.CHECK)),
+    ("diagnostics", "Logs and help > Copy diagnostics", Action(Verb.COPY_DIAGNOSTICS)),
     ("pause", "Pause", Action(Verb.PAUSE)),
     ("restart", "Restart gateway", Action(Verb.RESTART)),
     ("login-off", "[x] Start at login", Action(Verb.AUTOSTART_OFF)),
-    ("about", "About ...", Action(Verb.ABOUT)),
+    ("about", "About multi-mcp ...", Action(Verb.ABOUT)),
     ("quit", "Quit", Action(Verb.QUIT)),
 ]  # fmt: skip
 EVERYTHING = replace(
@@ -353,6 +392,17 @@ def test_a_click_asks_for_this(line: str, action: Action) -> None:
     assert clicks(EVERYTHING)[line] == action
 
 
+@pytest.mark.requirement("tray-panel-without-menu")
+def test_the_state_s_notification_has_what_panels_without_menus_lack() -> None:
+    assert [label for label, _ in view(SEVEN).buttons] == ["Sign in to linear", "Reconnect all", "Quit"]
+    assert [label for label, _ in view(TWO).buttons] == ["Reconnect all", "Quit"]
+    assert [label for label, _ in view(running()).buttons] == ["Show logs", "Quit"]
+    assert [label for label, _ in view(TrayState(C.PAUSED)).buttons] == ["Resume", "Quit"]
+    assert [label for label, _ in view(TrayState(C.CRASH_LOOP)).buttons] == ["Retry", "Quit"]
+    for child in C:
+        assert view(TrayState(child)).buttons[0][1].verb is not Verb.QUIT, "a click on the notification does the first"
+
+
 def test_clicks_of_other_states() -> None:
     assert clicks(TrayState(C.CRASH_LOOP))["! Retry: start the gateway again"] == Action(Verb.RETRY)
     assert clicks(TrayState(C.PAUSED))["Resume"] == Action(Verb.RESUME)
@@ -364,38 +414,38 @@ def test_every_verb_is_in_some_menu() -> None:
     states = [EVERYTHING, *(TrayState(child, autostart=False) for child in ChildState)]
     states += [FIRST, replace(FIRST, offered=(replace(OFFERED[0], secrets=1),))]
     asked = {action.verb for state in states for action in clicks(state).values() if action is not None}
-    assert asked | {Verb.SHOW_STATE, Verb.SHOW_OFFER} == set(Verb)
+    assert asked | {Verb.SHOW_OFFER} == set(Verb)
 
 
 @pytest.mark.requirement("tray-offer")
 def test_servers_of_ai_tools_are_offered_with_what_they_start_and_no_longer_than_on_a_first_start() -> None:
-    begin = "! Take over 2 servers of Cursor and Zed"
+    begin = "! Use the 2 servers of Cursor and Zed"
     shown = clicks(FIRST)
     assert [line for line in shown if line.startswith(begin)] == [
         begin, f"{begin} > (gh: npx -y gh)", f"{begin} > (fs: fs .)",
-        f"{begin} > Take them over", f"{begin} > Leave them where they are",
+        f"{begin} > Use them", f"{begin} > Leave them where they are",
     ]  # fmt: skip
-    assert shown[f"{begin} > Take them over"] == Action(Verb.TAKE_OVER, offer_key(OFFERED))
+    assert shown[f"{begin} > Use them"] == Action(Verb.TAKE_OVER, offer_key(OFFERED))
     secret = replace(FIRST, offered=(OFFERED[0], replace(OFFERED[1], secrets=1)))
-    assert clicks(secret)[f"{begin} > Take them over, secrets into the keyring"] == Action(
+    assert clicks(secret)[f"{begin} > Use them, secrets into the keyring"] == Action(
         Verb.TAKE_OVER_HIDDEN, offer_key(secret.offered)
     )
-    assert f"{begin} > Take them over as they are" in clicks(secret)
+    assert f"{begin} > Use them as they are" in clicks(secret)
     assert view(FIRST).icon is K.HEALTHY
     for state in (replace(FIRST, offered=()), replace(TWO, offered=OFFERED), TrayState(C.STARTING, offered=OFFERED)):
-        assert not any("Take over" in line for line in clicks(state))
+        assert not any("! Use the" in line for line in clicks(state))
 
 
 # -- the notification that a click on the icon brings ----------------------------------------------------------------
 
 
 def test_the_summary_has_a_headline_and_says_how_things_stand() -> None:
-    assert view(TWO).summary == "2 of 2 servers ready, 28 tools\nAll is well\nNo client is connected"
+    assert view(TWO).summary == "2 of 2 servers ready, 28 tools\nAll is well\nNo AI tool is connected"
     assert view(SEVEN).summary.split("\n") == [
         "5 of 7 servers ready, 82 tools",
         "linear wants a sign-in",
         "Cannot start db: no such program: my-db",
-        "3 clients: codex (2) and cursor",
+        "2 AI tools connected: codex (2) and cursor",
     ]
     assert "1 server is connecting" in view(running(GITHUB, server("a", CONNECTING))).summary
     assert view(TrayState(C.RESTARTING)).summary == "The gateway stopped and is started again"
@@ -483,8 +533,8 @@ def test_a_key_stays_when_the_text_changes() -> None:
     after = {item.key: item for item in items(view(running(replace(GITHUB, state=FAILED), LINEAR)).menu)}
     assert before.keys() - after.keys() == set()
     assert (before["servers/github"].text, after["servers/github"].text) == (
-        "github: connected, 26 tools",
-        "github: failed, 26 tools",
+        "● github: connected, 26 tools",
+        "✗ github: failed, 26 tools",
     )
 
 

@@ -38,6 +38,7 @@ VERBS: dict[str, Verb] = {
     "tray": Verb("tray", "Run the tray app; on a desktop the same as no verb."),
     "start": Verb("start", "Start the gateway, here or in the background."),
     "stop": Verb("stop", "Stop the gateway and all its servers."),
+    "quit": Verb("tray", "End the tray app, and the gateway that it started."),
     "stdio": Verb("stdio", "Connect an AI tool: what its configuration runs."),
     "status": Verb("status", "Show the gateway, its servers and their problems."),
     "list": Verb("listing", "List the tools of all servers, or of one."),

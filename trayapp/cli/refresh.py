@@ -19,6 +19,7 @@ from trayapp.wire.control import RECONNECT, REFRESH
 Outcome = dict[str, Any]  # of one server, see wire/control
 
 NAMES_SHOWN = 5
+ALL_ASLEEP = "Nothing to reconnect: no server is in use. Each starts with its next call"
 CHANGES = (("added", "new"), ("gone", "gone"), ("back", "back"))
 
 
@@ -32,23 +33,26 @@ def refresh_verb(server: str | None, as_json: bool) -> int:
     """
     with waiting(f"Asking {server or 'all servers'} for tools", quiet=as_json):
         servers = ask(REFRESH, {"server": server}, timeout=None)["servers"]
-    return told(servers, server, as_json, change_text)
+    return told(servers, server, as_json, change_text, "No servers to ask")
 
 
 @click.command("reconnect", epilog=examples("multi-mcp reconnect github"))
 @click.argument("server", required=False)
 @json_option
 def reconnect_verb(server: str | None, as_json: bool) -> int:
-    """Connect all servers, or SERVER, anew.
+    """Connect all servers that are in use or failed, or SERVER, again.
 
-    A server that failed a short while ago is tried at once. Its tools are not asked for anew: see multi-mcp refresh.
+    A server that failed a short while ago is tried at once. One that is asleep starts with its next call anyway.
+    Tools are not asked for again: see multi-mcp refresh.
     """
     with waiting(f"Connecting {server or 'all servers'}", quiet=as_json):
         servers = ask(RECONNECT, {"server": server}, timeout=None)["servers"]
-    return told(servers, server, as_json, lambda outcome: one_line(outcome["state"]))
+    return told(servers, server, as_json, lambda outcome: one_line(outcome["state"]), ALL_ASLEEP)
 
 
-def told(servers: dict[str, Outcome], asked: str | None, as_json: bool, words: Callable[[Outcome], str]) -> int:
+def told(
+    servers: dict[str, Outcome], asked: str | None, as_json: bool, words: Callable[[Outcome], str], none: str
+) -> int:
     """Print a line for each server; the exit code is that of the first failure. Raises that of the one asked for."""
     if asked is not None and servers[asked]["error"] is not None:
         raise as_error(servers[asked]["error"])
@@ -56,7 +60,7 @@ def told(servers: dict[str, Outcome], asked: str | None, as_json: bool, words: C
         print_json({"servers": servers})
     else:
         say(*(f"{one_line(name)}: {_line(outcome, words)}" for name, outcome in servers.items()))
-        say(*([] if servers else ["No servers to ask"]))
+        say(*([] if servers else [none]))
     failed = [outcome["error"] for outcome in servers.values() if outcome["error"] is not None]
     return int(failed[0]["exit_code"]) if failed else ExitCode.OK
 

@@ -16,8 +16,8 @@ import click
 
 from trayapp.cli import status_view as view
 from trayapp.cli.become import run_here
-from trayapp.cli.options import examples, gateway
-from trayapp.cli.output import is_terminal, say
+from trayapp.cli.options import examples, gateway, json_option
+from trayapp.cli.output import is_terminal, print_json, say
 from trayapp.cli.status import live
 from trayapp.model.errors import NoGatewayError
 
@@ -33,6 +33,26 @@ def tray_verb(autostart: bool) -> int:
     Where nothing shows tray icons it does so without one.
     """
     return run_tray_here(autostart)
+
+
+@click.command("quit", epilog=examples("multi-mcp quit"))
+@json_option
+def quit_verb(as_json: bool) -> int:
+    """End the tray app, and the gateway that it started.
+
+    For desktops that show its icon without a menu, or not at all. An AI tool that is
+    connected starts a gateway again when it needs one.
+    """
+    from trayapp.tray.start import quit_tray
+
+    process = quit_tray(os.environ)
+    if as_json:
+        print_json({"quit": process})
+    elif process is None:
+        say("No tray app runs. To stop a gateway: multi-mcp stop")
+    else:
+        say(f"The tray app ends (process {process})")
+    return 0
 
 
 def run_app(autostart: bool) -> int:

@@ -49,6 +49,11 @@ def beat_of(params: dict[str, Any]) -> float | None:
     return max(float(beat_s), BEAT_SHORTEST_S)
 
 
+def sleeps(connection: Connection) -> bool:
+    """True if it is closed for want of use, and starts with its next call."""
+    return connection.state in (State.IDLE, State.STOPPING) and connection.server.lifecycle != "keep-alive"
+
+
 class Control:
     """One control connection."""
 
@@ -147,6 +152,8 @@ class Control:
         return outcome
 
     async def _reconnect(self, params: dict[str, Any]) -> Any:
+        """The named one, or all but those that sleep: they connect by themselves with the next call."""
+
         async def one(connection: Connection) -> dict[str, Any]:
             for own in [c for c in self._gateway.pool if self._gateway.own.base(c.name) == connection.name]:
                 if own is not connection:
@@ -154,12 +161,20 @@ class Control:
             await self._gateway.pool.reconnect(connection)
             return {"state": connection.state.value}
 
-        return await self._for_each(params, one, {})
+        return await self._for_each(params, one, {}, asleep=False)
 
     async def _for_each(
-        self, params: dict[str, Any], work: Callable[[Connection], Awaitable[dict[str, Any]]], nothing: dict[str, Any]
+        self,
+        params: dict[str, Any],
+        work: Callable[[Connection], Awaitable[dict[str, Any]]],
+        nothing: dict[str, Any],
+        *,
+        asleep: bool = True,
     ) -> dict[str, Any]:
-        """Do `work` for the named server, or for all that are enabled, at the same time; failures stay apart."""
+        """Do `work` for the named server, or for all that are enabled, at the same time; failures stay apart.
+
+        `asleep`: for those, too, that nobody uses now.
+        """
         pool, results, at_once = self._gateway.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
 
         async def one(connection: Connection) -> None:
@@ -176,7 +191,8 @@ class Control:
 
         named = self._server(params)
         usable = [c for c in pool if c.state is not State.DISABLED and not self._gateway.own.is_own(c.name)]
-        chosen = [pool.find(named)] if named is not None else usable
+        awake = [c for c in usable if asleep or not sleeps(c)]
+        chosen = [pool.find(named)] if named is not None else awake
         async with anyio.create_task_group() as tasks:
             for connection in chosen:
                 tasks.start_soon(one, connection)

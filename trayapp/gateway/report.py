@@ -70,8 +70,15 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         signed_in=auth.signed_in if auth else None,
         auth=auth,
         approvals=gateway.approvals.names(server.name) or None,
+        findings=_findings(gateway, server.name),
         unlisted=_unknown(connection, offer),
     )
+
+
+def _findings(gateway: Gateway, server: str) -> tuple[str, ...] | None:
+    """The codes of what was found in tools that wait for an approval."""
+    held = gateway.approvals.held(server)
+    return tuple(dict.fromkeys(found.code for findings in held.values() for found in findings)) or None
 
 
 def _unknown(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:

@@ -73,6 +73,7 @@ class ServerStatus:
     signed_in: bool | None = None  # OAuth; None = it knows no sign-in, as far as we know
     auth: SignInStatus | None = None  # None: it takes no sign-in, or nobody has looked yet
     approvals: tuple[str, ...] | None = None  # tools that wait for the user's approval; None = none
+    findings: tuple[str, ...] | None = None  # codes of what was found in those tools; None = nothing
     unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) that it could not say, of which none is known
 
     @property
@@ -158,7 +159,7 @@ class NewerSnapshotError(ShapeError):
         )
 
 
-RARE = frozenset({"project", "signed_in", "auth", "approvals", "unlisted"})
+RARE = frozenset({"project", "signed_in", "auth", "approvals", "findings", "unlisted"})
 
 
 def _server_json(server: ServerStatus) -> dict[str, Any]:

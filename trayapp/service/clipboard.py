@@ -1,6 +1,6 @@
 """Text put where Paste finds it, with whatever program the system has for that.
 
-Never here: what the text is.
+Never here: what the text is, X displays (tray/selection), where no program is needed.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from trayapp.service.command import NO_WINDOW
 
 COPY_S = 3.0  # a clipboard that takes longer has nobody who serves it
 # Program, arguments, and the variable that must be set for it to have a place to copy to.
-LINUX = (
-    (["wl-copy"], "WAYLAND_DISPLAY"),
-    (["xclip", "-selection", "clipboard"], "DISPLAY"),
-    (["xsel", "--clipboard", "--input"], "DISPLAY"),
-)
+LINUX = (["wl-copy"], "WAYLAND_DISPLAY")
 OTHERS = {"darwin": (["pbcopy"], ""), "win32": (["clip"], "")}
 
 
 def copy(text: str, environ: Mapping[str, str]) -> bool:
-    """Copy `text`; False where nothing can."""
-    ways = (OTHERS[sys.platform],) if sys.platform in OTHERS else LINUX
-    return any(_copied(argv, text, environ) for argv, needs in ways if not needs or environ.get(needs))
+    """Copy `text`; False where no program can."""
+    argv, needs = OTHERS.get(sys.platform, LINUX)
+    return (not needs or bool(environ.get(needs))) and _copied(argv, encoded(text, sys.platform), environ)
 
 
-def _copied(argv: list[str], text: str, environ: Mapping[str, str]) -> bool:
+def encoded(text: str, platform: str) -> bytes:
+    """Encode as the program reads it: Windows' `clip` takes what has no byte order mark for text of its code page."""
+    return f"\ufeff{text}".encode("utf-16-le") if platform == "win32" else text.encode()
+
+
+def _copied(argv: list[str], data: bytes, environ: Mapping[str, str]) -> bool:
     found = shutil.which(argv[0], path=environ.get("PATH"))
     if found is None:
         return False
     null = subprocess.DEVNULL
-    data = text.encode("utf-16-le" if sys.platform == "win32" else "utf-8")
-    try:  # no pipes to read: xclip stays in the background and would hold them
+    try:  # no pipes to read: wl-copy stays in the background and would hold them
         subprocess.run(
             [found, *argv[1:]],
             env=own_environment(environ),

@@ -40,7 +40,7 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float) 
     except OSError as error:
         raise MultiMcpError(f"It cannot be started: {error.strerror}", "Install multi-mcp again") from None
     answer = _parsed(done.stdout)
-    if done.returncode == 0:
+    if done.returncode == 0 or isinstance(answer, list):  # a list of findings: doctor fails when it finds something
         return answer
     said = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(said, dict) and said.get("title"):

@@ -25,6 +25,9 @@ from trayapp.wire.control import APPROVALS, APPROVE, LOGIN, LOGIN_WAIT, LOGOUT, 
 log = logging.getLogger(__name__)
 
 CHANGES_FOLDER = "changes"  # in the cache folder
+LOGS_FOLDER = "logs"  # there too: what the gateway's log says of servers that write nothing
+CHECK_NAME = "check.txt"
+LOG_TAIL = 1 << 20  # bytes of the gateway's log that are looked through
 VERB_S = 30.0  # for an edit of one file
 TAKE_OVER_S = 180.0  # the user may have to unlock the keyring
 OFFER_NAME = "servers-found.txt"  # in the cache folder
@@ -59,6 +62,17 @@ def offered_of(answer: Mapping[str, Any]) -> tuple[Offered, ...]:
     )
 
 
+def lines_about(server: str, log_file: Path) -> list[str]:
+    """The lines of the newest part of a log that name this server."""
+    try:
+        with log_file.open("rb") as file:
+            file.seek(max(0, log_file.stat().st_size - LOG_TAIL))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if texts.names(line, server)]
+
+
 class Actions:
     """Does what clicks ask for."""
 
@@ -84,6 +98,9 @@ class Actions:
             Verb.TAKE_OVER_HIDDEN: lambda key: self._take_over(key, "--keyring"),
             Verb.LEAVE_SERVERS: self._leave_servers,
             Verb.SHOW_LOGS: self._show_logs,
+            Verb.LOG_FOLDER: self._log_folder,
+            Verb.CHECK: self._check,
+            Verb.COPY_DIAGNOSTICS: self._copy_diagnostics,
             Verb.PAUSE: lambda _: means.wish(WishKind.PAUSE),
             Verb.RESUME: lambda _: means.wish(WishKind.START),
             Verb.RESTART: lambda _: means.wish(WishKind.RESTART),
@@ -132,14 +149,8 @@ class Actions:
     def _show_changes(self, server: str) -> None:
         """Tools that wait for the user, as a text; what was shown is what an approval is of."""
         rows = self._means.ask(APPROVALS, {"server": server})["rows"]
-        file = self._means.paths.cache_dir / CHANGES_FOLDER / f"{log_name(server)}.txt"
-        try:
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file.write_text(outcomes.changes_text(server, rows), encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise MultiMcpError(
-                f"{file} cannot be written: {error.strerror}", f"See them with: multi-mcp approve {server}"
-            ) from None
+        name = Path(CHANGES_FOLDER, log_name(server)).with_suffix(".txt")
+        file = self._written(name, outcomes.changes_text(server, rows), f"multi-mcp approve {server}")
         self._shown[server] = [{name: row[name] for name in ("server", "tool", "hash")} for row in rows]
         self._means.open_file(file)
 
@@ -164,18 +175,51 @@ class Actions:
         self._means.open_file(file)
 
     def _show_log(self, server: str) -> None:
+        """What it wrote itself; else what the gateway's log says of it: a url server has nothing else."""
         file = self._means.paths.log_dir / SERVER_LOGS / log_name(server)
-        if not file.exists():
-            raise MultiMcpError(f"{texts.name(server)} has written nothing yet", "Reconnect it to see how it starts")
+        if not (file.exists() and file.stat().st_size):
+            lines = lines_about(server, self._means.paths.log_dir / GATEWAY_LOG)
+            text = "\n".join([texts.plain(server), texts.NOTHING_LOGGED, "", *(lines or ["Nothing."]), ""])
+            file = self._written(Path(LOGS_FOLDER, log_name(server)), text, f"multi-mcp logs {server}")
         self._means.open_file(file)
 
     def _show_logs(self, _: str) -> None:
         """The gateway's; the folder where there is none yet."""
+        file = self._means.paths.log_dir / GATEWAY_LOG
+        self._means.open_file(file if file.exists() else self._logs())
+
+    def _log_folder(self, _: str) -> None:
+        self._means.open_file(self._logs())
+
+    def _logs(self) -> Path:
         folder = self._means.paths.log_dir
-        file = folder / GATEWAY_LOG
         if not folder.exists():
             raise MultiMcpError("Nothing has been written yet", f"Logs will lie in {folder}")
-        self._means.open_file(file if file.exists() else folder)
+        return folder
+
+    def _check(self, _: str) -> None:
+        self._means.open_file(self._written(Path(CHECK_NAME), self._diagnostics(), "multi-mcp doctor"))
+
+    def _copy_diagnostics(self, _: str) -> Notice:
+        text = self._diagnostics()
+        if not self._means.copy(text):
+            file = self._written(Path(CHECK_NAME), text, "multi-mcp doctor")
+            return outcomes.diagnostics_in(str(file))
+        return outcomes.diagnostics_copied()
+
+    def _diagnostics(self) -> str:
+        """What `multi-mcp doctor` finds; it repeats no secret."""
+        return outcomes.diagnostics(self._means.version, self._means.run(["doctor"], VERB_S))
+
+    def _written(self, name: Path, text: str, command: str) -> Path:
+        """A text to be read, in the cache folder; `command` shows the same on a terminal."""
+        file = self._means.paths.cache_dir / name
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise MultiMcpError(f"Cannot write {file}: {error.strerror}", f"See it with: {command}") from None
+        return file
 
     # -- clients -------------------------------------------------------------------------------------------------
 
@@ -195,15 +239,8 @@ class Actions:
 
     def _show_offer(self, _: str) -> None:
         """All of them, as a text: a notification has room for two, and not every panel shows a menu."""
-        file = self._means.paths.cache_dir / OFFER_NAME
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(outcomes.offer_text(self._offered()), encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise MultiMcpError(
-                f"{file} cannot be written: {error.strerror}", "See them with: multi-mcp import"
-            ) from None
-        self._means.open_file(file)
+        text = outcomes.offer_text(self._offered())
+        self._means.open_file(self._written(Path(OFFER_NAME), text, "multi-mcp import"))
 
     def _take_over(self, key: str, how: str) -> Notice:
         """Copies: the tools' files stay as they are. What came after the look at them has had no yes."""
@@ -233,7 +270,8 @@ class Actions:
         return outcomes.autostart(on)
 
     def _show_state(self, _: str) -> Notice:
-        return outcomes.state(texts.APP, self._means.view().summary)
+        shown = self._means.view()
+        return outcomes.state(texts.APP, shown.summary, shown.buttons)
 
     def _about(self, _: str) -> Notice:
         paths = self._means.paths

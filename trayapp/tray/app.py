@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 RENEWS = "SIGUSR1"  # of an installer that replaced the program (packaging/linux/postinst)
 ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # the last one: its terminal was closed
 LOOK_AGAIN_S = 2.0  # panels tell more than once that a menu opens; a look starts a process, 0.2 s of work
+ENDED_BY = "quit"  # the wish of `multi-mcp quit`
+ENDS_NOW = "It ends"
 UPDATED = "It was updated: the new one goes on in its place"
 QUIT_S = 30.0  # the gateway's own end is bounded by half of that
 
@@ -230,7 +232,13 @@ class App:
         log.info("Notification%s: %s | %s", "" if seen else " (nobody shows it)", notice.title, notice.text)
 
     def second_start(self, wish: str) -> str:
-        """A second `multi-mcp`: show where we are, and let it say so; after an update, let the new one go on."""
+        """A second `multi-mcp`: show where we are, and let it say so; after an update, let the new one go on.
+
+        `multi-mcp quit` wishes that this one ends.
+        """
+        if wish == ENDED_BY:
+            self.quit_soon()
+            return ENDS_NOW
         if self._renewal.replaced_us():
             self._renew()
             return UPDATED

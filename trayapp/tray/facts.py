@@ -18,7 +18,8 @@ ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Servers in the order in which they are shown: trouble first, disabled last, then by name.
+    """Servers in the order in which they are shown: by name, so that none moves in an open menu, which GNOME's panel
+    draws wrong. What is wrong stands at the top of the menu.
 
     `live`: the snapshot of a gateway that serves; None in every other state. `wanted`: servers that are not disabled.
     `ready`: how many of those answer when they are called: connected ones, and idle ones, which start on the call; a
@@ -84,6 +85,5 @@ def in_trouble(server: ServerStatus) -> bool:
     return server.failed or server.state in (State.NEEDS_AUTH, State.KEYRING_LOCKED)
 
 
-def _rank(server: ServerStatus) -> tuple[int, str, str]:
-    order = 0 if in_trouble(server) else 2 if server.state is State.DISABLED else 1
-    return order, server.name.casefold(), server.name
+def _rank(server: ServerStatus) -> tuple[str, str]:
+    return server.name.casefold(), server.name

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
+from itertools import accumulate, pairwise
 from typing import TypeVar
 
 from trayapp.model.child import ChildState
@@ -27,26 +28,42 @@ RESTARTABLE = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
 
 
 def menu(state: TrayState, known: Facts, header: str) -> tuple[Entry, ...]:
-    """The whole menu."""
+    """Return the whole menu."""
     up = known.live is not None
     return (
-        Item("header", header, enabled=False),
+        Item("header", header, Action(Verb.SHOW_STATE)),
+        *_connected(state, known),
         *_wants(state, known),
         SEPARATOR,
         Item("servers", texts.SERVERS, children=_servers(known.servers)),
         Item("reconnect", texts.RECONNECT_ALL, Action(Verb.RECONNECT), enabled=up and known.wanted > 0),
         Item("refresh", texts.REFRESH, Action(Verb.REFRESH), enabled=up and known.wanted > 0),
+        Item("clients", texts.AI_TOOLS, children=_clients(state)),
         Item("open", texts.OPEN_FILE, Action(Verb.OPEN_FILE)),
-        Item("clients", texts.CONNECT_CLIENT, children=_clients(state.clients)),
-        Item("logs", texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)),
         SEPARATOR,
         _pause(state.child),
         _restart(state.child),
+        Item("help", texts.HELP, children=HELP),
         _autostart(state.autostart),
         SEPARATOR,
         Item("about", texts.ABOUT, Action(Verb.ABOUT)),
-        Item("quit", _quit_text(state.child), Action(Verb.QUIT)),
+        Item("quit", _quit_text(state, known), Action(Verb.QUIT)),
     )
+
+
+HELP: tuple[Entry, ...] = (
+    Item("logs", texts.GATEWAY_LOG, Action(Verb.SHOW_LOGS)),
+    Item("log-folder", texts.LOG_FOLDER, Action(Verb.LOG_FOLDER)),
+    Item("check", texts.CHECK, Action(Verb.CHECK)),
+    Item("diagnostics", texts.DIAGNOSTICS, Action(Verb.COPY_DIAGNOSTICS)),
+)
+
+
+def client_titles(state: TrayState, known: Facts, transport: str = "") -> list[str]:
+    """Return the AI tool of each session as people know it; `transport`: only of those that came by that one."""
+    titles = {client.name: client.title for client in state.clients or ()}
+    sessions = known.live.gateway.sessions if known.live else ()
+    return [titles.get(one.client, one.client) for one in sessions if transport in ("", one.transport)]
 
 
 def keyed(name: str) -> str:
@@ -57,6 +74,11 @@ def keyed(name: str) -> str:
 def identity(problem: Problem) -> str:
     """Tells one problem from every other."""
     return repr(astuple(problem))
+
+
+def _connected(state: TrayState, known: Facts) -> tuple[Item, ...]:
+    titles = client_titles(state, known)
+    return (Item("connected", texts.clients_line(titles), enabled=False),) if titles else ()
 
 
 # -- what wants the user ---------------------------------------------------------------------------------------------
@@ -70,7 +92,11 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
         return wants
     wants += _first_few("sign-in", known.sign_in, _sign_in_want, texts.MORE_SIGN_INS)
     wants += _first_few("grant", known.permissions, _grant_want, texts.MORE_GRANTS)
-    wants += _first_few("approve", known.approvals, _approval, texts.MORE_APPROVALS)
+    codes = {server.name: server.findings or () for server in known.servers}
+    alarming_first = sorted(known.approvals, key=lambda name: not codes.get(name))
+    approvals = [(name, codes.get(name, ())) for name in alarming_first]
+    wants += _first_few("approve", approvals, _approval, texts.MORE_APPROVALS)
+    wants += _first_few("failed", known.failed, _failure, texts.MORE_FAILURES)
     wants += _first_few("problem", known.problems, _problem, texts.MORE_PROBLEMS, "problem")
     if known.keyring is not None:
         wants.append(Item("keyring", texts.keyring(known.keyring), enabled=False))
@@ -109,12 +135,18 @@ def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
     """A list that stays on the screen: beyond SERVERS_SHOWN entries, menus of GROUP_SIZE each."""
     if len(entries) <= SERVERS_SHOWN:
         return entries
-    parts = [entries[at : at + GROUP_SIZE] for at in range(0, len(entries), GROUP_SIZE)]
-    firsts = [1 + at * GROUP_SIZE for at in range(len(parts))]
+    firsts = list(accumulate(map(len, parts := _parts(entries)), initial=1))
     return tuple(
         Item(f"{key}/{first}", f"{first} to {first + len(part) - 1}", children=part)
-        for first, part in zip(firsts, parts, strict=True)
+        for first, part in zip(firsts, parts, strict=False)
     )
+
+
+def _parts(values: Sequence[T]) -> list[tuple[T, ...]]:
+    """Cut a list into parts of about the same length, at most GROUP_SIZE."""
+    number = -(-len(values) // GROUP_SIZE)
+    ends = [len(values) * at // number for at in range(number + 1)] if number else []
+    return [tuple(values[begin:end]) for begin, end in pairwise(ends)]
 
 
 def _sign_in_want(server: ServerStatus) -> Item:
@@ -130,37 +162,60 @@ def _grant_want(server: ServerStatus) -> Item:
     )
 
 
-def _approval(server: str) -> Item:
+def _approval(waiting: tuple[str, Sequence[str]]) -> Item:
     """Looked at first: what is approved is what was shown."""
+    server, codes = waiting
     key = f"want/approve/{keyed(server)}"
     show = Item(f"{key}/show", texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, server))
     yes = Item(f"{key}/yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, server))
-    return Item(key, texts.wanted(texts.approve(server)), children=(show, yes))
+    return Item(key, texts.wanted(texts.approve(server, codes)), children=(show, yes))
+
+
+def _failure(server: ServerStatus) -> Item:
+    """Why, and what can be done about it: panels of low screens cannot open a third level."""
+    key = f"want/failed/{keyed(server.name)}"
+    entries = [
+        *_why(server, key),
+        Item(f"{key}/reconnect", texts.RECONNECT, Action(Verb.RECONNECT, server.name)),
+        Item(f"{key}/log", texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)),
+    ]
+    if server.project is None:
+        entries.append(Item(f"{key}/entry", texts.OPEN_ENTRY, Action(Verb.OPEN_FILE)))
+        entries.append(Item(f"{key}/off", texts.SWITCH_OFF, Action(Verb.DISABLE, server.name)))
+    return Item(key, texts.failed_entry(server), children=tuple(entries))
 
 
 def _problem(problem: Problem) -> Item:
-    return Item(
-        f"want/problem/{keyed(identity(problem))}", texts.problem_entry(problem), Action(Verb.OPEN_FILE, problem.file)
-    )
+    """A click opens the file; one that has more to say than fits says it below."""
+    key, text = f"want/problem/{keyed(identity(problem))}", texts.problem_entry(problem)
+    click = Action(Verb.OPEN_FILE, problem.file)
+    lines = texts.problem_lines(problem)
+    if not lines:
+        return Item(key, text, click)
+    rows = tuple(Item(f"{key}/{at}", line, enabled=False) for at, line in enumerate(lines))
+    return Item(key, text, children=(*rows, SEPARATOR, Item(f"{key}/open", texts.open_file(problem), click)))
 
 
 # -- servers ---------------------------------------------------------------------------------------------------------
 
 
 def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
-    """Trouble first; a long list goes on in groups by name. Never empty: some panels build submenus only once."""
+    """By name; a long list has those in trouble first, and goes on in groups.
+
+    Never empty: some panels build submenus only once.
+    """
     if not servers:
         return (Item("servers/none", texts.NO_SERVERS, enabled=False),)
     if len(servers) <= SERVERS_SHOWN:
         return tuple(map(_server, servers))
     first = [server for server in servers if in_trouble(server)][:SERVERS_SHOWN]
     rest = [server for server in servers if server not in first]
-    groups = [rest[at : at + GROUP_SIZE] for at in range(0, len(rest), GROUP_SIZE)]
+    groups = _parts(rest)
     line: tuple[Entry, ...] = (SEPARATOR,) if first and groups else ()
     return (*map(_server, first), *line, *(_group(number, group) for number, group in enumerate(groups)))
 
 
-def _group(number: int, servers: list[ServerStatus]) -> Item:
+def _group(number: int, servers: tuple[ServerStatus, ...]) -> Item:
     text = texts.group(servers[0], servers[-1], len(servers))
     return Item(f"servers-group/{number}", text, children=tuple(map(_server, servers)))
 
@@ -170,10 +225,12 @@ def _server(server: ServerStatus) -> Item:
     key = f"servers/{keyed(server.name)}"
     enabled = server.state is not State.DISABLED
     entries: list[Entry] = [*_why(server, key)]
+    sign_in, sign_out = _sign_in(server, key), _sign_out(server, key)
     entries += [
+        *sign_in,
         Item(f"{key}/reconnect", texts.RECONNECT, Action(Verb.RECONNECT, server.name), enabled=enabled),
         Item(f"{key}/refresh", texts.REFRESH, Action(Verb.REFRESH, server.name), enabled=enabled),
-        *_sign_in_or_out(server, key),
+        *sign_out,
         _enabled(server, key),
         Item(f"{key}/log", texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)),
     ]
@@ -183,21 +240,25 @@ def _server(server: ServerStatus) -> Item:
 def _why(server: ServerStatus, key: str) -> list[Entry]:
     """What is to be known of it: its error, what to do, whose it is."""
     error = server.error if in_trouble(server) and server.error else {}
-    lines = [line for part in ("title", "hint") for line in texts.wrapped(error.get(part, ""))]
+    lines = [*texts.wrapped(error.get("title", "")), *texts.wrapped(texts.without_commands(error.get("hint", "")))]
     lines += [texts.only_in(server.project)] if server.project else []
     headings = [Item(f"{key}/why/{at}", line, enabled=False) for at, line in enumerate(lines)]
     return [*headings, SEPARATOR] if headings else []
 
 
-def _sign_in_or_out(server: ServerStatus, key: str) -> tuple[Item, ...]:
-    """Only where there is something to sign in to or out of."""
+def _sign_in(server: ServerStatus, key: str) -> tuple[Item, ...]:
+    """Only where there is something to sign in to, or to be allowed besides."""
     if server.state is State.NEEDS_AUTH or server.signed_in is False:
         return (Item(f"{key}/sign-in", texts.SIGN_IN, Action(Verb.SIGN_IN, server.name)),)
-    if not server.signed_in:
+    if wants_permissions(server):
+        return (Item(f"{key}/grant", texts.GRANT, Action(Verb.SIGN_IN, server.name)),)
+    return ()
+
+
+def _sign_out(server: ServerStatus, key: str) -> tuple[Item, ...]:
+    if server.state is State.NEEDS_AUTH or not server.signed_in:
         return ()
-    out = Item(f"{key}/sign-out", texts.SIGN_OUT, Action(Verb.SIGN_OUT, server.name))
-    more = Item(f"{key}/grant", texts.GRANT, Action(Verb.SIGN_IN, server.name))
-    return (more, out) if wants_permissions(server) else (out,)
+    return (Item(f"{key}/sign-out", texts.SIGN_OUT, Action(Verb.SIGN_OUT, server.name)),)
 
 
 def _enabled(server: ServerStatus, key: str) -> Item:
@@ -210,8 +271,9 @@ def _enabled(server: ServerStatus, key: str) -> Item:
 # -- clients and the app itself --------------------------------------------------------------------------------------
 
 
-def _clients(clients: tuple[ClientState, ...] | None) -> tuple[Entry, ...]:
+def _clients(state: TrayState) -> tuple[Entry, ...]:
     """Those that are installed or connected, by title."""
+    clients = state.clients
     unique = {client.name: client for client in clients or () if client.found or client.connected}
     shown = sorted(unique.values(), key=lambda client: (client.title.casefold(), client.name))
     none = texts.LOOKING_FOR_CLIENTS if clients is None else texts.NO_CLIENTS
@@ -244,5 +306,8 @@ def _autostart(on: bool | None) -> Item:
     return Item("autostart", texts.AUTOSTART, Action(Verb.AUTOSTART_OFF if on else Verb.AUTOSTART_ON), on)
 
 
-def _quit_text(child: ChildState) -> str:
-    return texts.QUIT_ATTACHED if child is ChildState.ATTACHED else texts.QUIT
+def _quit_text(state: TrayState, known: Facts) -> str:
+    """Says who starts the gateway again: an AI tool whose shim goes on does, with its next call."""
+    if state.child is ChildState.ATTACHED:
+        return texts.QUIT_ATTACHED
+    return texts.quit_text(client_titles(state, known, "stdio"))

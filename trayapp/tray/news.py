@@ -240,7 +240,11 @@ def _approval(known: Facts, names: set[str], told: Told) -> Notice:
         (texts.name(name) if several else texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, name))
         for name in servers[: texts.BUTTONS]
     ]
-    return _notice(Kind.APPROVAL, texts.approval_wanted(servers), [texts.APPROVE_TEXT], *actions)
+    alarming = {server.name: server.findings for server in known.servers if server.findings and server.name in names}
+    if not alarming:
+        return _notice(Kind.APPROVAL, texts.approval_wanted(servers), [texts.APPROVE_TEXT], *actions)
+    codes = [code for found in alarming.values() for code in found]
+    return _notice(Kind.APPROVAL, texts.alarmed(list(alarming), codes), [texts.ALARM_TEXT], *actions)
 
 
 def _file(known: Facts, names: set[str], told: Told) -> Notice:

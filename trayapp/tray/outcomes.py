@@ -5,6 +5,8 @@ Never here: doing it (actions), what is told without a click (news).
 
 from __future__ import annotations
 
+import platform
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +21,7 @@ from trayapp.tray.state import Action, Offered, Verb
 KEY = "click"  # of every outcome: the newest takes the place of the one before
 Outcome = Mapping[str, Any]  # of one server, see wire/control
 SHOWN = 3
+READ_COLUMNS = 90  # of a text that opens in an editor: what lies right of its window is not read
 
 # How the title of a failure begins; the reason follows below.
 FAILURES: dict[Verb, str] = {
@@ -40,6 +43,9 @@ FAILURES: dict[Verb, str] = {
     Verb.TAKE_OVER_HIDDEN: "Not taken over",
     Verb.LEAVE_SERVERS: "Not noted",
     Verb.SHOW_LOGS: "The logs cannot be shown",
+    Verb.LOG_FOLDER: "The folder cannot be opened",
+    Verb.CHECK: "Not checked",
+    Verb.COPY_DIAGNOSTICS: "Not copied",
     Verb.PAUSE: "Not paused",
     Verb.RESUME: "Not resumed",
     Verb.RESTART: "Not restarted",
@@ -56,9 +62,10 @@ FAILURES: dict[Verb, str] = {
 NAMELESS = frozenset({Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN})
 
 
-def said(title: str, *lines: str) -> Notice:
+def said(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:
     """A notice of an outcome, cut to what fits."""
-    return Notice(KEY, texts.within([texts.fit(title)], texts.TITLE), texts.within(list(lines) or [""], texts.BODY))
+    text = texts.within(list(lines) or [""], texts.BODY)
+    return Notice(KEY, texts.within([texts.fit(title)], texts.TITLE), text, actions)
 
 
 def failed(action: Action, error: MultiMcpError) -> Notice:
@@ -75,6 +82,8 @@ def unknown(action: Action, error: Exception) -> Notice:
 
 def reconnected(servers: Mapping[str, Outcome]) -> Notice:
     """After Reconnect and Reconnect all."""
+    if not servers:
+        return said("Nothing to reconnect", "No server is in use. Each starts with its next call.")
     return _summed(servers, "reconnected", "Reconnected", _state)
 
 
@@ -134,7 +143,7 @@ def copied(command: str) -> Notice:
 
 def not_copied(command: str) -> Notice:
     """There is nothing here that copies: the text itself, to be typed."""
-    return said("This is the stdio command", command, "To copy it here, install wl-clipboard or xclip.")
+    return said("This is the stdio command", command, "Copy it from here. On Wayland, wl-clipboard does that.")
 
 
 def autostart(on: bool) -> Notice:
@@ -185,14 +194,23 @@ def offer_text(servers: Sequence[Offered]) -> str:
 
 
 def changes_text(server: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """What changed, or is suspicious, in the tools of a server; a text to be read."""
+    """What changed, or is suspicious, in the tools of a server; a text to be read. What was found comes first."""
     head = f"Tools of {texts.plain(server)} that changed, or look suspicious. Lines with - were approved, + is new."
     lines = [head, "To approve them: the menu of multi-mcp, or on a terminal: multi-mcp approve", ""]
-    for row in rows:
-        lines += [f"{texts.plain(str(row['tool']))}: {texts.plain(str(row['reason']))}"]
-        lines += [f"    {clean(str(line))}" for line in row["difference"]]
+    for row in sorted(rows, key=lambda row: not row["findings"]):
+        findings = row["findings"]
+        title = texts.alarm([str(found["code"]) for found in findings]) or texts.plain(str(row["reason"]))
+        lines.append(f"{texts.plain(str(row['tool']))}: {title}")
+        for found in findings:
+            lines += _folded(f"  ! In its {clean(str(found['where']))}: {clean(str(found['evidence']))}", "    ")
+        for line in row["difference"]:
+            lines += _folded(f"    {clean(str(line))}", "      ")
         lines.append("")
     return "\n".join(lines)
+
+
+def _folded(line: str, indent: str) -> list[str]:
+    return textwrap.wrap(line, READ_COLUMNS, subsequent_indent=indent, drop_whitespace=False) or [line]
 
 
 def approved(server: str, done: Mapping[str, Any]) -> Notice:
@@ -225,9 +243,27 @@ def about(version: str, config: str, logs: str) -> Notice:
     return said(f"multi-mcp {version}", f"Configuration: {config}", f"Logs: {logs}")
 
 
-def state(headline: str, summary: str) -> Notice:
+def state(headline: str, summary: str, buttons: tuple[tuple[str, Action], ...] = ()) -> Notice:
     """After a click on the icon."""
-    return said(headline, *summary.split("\n"))
+    return said(headline, *summary.split("\n"), actions=buttons[: texts.BUTTONS])
+
+
+def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
+    """What doctor finds, a text to be read or sent to somebody."""
+    rows = [f"{one['state']:8} {one['code']}: {one['message']}" for one in findings]
+    remedies = [f"         {one['remedy']}" if one["remedy"] and one["state"] != "ok" else "" for one in findings]
+    lines = [line for pair in zip(rows, remedies, strict=True) for line in pair if line]
+    return "\n".join([f"multi-mcp {version}, {platform.platform()}", "", *lines, ""])
+
+
+def diagnostics_copied() -> Notice:
+    """After Copy diagnostics."""
+    return said("Diagnostics copied", "Versions and what doctor finds, without secrets. Paste them where you ask.")
+
+
+def diagnostics_in(file: str) -> Notice:
+    """After Copy diagnostics where nothing copies."""
+    return said("Nothing here copies", f"The diagnostics are in {file}")
 
 
 def no_host() -> Notice:

@@ -34,7 +34,7 @@ from trayapp.service.supervisor import Supervisor
 from trayapp.service.verb import run_verb
 from trayapp.tray import darwin, icons, windows
 from trayapp.tray.actions import Actions, Means, offered_of
-from trayapp.tray.app import App, ByIcon, OverBus, Speaker
+from trayapp.tray.app import ENDED_BY, App, ByIcon, OverBus, Speaker
 from trayapp.tray.desk import Desk
 from trayapp.tray.hosts import PANEL_WAIT_S, STARTED_WAIT_S, icon_class
 from trayapp.tray.news import Kind, Notice
@@ -80,6 +80,22 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
     if is_replaced:
         _become_the_new_one(environ)
     return 0
+
+
+def quit_tray(environ: Mapping[str, str]) -> int | None:
+    """Let this user's tray end, with the gateway that it started; its process id, None when none runs.
+
+    Raises MultiMcpError when it does not answer, StorageError.
+    """
+    single = SingleTray(run_dir(dict(absolute_home(environ))))
+    holder = single.take()
+    if holder is None:
+        single.close()
+        return None
+    if single.send(ENDED_BY) is None:
+        how = f"taskkill /F /PID {holder}" if os.name == "nt" else f"kill {holder}"
+        raise MultiMcpError(f"The tray (process {holder}) does not answer", f"End it with: {how}")
+    return holder
 
 
 def _become_the_new_one(environ: Mapping[str, str]) -> None:
@@ -142,7 +158,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
         create_file=partial(_create, paths.config_file),
         open_file=lambda path: open_file(path, environ, OPENS_S),
         open_url=lambda url: open_url(url, environ, OPENS_S),
-        copy=lambda text: copy(text, environ),
+        copy=lambda text: copy(text, environ) or _own_selection(text, environ),
         autostart=switch,
         paths=paths,
         shim=shim_command(),
@@ -158,6 +174,14 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
 def _ask(run: str, method: str, params: dict[str, Any]) -> Any:
     with reach(run, None) as client:
         return client.call(method, params)
+
+
+def _own_selection(text: str, environ: Mapping[str, str]) -> bool:
+    if sys.platform != "linux":
+        return False
+    from trayapp.tray import selection  # python-xlib is Linux's, and takes its time
+
+    return selection.own(text, environ)
 
 
 def _create(path: Path) -> None:

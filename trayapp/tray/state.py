@@ -45,6 +45,9 @@ class Verb(StrEnum):
     TAKE_OVER_HIDDEN = "take_over_hidden"  # the same, their secrets into the keyring
     LEAVE_SERVERS = "leave_servers"
     SHOW_LOGS = "show_logs"
+    LOG_FOLDER = "log_folder"
+    CHECK = "check"  # everything, as `multi-mcp doctor` does
+    COPY_DIAGNOSTICS = "copy_diagnostics"
     PAUSE = "pause"
     RESUME = "resume"
     RESTART = "restart"
@@ -93,13 +96,15 @@ class View:
     """All that is shown. Two states whose views are equal need no redraw.
 
     `tooltip`: lines of at most 60 characters, 127 in all. `summary`: the same at more length, for the notification that
-    a click on the icon brings: `click` is that action.
+    a click on the icon brings: `click` is that action. `buttons`: label and what it does, on that notification: panels
+    without menus have nothing else.
     """
 
     icon: IconKind
     tooltip: str
     menu: tuple[Entry, ...]
     summary: str
+    buttons: tuple[tuple[str, Action], ...] = ()
     click: Action = Action(Verb.SHOW_STATE)
 
 

@@ -23,18 +23,30 @@ TITLE = 63  # UTF-16 units of a notification's title, and of its text: Windows a
 BODY = 255
 BUTTONS = 3  # on a notification; more are not shown
 NAMES_LISTED = 3
+PROBLEM_LINES = 6
 READ = 2000  # characters of a foreign text that are looked at: an error may hold a whole page
 APP = "multi-mcp"
 
 STATES = {
-    State.DISABLED: "disabled",
-    State.IDLE: "idle",
+    State.DISABLED: "off",
+    State.IDLE: "asleep, starts when used",
     State.CONNECTING: "connecting",
     State.CONNECTED: "connected",
     State.NEEDS_AUTH: "sign-in wanted",
     State.KEYRING_LOCKED: "keyring locked",
     State.FAILED: "failed",
     State.STOPPING: "closing",
+}
+
+# At the head of a server's line: one that failed, one that wants the user, and so on.
+GLYPHS = {
+    State.DISABLED: "–",
+    State.IDLE: "○",
+    State.CONNECTING: "…",
+    State.CONNECTED: "●",
+    State.NEEDS_AUTH: "!",
+    State.FAILED: "✗",
+    State.STOPPING: "○",
 }
 
 # -- foreign text ----------------------------------------------------------------------------------------------------
@@ -121,6 +133,7 @@ ALL_DISABLED = "All servers are disabled"
 NO_SERVERS_HINT = "Add one in servers.yaml"
 ALL_WELL = "All is well"
 NO_WORDS = "It failed"
+ALARMS = {"orders.": "looks like orders to the model", "hidden.": "hides text from you"}  # what weighs most, first
 
 
 def ready(ready_count: int, wanted: int, tools: int) -> str:
@@ -158,12 +171,25 @@ def approval_wanted(names: Sequence[str]) -> str:
     return listed(names, ": changed tools wait for you")
 
 
+def alarm(codes: Sequence[str]) -> str:
+    """What findings in a tool's definition come to, in words for people; "" for none."""
+    for begin, words in ALARMS.items():
+        if any(code.startswith(begin) for code in codes):
+            return words
+    return "looks suspicious" if codes else ""
+
+
+def alarmed(names: Sequence[str], codes: Sequence[str]) -> str:
+    """`bank: a changed tool looks like orders to the model`."""
+    return listed(names, f": a changed tool {alarm(codes)}")
+
+
 def clients(names: Sequence[str]) -> str:
-    """`2 clients: Codex and Cursor`."""
+    """`2 AI tools connected: Codex and Cursor`."""
     if not names:
-        return "No client is connected"
+        return "No AI tool is connected"
     each = [f"{client} ({number})" if number > 1 else client for client, number in sorted(Counter(names).items())]
-    return listed(each, before=f"{count(len(names), 'client')}: ")
+    return listed(each, before=f"{count(len(each), 'AI tool')} connected: ")
 
 
 def reason(error: Mapping[str, object] | None) -> str:
@@ -174,12 +200,12 @@ def reason(error: Mapping[str, object] | None) -> str:
 def failed_why(server: ServerStatus) -> str:
     """`github: It ended at once`; the name only once where the reason holds it."""
     why = reason(server.error)
-    return fit(why if _names(why, server.name) else f"{server_name(server)}: {why}")
+    return fit(why if names(why, server.name) else f"{server_name(server)}: {why}")
 
 
-def _names(text: str, server: str) -> bool:
-    """Whether the server's name stands in the text as a word."""
-    return bool(server) and re.search(rf"(?<!\w){re.escape(server)}(?!\w)", text) is not None
+def names(text: str, server: str) -> bool:
+    """True if the server's name stands in the text as a word."""
+    return bool(server) and re.search(rf"(?<![\w-]){re.escape(server)}(?![\w-])", text) is not None
 
 
 def place(problem: Problem) -> str:
@@ -190,7 +216,7 @@ def place(problem: Problem) -> str:
 
 def problem_words(problem: Problem) -> str:
     """`servers.yaml, line 12: Unknown key comand`, at any length."""
-    server = f"{name(problem.server)}: " if problem.server and not _names(problem.message, problem.server) else ""
+    server = f"{name(problem.server)}: " if problem.server and not names(problem.message, problem.server) else ""
     return f"{place(problem)}: {server}{problem.message}"
 
 
@@ -211,11 +237,19 @@ GRANT = "Grant more permissions ..."
 ENABLED = "Enabled"
 SHOW_LOG = "Show log"
 OPEN_FILE = "Open servers.yaml"
-CONNECT_CLIENT = "Connect a client"
+AI_TOOLS = "AI tools"
 NO_CLIENTS = "No AI tool was found on this computer"
 LOOKING_FOR_CLIENTS = "Looking for AI tools ..."
 COPY_COMMAND = "Copy stdio command"
 SHOW_LOGS = "Show logs"
+HELP = "Logs and help"
+GATEWAY_LOG = "Gateway log"
+LOG_FOLDER = "Log folder"
+CHECK = "Check everything"
+DIAGNOSTICS = "Copy diagnostics"
+NOTHING_LOGGED = "It has written nothing itself. What the gateway's log says of it:"
+SWITCH_OFF = "Switch off"
+OPEN_ENTRY = "Open its entry"
 PAUSE = "Pause"
 RESUME = "Resume"
 RETRY = "! Retry: start the gateway again"
@@ -223,7 +257,7 @@ RESTART = "Restart gateway"
 RESTART_FOREIGN = "Restart gateway (started by another program)"
 AUTOSTART = "Start at login"
 AUTOSTART_IMPOSSIBLE = "Start at login (not possible here)"
-ABOUT = "About ..."
+ABOUT = "About multi-mcp ..."
 QUIT = "Quit"
 QUIT_ATTACHED = "Quit (the gateway goes on)"
 
@@ -234,9 +268,48 @@ def keyring(state: KeyringState) -> str:
 
 
 def server_line(server: ServerStatus) -> str:
-    """`github: connected, 26 tools`."""
-    tools = f", {count(server.tools.enabled, 'tool')}" if server.state is not State.DISABLED else ""
-    return fit(f"{server_name(server)}: {STATES[server.state]}{tools}")
+    """`● github: connected, 26 tools`."""
+    has_tools = server.tools.enabled and server.state is not State.DISABLED
+    tools = f", {count(server.tools.enabled, 'tool')}" if has_tools else ""
+    failed = server.failed
+    glyph = GLYPHS[State.FAILED if failed else server.state]
+    return fit(f"{glyph} {server_name(server)}: {STATES[State.FAILED if failed else server.state]}{tools}")
+
+
+def failed_entry(server: ServerStatus) -> str:
+    """`! db failed: no such program: my-db`."""
+    why = reason_alone(server)
+    return fit(f"! {why}" if why.startswith(server.name) else f"! {server_name(server)} failed: {why}")
+
+
+def reason_alone(server: ServerStatus) -> str:
+    """The reason without `Cannot start NAME: ` before it, where the name stands beside it anyway."""
+    why = reason(server.error)
+    return re.sub(rf"^(Cannot \w+( to)? )?{re.escape(server.name)}: ", "", why) or why
+
+
+def without_commands(hint: str) -> str:
+    """The sentences of a hint that name no command of ours: below it stand the entries that do that."""
+    parts = re.split(r"(?<=[.?!;])\s+", plain(hint))
+    return " ".join(part for part in parts if f"{APP} " not in part)
+
+
+def clients_line(names: Sequence[str]) -> str:
+    """`2 AI tools connected: Claude Code and Codex`."""
+    unique = list(dict.fromkeys(names))
+    return listed(unique, before=f"{count(len(unique), 'AI tool')} connected: ")
+
+
+def quit_text(names: Sequence[str]) -> str:
+    """`Quit (Codex and Cursor start the gateway again)`: their next call does."""
+    unique = list(dict.fromkeys(names))
+    after = " starts the gateway again)" if len(unique) == 1 else " start the gateway again)"
+    return listed(unique, after, "Quit (") if unique else QUIT
+
+
+def removal(number: int) -> str:
+    """`Take 5 servers out of them ...`; they are here too."""
+    return f"Take {count(number, 'server')} out of them ..."
 
 
 def only_in(project: str) -> str:
@@ -259,14 +332,24 @@ def grant_to(server: ServerStatus) -> str:
     return f"Grant {server_name(server, 40)} more permissions"
 
 
-def approve(server: str) -> str:
-    """`Approve changed tools of github`."""
-    return f"Approve changed tools of {name(server)}"
+def approve(server: str, codes: Sequence[str] = ()) -> str:
+    """`Approve changed tools of github`; with findings: `bank: a changed tool looks like orders to the model`."""
+    if not codes:
+        return f"Approve changed tools of {name(server)}"
+    return alarmed([shortened(plain(server), NAME // 2) or name(server)], codes)
 
 
 def problem_entry(problem: Problem) -> str:
     """An entry that asks for a click."""
-    return fit(f"! {problem_line(problem)}")
+    return fit(f"! {problem_words(problem)}")
+
+
+def problem_lines(problem: Problem) -> list[str]:
+    """All that there is to say of it, for below its entry; nothing where the entry says it all."""
+    whole = problem_words(problem)
+    if not plain(problem.hint) and fit(f"! {whole}") == f"! {plain(whole)}":
+        return []
+    return [*wrapped(whole, PROBLEM_LINES), *wrapped(problem.hint, PROBLEM_LINES)]
 
 
 # The ways to those that do not fit; what stands for the braces says how many.
@@ -274,6 +357,7 @@ MORE_SIGN_INS = "! Sign in to {}"
 MORE_GRANTS = "! Grant {} more permissions"
 MORE_APPROVALS = "! Approve changed tools of {}"
 MORE_PROBLEMS = "! {}"
+MORE_FAILURES = "! {} failed"
 
 
 def more(way: str, number: int, thing: str = "server") -> str:
@@ -281,17 +365,18 @@ def more(way: str, number: int, thing: str = "server") -> str:
     return way.format(count(number, f"more {thing}"))
 
 
-TAKE_OVER = "Take them over"
-TAKE_OVER_HIDDEN = "Take them over, secrets into the keyring"
-TAKE_OVER_CLEAR = "Take them over as they are"
+TAKE_OVER = "Use them"
+TAKE_OVER_HIDDEN = "Use them, secrets into the keyring"
+TAKE_OVER_CLEAR = "Use them as they are"
 LEAVE = "Leave them where they are"
 SHOW_OFFER = "Show them"
-OFFER_TEXT = "None runs before you take it over: see the menu."
+OFFER_TEXT = "Nothing is started until you say yes."
 
 
 def offer(servers: Sequence[Offered]) -> str:
-    """`! Take over 5 servers of Cursor and Zed`."""
-    return fit(listed(_tools_of(servers), before=f"! Take over {count(len(servers), 'server')} of "))
+    """`! Use the 5 servers of Cursor and Zed`."""
+    number = "server" if len(servers) == 1 else f"{len(servers)} servers"
+    return fit(listed(_tools_of(servers), before=f"! Use the {number} of "))
 
 
 def offer_title(servers: Sequence[Offered]) -> str:
@@ -310,7 +395,7 @@ def offered(server: Offered) -> str:
 
 
 def group(first: ServerStatus, last: ServerStatus, number: int) -> str:
-    """Servers of a long list, from the first one's name to the last one's."""
+    """Name servers of a long list, from the first one's name to the last one's."""
     return fit(f"{server_name(first, 20)} to {server_name(last, 20)} ({number})")
 
 
@@ -343,6 +428,7 @@ GRANT_TEXT_MANY = "Calls were refused. Sign in again to allow them."
 SHOW_CHANGES = "Show what changed"
 APPROVE_SHOWN = "Approve what was shown"
 APPROVE_TEXT = "What changed is held back until you have looked at it."
+ALARM_TEXT = "It is held back. Look at it before you approve it."
 
 
 def servers_failed(number: int) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from trayapp.model.child import ChildState
 from trayapp.tray import texts
 from trayapp.tray.facts import ANSWERS, Facts, facts
-from trayapp.tray.menu import menu
-from trayapp.tray.state import IconKind, TrayState, View
+from trayapp.tray.menu import client_titles, menu
+from trayapp.tray.state import Action, IconKind, TrayState, Verb, View
 
 SUMMARY_LINES = 5
 WHY_LINES = 2  # of the summary; the tooltip has room for one
@@ -23,6 +23,10 @@ WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
     ChildState.CRASH_LOOP: (IconKind.DOWN, texts.CRASH_LOOP, texts.CRASH_LOOP_HINT),
     ChildState.PAUSED: (IconKind.PAUSED, texts.PAUSED, texts.PAUSED_HINT),
 }
+FIRST_BUTTONS = {
+    ChildState.PAUSED: (texts.RESUME, Action(Verb.RESUME)),
+    ChildState.CRASH_LOOP: (texts.RETRY_NOW, Action(Verb.RETRY)),
+}
 
 
 def view(state: TrayState) -> View:
@@ -34,8 +38,21 @@ def view(state: TrayState) -> View:
         icon=icon_kind(state, known),
         tooltip=texts.within([texts.header(headline), *(troubles or _under_way(known))], texts.TOOLTIP),
         menu=menu(state, known, texts.header(headline)),
-        summary="\n".join([headline, *(_summary(known, troubles) if known.live else _why_down(state, WHY_LINES))]),
+        buttons=_buttons(state, known),
+        summary="\n".join(
+            [headline, *(_summary(state, known, troubles) if known.live else _why_down(state, WHY_LINES))]
+        ),
     )
+
+
+def _buttons(state: TrayState, known: Facts) -> tuple[tuple[str, Action], ...]:
+    """What is wanted first; the first one is also what a click on the notification does, so that is never Quit."""
+    first = FIRST_BUTTONS.get(state.child, (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
+    buttons = [first]
+    if known.live is not None:
+        buttons = [(texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name)) for server in known.sign_in[:1]]
+        buttons.append((texts.RECONNECT_ALL, Action(Verb.RECONNECT)) if known.wanted else first)
+    return *buttons, (texts.QUIT, Action(Verb.QUIT))
 
 
 def icon_kind(state: TrayState, known: Facts) -> IconKind:
@@ -83,7 +100,10 @@ def _troubles(state: TrayState, known: Facts) -> list[str]:
     lines = [texts.sign_in_wanted(list(map(texts.server_name, known.sign_in)))] if known.sign_in else []
     names = list(map(texts.server_name, known.permissions))
     lines += [texts.permissions_wanted(names)] if names else []
-    lines += [texts.approval_wanted(known.approvals)] if known.approvals else []
+    alarming = [server for server in known.servers if server.findings and server.name in known.approvals]
+    codes = [code for server in alarming for code in server.findings or ()]
+    lines += [texts.alarmed([server.name for server in alarming], codes)] if alarming else []
+    lines += [texts.approval_wanted(known.approvals)] if known.approvals and not alarming else []
     lines += [texts.failed_why(known.failed[0])] if len(known.failed) == 1 else []
     lines += [texts.failed(list(map(texts.server_name, known.failed)))] if len(known.failed) > 1 else []
     lines += [texts.problem_line(problem) for problem in known.fatal]
@@ -104,9 +124,9 @@ def _under_way(known: Facts) -> list[str]:
     return [texts.connecting(known.connecting)] if known.connecting else []
 
 
-def _summary(known: Facts, troubles: list[str]) -> list[str]:
+def _summary(state: TrayState, known: Facts, troubles: list[str]) -> list[str]:
     """The lines below the headline for a gateway that serves, never none."""
     assert known.live is not None
     lines = troubles or _under_way(known) or [texts.ALL_WELL]
     shown = texts.bounded(lines, SUMMARY_LINES).split("\n")
-    return [*shown, texts.clients([session.client for session in known.live.gateway.sessions])]
+    return [*shown, texts.clients(client_titles(state, known))]

@@ -310,6 +310,16 @@ def _furnish(desktop: Desktop, panel: Panel | None, notifications: bool) -> None
         desktop.start_notifications()
 
 
+@contextmanager
+def start_screen() -> Iterator[str]:
+    """A screen alone: its name."""
+    screen, name = _start_screen()
+    try:
+        yield name
+    finally:
+        _end(screen)
+
+
 def _start_screen() -> tuple[subprocess.Popen[str], str]:
     size = "{}x{}x24".format(*SCREEN)
     argv = [require("Xvfb"), "-displayfd", "1", "-screen", "0", size, "-nolisten", "tcp", "-noreset"]

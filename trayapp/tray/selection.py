@@ -1,0 +1,81 @@
+"""Text that Paste finds on an X display: this process owns the selection, so that no other program is needed (ICCCM 2).
+
+Never here: Wayland, macOS and Windows (service/clipboard).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import Xlib.display
+import Xlib.error
+import Xlib.protocol.event
+import Xlib.X
+import Xlib.Xatom
+
+log = logging.getLogger(__name__)
+
+SELECTION = "CLIPBOARD"
+TEXTS = ("UTF8_STRING", "text/plain;charset=utf-8", "text/plain", "TEXT", "STRING")
+X_ERRORS = (Xlib.error.XError, Xlib.error.ConnectionClosedError, OSError)
+LONGEST = 200_000  # bytes: more would have to be handed over in parts
+
+
+def own(text: str, environ: Mapping[str, str]) -> bool:
+    """Offer `text` until another program copies something; False where no display lets us in."""
+    data = text.encode()
+    if not environ.get("DISPLAY") or len(data) > LONGEST:
+        return False
+    try:
+        owner = _Owner(environ["DISPLAY"], data)
+    except Exception as error:  # noqa: BLE001 (the boundary of a library that raises what it likes, by the display)
+        log.info("The selection cannot be owned: %s", repr(error))  # a kept record must not keep its sockets
+        return False
+    threading.Thread(target=owner.serve, name="selection", daemon=True).start()
+    return True
+
+
+class _Owner:
+    """One text on one display, on a connection of its own. Raises what python-xlib does."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self._data = data
+        self._display = Xlib.display.Display(name)
+        self._window = self._display.screen().root.create_window(0, 0, 1, 1, 0, Xlib.X.CopyFromParent)
+        self._texts = {self._display.intern_atom(text) for text in TEXTS}
+        self._targets = self._display.intern_atom("TARGETS")
+        selection = self._display.intern_atom(SELECTION)
+        self._window.set_selection_owner(selection, Xlib.X.CurrentTime)
+        if self._display.get_selection_owner(selection) != self._window:
+            self._display.close()
+            raise OSError("the selection has another owner")
+
+    def serve(self) -> None:
+        """Answer who pastes, until somebody else owns the selection or the display is gone."""
+        with suppress(*X_ERRORS):  # the display may go away at any moment
+            while True:
+                event = self._display.next_event()
+                if event.type == Xlib.X.SelectionClear:
+                    break
+                if event.type == Xlib.X.SelectionRequest:
+                    self._answer(event)
+        with suppress(*X_ERRORS):
+            self._display.close()
+
+    def _answer(self, event: Any) -> None:
+        place = event.property or event.target  # clients of before ICCCM name no property
+        if event.target == self._targets:
+            event.requestor.change_property(place, Xlib.Xatom.ATOM, 32, [self._targets, *self._texts])
+        elif event.target in self._texts:
+            event.requestor.change_property(place, event.target, 8, self._data)
+        else:
+            place = Xlib.X.NONE
+        told = Xlib.protocol.event.SelectionNotify(
+            time=event.time, requestor=event.requestor, selection=event.selection, target=event.target, property=place
+        )
+        event.requestor.send_event(told)
+        self._display.flush()
