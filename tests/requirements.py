@@ -281,7 +281,7 @@ REQUIREMENTS: dict[str, str] = {
     "safe-modes": "With every start files of ours are closed to others; linked or foreign ones are not trusted.",
     # Tray
     "tray-view": "Icon, tooltip and menu are a function of the state alone; times alone never cause a redraw.",
-    "tray-texts": "Every text of the tray is one plain line of at most 60 characters, whatever names and errors hold.",
+    "tray-texts": "Every text of the tray is plain, of menus and titles at most 60 characters, whatever names hold.",
     "tray-news": "Notifications come once a cause and grouped: 30 servers that fail at once are one notification.",
     "tray-icons": "The six icons differ in shape as well as colour and stand out on dark and light at 16 px.",
     "tray-menu-on-bus": "Every item of the menu is read and clicked over D-Bus, with no display.",

@@ -109,6 +109,7 @@ SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.REFRESH, "github"), ("ask", ("refresh", {"server": "github"})), "Refreshed: github"),
     (Action(V.SIGN_IN, "linear"), ("ask", ("login_wait", {"server": "linear"})), "Signed in to linear"),
     (Action(V.SIGN_OUT, "linear"), ("ask", ("logout", {"server": "linear"})), "Signed out of linear"),
+    (Action(V.UNLOCK), ("ask", ("keyring", {"unlock": True})), "The keyring is open"),
     (Action(V.ENABLE, "github"), ("run", ["enable", "github"]), "github is switched on"),
     (Action(V.DISABLE, "github"), ("run", ["disable", "github"]), "github is switched off"),
     (Action(V.CONNECT_CLIENT, "codex"), ("changed", None), "Codex is connected"),

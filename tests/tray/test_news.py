@@ -44,6 +44,7 @@ def told_in(history: list[tuple[float, TrayState]], end: float = 1000.0) -> list
     return shown
 
 
+CRASHED = texts.CRASHED
 F, W, OK = running(failed()), running(wants()), UP
 MORE = running(replace(server("a"), auth=SignInStatus(True, wanted="write")))
 YAML, ENTRY = problem("The file is not YAML", 12), problem("Neither command nor url", 7, "db")
@@ -78,7 +79,7 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
     ("another-reason-is-the-same-outage", [(0, F), (10, running(failed(error="Other words")))],
      [(4, "failed", "a failed")]),
     ("a-new-gateway-with-the-same-failure", [(0, F), (10, DOWN), (12, F)],
-     [(4, "failed", "a failed"), (10, "crashed", "The gateway stopped unexpectedly")]),
+     [(4, "failed", "a failed"), (12, "crashed", CRASHED)]),
     ("30-at-once", [(0, MANY_FAILED)], [(4, "failed", "30 servers failed")]),
     ("two-within-the-delay",
      [(0, OK), (10, running(failed("a"), server("b"))), (12, running(failed("a"), failed("b")))],
@@ -135,14 +136,19 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
     ("file-broken-over-a-pause", [(0, BAD), (10, GONE), (20, BAD), (30, OK)],
      [(0.5, "file", "servers.yaml cannot be used"), (30, "file", "servers.yaml is fine again")]),
     # -- the gateway
-    ("crash", [(0, OK), (10, DOWN), (11, OK)], [(10, "crashed", "The gateway stopped unexpectedly")]),
+    ("crash", [(0, OK), (10, DOWN), (11, OK)], [(11, "crashed", CRASHED)]),
     ("crashes-in-a-row", [(0, OK), (10, DOWN), (11, OK), (12, DOWN), (13, TrayState(C.STARTING)), (14, DOWN), (15, OK)],
-     [(10, "crashed", "The gateway stopped unexpectedly")]),
-    ("crash-after-calm", [(0, OK), (10, DOWN), (11, OK), (11 + CALM_S, DOWN)],
-     [(10, "crashed", "The gateway stopped unexpectedly"),
-      (11 + CALM_S, "crashed", "The gateway stopped unexpectedly")]),
+     [(11, "crashed", CRASHED)]),
+    ("crash-after-calm", [(0, OK), (10, DOWN), (11, OK), (11 + CALM_S, DOWN), (15 + CALM_S, OK)],
+     [(11, "crashed", CRASHED), (15 + CALM_S, "crashed", CRASHED)]),
+    ("crash-and-starting", [(0, OK), (10, DOWN), (11, TrayState(C.STARTING)), (14, OK)], [(14, "crashed", CRASHED)]),
+    ("crash-that-is-not-mended", [(0, OK), (10, DOWN), (11, TrayState(C.STARTING)), (12, GONE), (90, OK)], []),
+    ("hang", [(0, OK), (10, replace(OK, hangs=True)), (20, OK)], [(12, "hangs", "The gateway does not answer")]),
+    ("short-hang", [(0, OK), (10, replace(OK, hangs=True)), (11, OK)], []),
+    ("hang-and-restart", [(0, OK), (10, replace(OK, hangs=True)), (20, DOWN), (21, OK)],
+     [(12, "hangs", "The gateway does not answer"), (21, "crashed", CRASHED)]),
     ("crash-loop", [(0, OK), (10, DOWN), (11, OK), (12, LOOP)],
-     [(10, "crashed", "The gateway stopped unexpectedly"), (12, "crash-loop", "The gateway keeps crashing")]),
+     [(11, "crashed", CRASHED), (12, "crash-loop", "The gateway keeps crashing")]),
     ("crash-loop-once", [(0, LOOP), (10, replace(LOOP, autostart=True)), (20, TrayState(C.STARTING)), (30, LOOP)],
      [(0, "crash-loop", "The gateway keeps crashing"), (30, "crash-loop", "The gateway keeps crashing")]),
     ("pause-is-no-news", [(0, OK), (10, TrayState(C.STOPPING)), (11, GONE), (20, TrayState(C.STARTING)), (21, OK)], []),
@@ -156,9 +162,9 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
      [(1, "offer", "Cursor has 1 server")]),
     # -- the keyring
     ("keyring", [(0, running(keyring="missing")), (10, DOWN), (100, running(keyring="missing"))],
-     [(1, "keyring", "Sign-ins are not kept"), (10, "crashed", "The gateway stopped unexpectedly")]),
+     [(1, "keyring", "Sign-ins are not kept"), (100, "crashed", CRASHED)]),
     ("keyring-locked-and-open", [(0, running(keyring="locked")), (10, running(keyring="available"))],
-     [(1, "keyring", "Sign-ins are not kept")]),
+     [(1, "keyring", "The keyring is locked")]),
     ("keyring-not-needed", [(0, running(keyring=None))], []),
 ]  # fmt: skip
 
@@ -185,7 +191,7 @@ def only(history: list[tuple[float, TrayState]]) -> Notice:
 
 def test_a_failed_server_says_why_and_offers_its_log_and_another_try() -> None:
     notice = only([(0, running(failed("db", "Cannot start db: no such program: my-db", "Is it installed?")))])
-    assert notice.text == "Cannot start db: no such program: my-db\nIs it installed?"
+    assert notice.text == "no such program: my-db\nIs it installed?", "the reason first: some show one line"
     assert notice.actions == (("Show log", Action(Verb.SHOW_LOG, "db")), ("Reconnect", Action(Verb.RECONNECT, "db")))
 
 
@@ -221,8 +227,7 @@ def test_a_broken_file_names_the_line_and_opens() -> None:
     assert notice.actions == (("Open servers.yaml", Action(Verb.OPEN_FILE, FILE)),)
     long = problem("The file is not YAML: mapping values are not allowed here", 3, hint="Look at the line above")
     assert only([(0, running(problems=[long]))]).text.split("\n") == [
-        "servers.yaml, line 3: The file is not YAML: mapping values",
-        "are not allowed here",
+        "servers.yaml, line 3: The file is not YAML: mapping values are not allowed here",
         "Look at the line above",
         "Until it is mended, the servers run as before.",
     ]
@@ -251,6 +256,7 @@ def test_changed_tools_are_counted() -> None:
 
 def test_a_crash_loop_offers_retry() -> None:
     notice = only([(0, LOOP)])
+    assert notice.urgent, "the user may be away"
     assert notice.actions == (("Retry", Action(Verb.RETRY)), ("Show logs", Action(Verb.SHOW_LOGS)))
 
 
@@ -274,8 +280,10 @@ def test_every_notification_is_short_and_plain_and_a_kind_comes_once_a_moment(
 
 
 def assert_fits(notice: Notice) -> None:
-    lines = [notice.title, *notice.text.split("\n"), *[label for label, _ in notice.actions]]
-    assert [line for line in lines if not line or len(line) > texts.LINE or not line.isprintable()] == []
+    short = [notice.title, *[label for label, _ in notice.actions]]
+    assert [line for line in short if len(line) > texts.LINE] == []
+    lines = [*short, *notice.text.split("\n")]
+    assert [line for line in lines if not line or not line.isprintable()] == []
     assert len(notice.title.encode("utf-16-le")) <= 2 * texts.TITLE
     assert len(notice.text.encode("utf-16-le")) <= 2 * texts.BODY
     assert len(notice.actions) <= texts.BUTTONS
@@ -286,6 +294,18 @@ def test_nothing_is_told_twice_for_a_state_that_stays(state: TrayState, begin: f
     shown = told_in([(begin, state)], end=begin + 1000)
     assert len({notice.key for _, notice in shown}) == len(shown)
     assert all(at - begin <= max(DELAYS_S.values()) for at, _ in shown)
+
+
+def test_a_locked_keyring_is_one_click_away() -> None:
+    assert only([(0, running(keyring="locked"))]).actions == (("Unlock", Action(Verb.UNLOCK)),)
+    assert only([(0, running(keyring="missing"))]).actions == ()
+
+
+def test_a_change_that_looks_like_orders_is_told_so() -> None:
+    bank = replace(server("bank"), approvals=("pay",), findings=("orders.conceal",))
+    notice = only([(0, running(bank))])
+    assert notice.title == "bank: a changed tool looks like orders to the model"
+    assert notice.actions == (("Show what changed", Action(Verb.SHOW_CHANGES, "bank")),)
 
 
 @pytest.mark.requirement("tray-offer")

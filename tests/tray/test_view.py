@@ -13,7 +13,7 @@ from tests.model.test_status import SNAPSHOTS
 from tests.tray.states import CLIENTS, FILE, items, lines, problem, running, server, snapshot
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.model.status import SignInStatus, Snapshot
+from trayapp.model.status import KeyringState, SignInStatus, Snapshot
 from trayapp.tray import texts
 from trayapp.tray.state import Action, ClientState, IconKind, Item, Offered, Separator, TrayState, Verb, View, offer_key
 from trayapp.tray.view import view
@@ -38,6 +38,13 @@ ODD_HINT = problem(
     hint="Set MULTI_MCP_PASSPHRASE",
 )  # fmt: skip
 UNTRUSTED = problem("The project's servers are ignored", file="/home/ada/shop/.mcp.json", fatal=False)
+
+
+def with_keyring_error(keyring: KeyringState, title: str, hint: str) -> TrayState:
+    state = running(GITHUB, keyring=keyring)
+    assert state.snapshot is not None
+    gateway = replace(state.snapshot.gateway, keyring_error={"title": title, "hint": hint})
+    return replace(state, snapshot=replace(state.snapshot, gateway=gateway))
 
 
 def named(number: int, state: State = IDLE, begin: str = "server") -> list[object]:
@@ -197,7 +204,16 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("no-keyring", running(GITHUB, keyring="missing"), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
      ["(! Sign-ins are not kept: there is no keyring)"]),
     ("locked-keyring", running(GITHUB, keyring="locked"), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
-     ["(! Sign-ins are not kept: the keyring is locked)"]),
+     ["! Unlock the keyring ..."]),
+    ("locked-keyring-that-a-server-waits-for", running(server("exa", State.KEYRING_LOCKED), keyring="locked"),
+     K.ATTENTION, "multi-mcp: 0 of 1 server ready, 3 tools\nThe keyring is locked",
+     ["! Unlock the keyring ...", "Servers > ! exa: keyring locked, 3 tools", "not ! Sign in to exa ..."]),
+    ("encrypted-file-that-does-not-open",
+     with_keyring_error("locked", "/c/secrets.sealed does not open", "Check MULTI_MCP_PASSPHRASE"), K.HEALTHY,
+     "multi-mcp: 1 of 1 server ready, 26 tools",
+     ["! Sign-ins are not kept: /c/secrets.sealed does not open",
+      "! Sign-ins are not kept: /c/secrets.sealed does not open > (Check MULTI_MCP_PASSPHRASE)",
+      "not ! Unlock the keyring ..."]),
     ("keyring", running(GITHUB, keyring="available"), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
      ["not (! Sign-ins are not kept: there is no keyring)"]),
     # -- order, and many
@@ -412,7 +428,7 @@ def test_clicks_of_other_states() -> None:
 
 def test_every_verb_is_in_some_menu() -> None:
     states = [EVERYTHING, *(TrayState(child, autostart=False) for child in ChildState)]
-    states += [FIRST, replace(FIRST, offered=(replace(OFFERED[0], secrets=1),))]
+    states += [running(keyring="locked"), FIRST, replace(FIRST, offered=(replace(OFFERED[0], secrets=1),))]
     asked = {action.verb for state in states for action in clicks(state).values() if action is not None}
     assert asked | {Verb.SHOW_OFFER} == set(Verb)
 

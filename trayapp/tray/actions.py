@@ -20,7 +20,7 @@ from trayapp.service.supervision import WishKind
 from trayapp.tray import outcomes, texts
 from trayapp.tray.news import Notice
 from trayapp.tray.state import Action, Offered, Verb, View, offer_key
-from trayapp.wire.control import APPROVALS, APPROVE, LOGIN, LOGIN_WAIT, LOGOUT, RECONNECT, REFRESH
+from trayapp.wire.control import APPROVALS, APPROVE, KEYRING, LOGIN, LOGIN_WAIT, LOGOUT, RECONNECT, REFRESH
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +84,7 @@ class Actions:
             Verb.REFRESH: self._refresh,
             Verb.SIGN_IN: self._sign_in,
             Verb.SIGN_OUT: self._sign_out,
+            Verb.UNLOCK: self._unlock,
             Verb.ENABLE: lambda server: self._switch(server, True),
             Verb.DISABLE: lambda server: self._switch(server, False),
             Verb.SHOW_LOG: self._show_log,
@@ -145,6 +146,13 @@ class Actions:
     def _sign_out(self, server: str) -> Notice:
         self._means.ask(LOGOUT, {"server": server})
         return outcomes.signed_out(server)
+
+    def _unlock(self, _: str) -> Notice:
+        """The desktop's own dialog asks for the password."""
+        error = self._means.ask(KEYRING, {"unlock": True}).get("error")
+        if error:
+            raise MultiMcpError(str(error["title"]), str(error["hint"]))
+        return outcomes.unlocked()
 
     def _show_changes(self, server: str) -> None:
         """Tools that wait for the user, as a text; what was shown is what an approval is of."""

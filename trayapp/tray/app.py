@@ -268,7 +268,11 @@ class OverBus:
         actions = {str(number): action for number, (_, action) in enumerate(notice.actions)}
         labels = [(str(number), label) for number, (label, _) in enumerate(notice.actions)]
         chosen = partial(_choose, actions, click)
-        return bool(self._notifier.notify(notice.key, notice.title, notice.text, labels, chosen if labels else None))
+        return bool(
+            self._notifier.notify(
+                notice.key, notice.title, notice.text, labels, chosen if labels else None, notice.urgent
+            )
+        )
 
     def withdraw(self, key: str) -> None:
         """See Face."""

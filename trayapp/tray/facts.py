@@ -5,7 +5,8 @@ Never here: texts, menus, icons.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
@@ -26,8 +27,8 @@ class Facts:
     server that connects, failed or wants a sign-in is not ready. `permissions`: servers that answer, but refused a
     call for want of permissions that a new sign-in would bring. `tools`: enabled tools of the wanted servers.
     `fatal`: problems because of which a file or an entry is not used. `keyring`: why sign-ins are not kept; None
-    where they are, and where nothing has to be. `locked`: a server waits for it. `offered`: as long
-    as there is no server but the sample.
+    where they are, and where nothing has to be; `keyring_error`: its title and hint. `locked`: a server waits for it.
+    `offered`: as long as there is no server but the sample.
     """
 
     live: Snapshot | None = None
@@ -43,6 +44,7 @@ class Facts:
     problems: tuple[Problem, ...] = ()
     fatal: tuple[Problem, ...] = ()
     keyring: KeyringState | None = None
+    keyring_error: Mapping[str, str] = field(default_factory=dict)
     locked: bool = False
     offered: tuple[Offered, ...] = ()
 
@@ -69,6 +71,7 @@ def facts(state: TrayState) -> Facts:
         problems=tuple(dict.fromkeys(snapshot.problems)),
         fatal=tuple(problem for problem in snapshot.problems if problem.fatal),
         keyring=snapshot.gateway.keyring if snapshot.gateway.keyring != "available" else None,
+        keyring_error=snapshot.gateway.keyring_error or {},
         locked=any(server.state is State.KEYRING_LOCKED for server in wanted),
         offered=state.offered if all(server.name == SAMPLE or server.project for server in servers) else (),
     )

@@ -5,14 +5,14 @@ Never here: pystray, icon and tooltip (view), the wording (texts).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from itertools import accumulate, pairwise
 from typing import TypeVar
 
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.model.status import Problem, ServerStatus
+from trayapp.model.status import KeyringState, Problem, ServerStatus
 from trayapp.tray import texts
 from trayapp.tray.facts import Facts, in_trouble, wants_permissions
 from trayapp.tray.state import SEPARATOR, Action, ClientState, Entry, Item, Offered, TrayState, Verb, offer_key
@@ -90,6 +90,8 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
         wants.append(Item("retry", texts.RETRY, Action(Verb.RETRY)))
     if known.live is None:
         return wants
+    if known.keyring is not None:
+        wants.append(_keyring(known.keyring, known.keyring_error))
     wants += _first_few("sign-in", known.sign_in, _sign_in_want, texts.MORE_SIGN_INS)
     wants += _first_few("grant", known.permissions, _grant_want, texts.MORE_GRANTS)
     codes = {server.name: server.findings or () for server in known.servers}
@@ -98,11 +100,18 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
     wants += _first_few("approve", approvals, _approval, texts.MORE_APPROVALS)
     wants += _first_few("failed", known.failed, _failure, texts.MORE_FAILURES)
     wants += _first_few("problem", known.problems, _problem, texts.MORE_PROBLEMS, "problem")
-    if known.keyring is not None:
-        wants.append(Item("keyring", texts.keyring(known.keyring), enabled=False))
     if known.offered:
         wants.append(Item("offer", texts.offer(known.offered), children=_offer(known.offered)))
     return wants
+
+
+def _keyring(state: KeyringState, error: Mapping[str, str]) -> Item:
+    """Its dialog is one click away; else what to do stands below."""
+    if texts.is_unlockable(state, error):
+        return Item("keyring/unlock", texts.UNLOCK_KEYRING, Action(Verb.UNLOCK))
+    lines = [line for part in ("title", "hint") for line in texts.wrapped(error.get(part, ""))]
+    rows = tuple(Item(f"keyring/{at}", line, enabled=False) for at, line in enumerate(lines))
+    return Item("keyring", texts.keyring(state, error), enabled=bool(rows), children=rows)
 
 
 def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:

@@ -6,7 +6,7 @@ Never here: showing a notification, clocks (times are passed in), the wording (t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -24,6 +24,7 @@ class Kind(StrEnum):
 
     CRASH_LOOP = "crash-loop"
     CRASHED = "crashed"
+    HANGS = "hangs"
     FILE = "file"
     SIGN_IN = "sign-in"
     PERMISSIONS = "permissions"
@@ -37,7 +38,8 @@ class Kind(StrEnum):
 # Seconds that a cause must hold before it is told. Long enough to gather what happens together into one notification.
 DELAYS_S: dict[Kind, float] = {
     Kind.CRASH_LOOP: 0.0,
-    Kind.CRASHED: 0.0,
+    Kind.CRASHED: 0.0,  # once it runs again; CRASH_LOOP says that it does not
+    Kind.HANGS: 2.0,  # a machine that was just woken, or swaps
     Kind.FILE: 0.5,  # some editors write in two steps
     Kind.SIGN_IN: 1.0,
     Kind.PERMISSIONS: 1.0,
@@ -58,12 +60,13 @@ Cause = tuple[Kind, str]  # the server, the problem, or ""
 @dataclass(frozen=True, slots=True)
 class Notice:
     """One notification. `key`: it replaces the one with the same key on the screen. `actions`: label and what it does;
-    the first one is also what a click on the notification itself does."""
+    the first one is also what a click on the notification itself does. `urgent`: it stays until somebody saw it."""
 
     key: str
     title: str
     text: str
     actions: tuple[tuple[str, Action], ...] = ()
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,8 @@ class Told:
     """What is remembered between two calls of `news`; it starts as `Told()`.
 
     `told`: causes that were told and are not over. `waiting`: causes not told yet, since when. `tools`: total and stale
-    of each server, as last told. `child` of the last call; `crashed_at`: when the last crash was seen.
+    of each server, as last told. `child` of the last call; `crashed_at`: when the last crash was seen. `is_down`: that
+    one is to be told as soon as the gateway runs again.
     """
 
     told: frozenset[Cause] = frozenset()
@@ -79,6 +83,7 @@ class Told:
     tools: Mapping[str, tuple[int, int]] = field(default_factory=lambda: MappingProxyType({}))
     child: ChildState | None = None
     crashed_at: float | None = None
+    is_down: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +116,14 @@ def news(state: TrayState, told: Told, now: float) -> News:
         tools=_counts(known, told, {name for kind, name in waiting if kind is Kind.TOOLS}),
         child=state.child,
         crashed_at=now if _crashes(state, told) else told.crashed_at,
+        is_down=_is_down(state, known, told, now),
     )
     over = tuple(kind for kind in ASKING if _names(kind, told.told) and not _names(kind, after.told))
     return News((*([MENDED] if mended else []), *notices), after, _again_s(waiting, now), over)
 
 
 # They ask the user for something; some desktops keep them until somebody answers, who may have done so elsewhere.
-ASKING = (Kind.CRASH_LOOP, Kind.SIGN_IN, Kind.PERMISSIONS, Kind.APPROVAL, Kind.KEYRING)
+ASKING = (Kind.CRASH_LOOP, Kind.HANGS, Kind.SIGN_IN, Kind.PERMISSIONS, Kind.APPROVAL, Kind.KEYRING)
 PASSING = frozenset({Kind.CRASHED, Kind.TOOLS})  # events: over as soon as they are told
 
 
@@ -143,8 +149,15 @@ def _held(state: TrayState, known: Facts, told: Told, now: float) -> set[Cause]:
     causes |= {(Kind.CRASH_LOOP, "")} if state.child is ChildState.CRASH_LOOP else set()
     causes |= {(Kind.KEYRING, "")} if known.keyring is not None else set()
     causes |= {(Kind.OFFER, "")} if known.offered and not state.offer_told else set()
+    causes |= {(Kind.HANGS, "")} if state.hangs else set()
+    return causes | ({(Kind.CRASHED, "")} if told.is_down and known.live is not None else set())
+
+
+def _is_down(state: TrayState, known: Facts, told: Told, now: float) -> bool:
+    """True from a crash on until the gateway runs again, or is not wanted to. Crashes in a row are one."""
     calm = told.crashed_at is None or now - told.crashed_at >= CALM_S
-    return causes | ({(Kind.CRASHED, "")} if calm and _crashes(state, told) else set())
+    ended = known.live is not None or state.child in (ChildState.CRASH_LOOP, ChildState.PAUSED, ChildState.STOPPING)
+    return (calm and _crashes(state, told)) or (told.is_down and not ended)
 
 
 def _crashes(state: TrayState, told: Told) -> bool:
@@ -159,6 +172,7 @@ def _still(told: frozenset[Cause], state: TrayState, known: Facts) -> frozenset[
     live = known.live is not None
     over: dict[Kind, Callable[[str], bool]] = {
         Kind.CRASH_LOOP: lambda _: state.child is not ChildState.CRASH_LOOP,
+        Kind.HANGS: lambda _: not state.hangs,
         Kind.FILE: lambda problem: live and problem not in problems,
         Kind.SIGN_IN: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
         Kind.FAILED: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
@@ -193,7 +207,9 @@ def _counts(known: Facts, told: Told, waiting: set[str]) -> Mapping[str, tuple[i
 
 
 def _notice(kind: Kind, title: str, lines: Iterable[str], *actions: tuple[str, Action]) -> Notice:
-    return Notice(kind, texts.within([texts.fit(title)], texts.TITLE), texts.within([*lines], texts.BODY), actions)
+    """No line is broken here: whoever shows it does that, for its own width."""
+    text = texts.within([line for line in lines if line], texts.BODY)
+    return Notice(kind, texts.within([texts.fit(title)], texts.TITLE), text, actions)
 
 
 def _failed(known: Facts, names: set[str], told: Told) -> Notice:
@@ -202,7 +218,7 @@ def _failed(known: Facts, names: set[str], told: Told) -> Notice:
         lines = texts.bounded(list(map(texts.failed_why, servers))).split("\n")
         return _notice(Kind.FAILED, texts.servers_failed(len(servers)), lines, (texts.RECONNECT_ALL, RECONNECT_ALL))
     name, error = servers[0].name, servers[0].error or {}
-    lines = [*texts.wrapped(texts.reason(error)), *texts.wrapped(error.get("hint", ""))]
+    lines = [texts.reason_alone(servers[0]), texts.plain(error.get("hint", ""))]
     return _notice(
         Kind.FAILED,
         texts.failed([texts.server_name(servers[0])]),
@@ -255,7 +271,7 @@ def _file(known: Facts, names: set[str], told: Told) -> Notice:
     others = [problem for problem in known.fatal if problem is not first and (whole is None or problem.server is None)]
     lines = texts.bounded([texts.problem_line(problem) for problem in (first, *others)]).split("\n")
     if not others:
-        lines = [*texts.wrapped(texts.problem_words(first)), *texts.wrapped(first.hint, 1)]
+        lines = [texts.plain(texts.problem_words(first)), texts.plain(first.hint)]
     after = texts.FILE_BROKEN_TEXT if whole else texts.ENTRY_BROKEN_TEXT
     return _notice(
         Kind.FILE,
@@ -272,19 +288,27 @@ def _tools(known: Facts, names: set[str], told: Told) -> Notice:
 
 
 def _crashed(known: Facts, names: set[str], told: Told) -> Notice:
-    return _notice(
-        Kind.CRASHED, texts.CRASHED, texts.CRASHED_TEXT.split("\n"), (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS))
-    )
+    return _notice(Kind.CRASHED, texts.CRASHED, [texts.CRASHED_TEXT], (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
 
 
 def _crash_loop(known: Facts, names: set[str], told: Told) -> Notice:
     retry, logs = (texts.RETRY_NOW, Action(Verb.RETRY)), (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS))
-    return _notice(Kind.CRASH_LOOP, texts.CRASH_LOOP, texts.CRASH_LOOP_TEXT.split("\n"), retry, logs)
+    notice = _notice(Kind.CRASH_LOOP, texts.CRASH_LOOP, [texts.CRASH_LOOP_TEXT], retry, logs)
+    return replace(notice, urgent=True)  # the user may be away
+
+
+def _hangs(known: Facts, names: set[str], told: Told) -> Notice:
+    logs, restart = (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)), (texts.RESTART, Action(Verb.RESTART))
+    return _notice(Kind.HANGS, texts.HANGS, [texts.HANGS_TEXT], logs, restart)
 
 
 def _keyring(known: Facts, names: set[str], told: Told) -> Notice:
-    why = texts.UNLOCK if known.keyring == "locked" else texts.INSTALL_KEYRING
-    return _notice(Kind.KEYRING, texts.NOT_KEPT, [why, texts.NOT_KEPT_TEXT])
+    if texts.is_unlockable(known.keyring, known.keyring_error):
+        unlock = (texts.UNLOCK_NOW, Action(Verb.UNLOCK))
+        return _notice(Kind.KEYRING, texts.KEYRING_LOCKED, [texts.UNLOCK_TEXT], unlock)
+    error = known.keyring_error
+    why = [texts.sentences(error["title"], error["hint"])] if error else [texts.INSTALL_KEYRING]
+    return _notice(Kind.KEYRING, texts.NOT_KEPT, [*why, texts.NOT_KEPT_TEXT])
 
 
 def _offer(known: Facts, names: set[str], told: Told) -> Notice:
@@ -305,6 +329,7 @@ MENDED = _notice(Kind.FILE, texts.FILE_MENDED, [texts.FILE_MENDED_TEXT])
 NOTICES: dict[Kind, Callable[[Facts, set[str], Told], Notice]] = {
     Kind.CRASH_LOOP: _crash_loop,
     Kind.CRASHED: _crashed,
+    Kind.HANGS: _hangs,
     Kind.FILE: _file,
     Kind.SIGN_IN: _sign_in,
     Kind.PERMISSIONS: _permissions,

@@ -29,6 +29,7 @@ FAILURES: dict[Verb, str] = {
     Verb.REFRESH: "Refreshing failed",
     Verb.SIGN_IN: "Sign-in failed",
     Verb.SIGN_OUT: "Sign-out failed",
+    Verb.UNLOCK: "Not unlocked",
     Verb.ENABLE: "Not switched on",
     Verb.DISABLE: "Not switched off",
     Verb.SHOW_LOG: "The log cannot be shown",
@@ -64,15 +65,14 @@ NAMELESS = frozenset({Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN})
 
 def said(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:
     """A notice of an outcome, cut to what fits."""
-    text = texts.within(list(lines) or [""], texts.BODY)
+    text = texts.within([line for line in lines if line] or [""], texts.BODY)
     return Notice(KEY, texts.within([texts.fit(title)], texts.TITLE), text, actions)
 
 
 def failed(action: Action, error: MultiMcpError) -> Notice:
     """What went wrong, and what to do."""
     about = f": {texts.name(action.target)}" if action.target and action.verb not in NAMELESS else ""
-    lines = [*texts.wrapped(error.title), *(texts.wrapped(error.hint) if error.hint else [])]
-    return said(f"{FAILURES[action.verb]}{about}", *lines)
+    return said(f"{FAILURES[action.verb]}{about}", texts.plain(error.title), texts.plain(error.hint))
 
 
 def unknown(action: Action, error: Exception) -> Notice:
@@ -106,13 +106,13 @@ def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callab
         name, outcome = next(iter(servers.items()))
         if not bad:
             return said(f"{begin}: {texts.name(name)}", texts.sentence(words(outcome)))
-        lines = [*texts.wrapped(texts.reason(bad[name])), *texts.wrapped(bad[name].get("hint") or "")]
-        return said(f"Not {done}: {texts.name(name)}", *lines)
+        why = [texts.reason(bad[name]), texts.plain(bad[name].get("hint") or "")]
+        return said(f"Not {done}: {texts.name(name)}", *why)
     good = len(servers) - len(bad)
-    why = [texts.fit(_named(name, texts.reason(error))) for name, error in bad.items()]
+    whys = [texts.fit(_named(name, texts.reason(error))) for name, error in bad.items()]
     changed = [texts.fit(f"{texts.name(n)}: {words(o)}") for n, o in servers.items() if n not in bad and _moved(o)]
     title = f"{good} of {count(len(servers), 'server')} {done}" if bad else f"{count(good, 'server')} {done}"
-    return said(title, *texts.bounded([*why, *changed], SHOWN).split("\n") if why or changed else [texts.ALL_WELL])
+    return said(title, *texts.bounded([*whys, *changed], SHOWN).split("\n") if whys or changed else [texts.ALL_WELL])
 
 
 def _named(server: str, why: str) -> str:
@@ -227,7 +227,7 @@ def approved(server: str, done: Mapping[str, Any]) -> Notice:
 def signed_in(server: str, outcome: Outcome) -> Notice:
     """After Sign in; `outcome` is that of the request (wire/control)."""
     error, auth = outcome.get("error"), outcome.get("auth") or {}
-    lines = ["Its tools answer now."] if not error else texts.wrapped(texts.reason(error))
+    lines = [texts.reason(error) if error else "Its tools answer now."]
     if auth.get("kept") is False:
         lines.append(texts.SIGN_IN_NOT_KEPT)
     return said(f"Signed in to {texts.name(server)}", *lines)
@@ -236,6 +236,11 @@ def signed_in(server: str, outcome: Outcome) -> Notice:
 def signed_out(server: str) -> Notice:
     """After Sign out."""
     return said(f"Signed out of {texts.name(server)}", "Its tokens are deleted on this computer.")
+
+
+def unlocked() -> Notice:
+    """After Unlock the keyring."""
+    return said("The keyring is open", "Sign-ins are kept there.")
 
 
 def about(version: str, config: str, logs: str) -> Notice:
@@ -271,7 +276,7 @@ def no_host() -> Notice:
     return Notice(
         "no-host",
         "multi-mcp runs without an icon",
-        "Nothing here shows tray icons; it appears as soon as something does.\n"
-        "On GNOME, install the extension AppIndicator.\n"
-        "See the state with: multi-mcp status",
+        "Nothing here shows tray icons. It appears as soon as something does: on GNOME, install the extension "
+        "AppIndicator. Without one: multi-mcp status, and multi-mcp quit to end it.",
+        ((texts.OPEN_FILE, Action(Verb.OPEN_FILE)), (texts.QUIT, Action(Verb.QUIT))),
     )

@@ -33,6 +33,7 @@ class Verb(StrEnum):
     SIGN_OUT = "sign_out"  # a server
     ENABLE = "enable"  # a server
     DISABLE = "disable"  # a server
+    UNLOCK = "unlock"  # the keyring
     SHOW_LOG = "show_log"  # a server
     SHOW_CHANGES = "show_changes"  # a server whose tool definitions changed
     APPROVE = "approve"  # the same: what was shown last

@@ -45,6 +45,7 @@ GLYPHS = {
     State.CONNECTING: "…",
     State.CONNECTED: "●",
     State.NEEDS_AUTH: "!",
+    State.KEYRING_LOCKED: "!",
     State.FAILED: "✗",
     State.STOPPING: "○",
 }
@@ -98,6 +99,12 @@ def wrapped(text: str, lines: int = 2) -> list[str]:
     """A foreign sentence on up to `lines` lines."""
     parts = textwrap.wrap(plain(text), LINE, break_on_hyphens=False)
     return parts if len(parts) <= lines else [*parts[: lines - 1], fit(" ".join(parts[lines - 1 :]))]
+
+
+def sentences(*parts: str) -> str:
+    """Foreign sentences one after the other, each with its end: `no such program: my-db. Is it installed?`."""
+    each = [plain(part) for part in parts]
+    return " ".join(part if part[-1] in ".?!" else f"{part}." for part in each if part)
 
 
 def within(lines: Sequence[str], units: int) -> str:
@@ -233,6 +240,9 @@ RECONNECT_ALL = "Reconnect all"
 REFRESH = "Refresh tools"
 SIGN_IN = "Sign in ..."
 SIGN_OUT = "Sign out"
+UNLOCK_KEYRING = "! Unlock the keyring ..."
+UNLOCK_NOW = "Unlock"
+KEYRING_LOCKED = "The keyring is locked"
 GRANT = "Grant more permissions ..."
 ENABLED = "Enabled"
 SHOW_LOG = "Show log"
@@ -262,9 +272,15 @@ QUIT = "Quit"
 QUIT_ATTACHED = "Quit (the gateway goes on)"
 
 
-def keyring(state: KeyringState) -> str:
-    """Says that sign-ins live in memory."""
-    return f"! Sign-ins are not kept: {'the keyring is locked' if state == 'locked' else 'there is no keyring'}"
+def keyring(state: KeyringState, error: Mapping[str, str]) -> str:
+    """`! Sign-ins are not kept: there is no keyring`."""
+    why = plain(error.get("title", "")) or ("The keyring is locked" if state == "locked" else "There is no keyring")
+    return fit(f"! Sign-ins are not kept: {why[:1].lower() + why[1:]}")
+
+
+def is_unlockable(state: KeyringState | None, error: Mapping[str, str]) -> bool:
+    """True if a dialog of the desktop's opens the place of secrets: not where an encrypted file has another key."""
+    return state == "locked" and "keyring" in error.get("title", "keyring")
 
 
 def server_line(server: ServerStatus) -> str:
@@ -410,14 +426,15 @@ FILE_MENDED = "servers.yaml is fine again"
 FILE_MENDED_TEXT = "Its changes are applied."
 FILE_BROKEN_TEXT = "Until it is mended, the servers run as before."
 ENTRY_BROKEN_TEXT = "All other servers run."
-CRASHED = "The gateway stopped unexpectedly"
-CRASHED_TEXT = "It is started again.\nCalls that were under way got an error."
-CRASH_LOOP_TEXT = "It is not started again until you choose Retry.\nIts log says why it ends."
+CRASHED = "The gateway stopped unexpectedly and runs again"
+CRASHED_TEXT = "Calls that were under way got an error. Its log says why it stopped."
+CRASH_LOOP_TEXT = "It is not started again until you choose Retry. Its log says why it ends."
+HANGS_TEXT = "AI tools wait for it. Restart it, or wait: one of this app's own is restarted by itself."
 RETRY_NOW = "Retry"
 SIGN_IN_NOT_KEPT = "No keyring keeps it: after a restart, sign in again."
 NOT_KEPT = "Sign-ins are not kept"
 NOT_KEPT_TEXT = "Until then they end with the gateway."
-UNLOCK = "The keyring is locked. Unlock it to keep them."
+UNLOCK_TEXT = "Sign-ins and secrets are in it. Until it is open, servers that need them wait."
 INSTALL_KEYRING = "There is no keyring. Install one to keep them."
 SIGN_IN_NOW = "Sign in"
 SIGN_IN_TEXT = "Its tools answer once you have signed in."

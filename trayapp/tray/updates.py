@@ -64,5 +64,5 @@ class Updates:
 def notice(version: str, url: str) -> Notice:
     """What is said."""
     title = texts.fit(f"multi-mcp {texts.name(version)} is there")
-    lines = texts.wrapped(url) if url else ["Get it where you got this one"]
+    lines = [texts.plain(url) if url else "Get it where you got this one"]
     return Notice(KEY, texts.within([title], texts.TITLE), texts.within(lines, texts.BODY))

@@ -97,7 +97,8 @@ def _troubles(state: TrayState, known: Facts) -> list[str]:
     """What is wrong or wanted, a line each, what wants the user first."""
     if known.live is None:
         return _why_down(state)
-    lines = [texts.sign_in_wanted(list(map(texts.server_name, known.sign_in)))] if known.sign_in else []
+    lines = [texts.KEYRING_LOCKED] if known.locked else []
+    lines += [texts.sign_in_wanted(list(map(texts.server_name, known.sign_in)))] if known.sign_in else []
     names = list(map(texts.server_name, known.permissions))
     lines += [texts.permissions_wanted(names)] if names else []
     alarming = [server for server in known.servers if server.findings and server.name in known.approvals]
