@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -245,6 +246,18 @@ def test_a_read_only_folder_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(KeyringUnavailableError, match=r"cannot be (read|written)"):
         SealedFile(tmp_path / "file" / "secrets.sealed", "x").write("a", "b")
+
+
+def test_a_backend_of_another_system_that_cannot_be_loaded_is_no_error_in_the_log(tmp_path: Path) -> None:
+    """A packaged program has the list of all of keyring's backends, and not all of their modules."""
+    facts = tmp_path / "broken-1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (facts / "entry_points.txt").write_text("[keyring.backends]\nbroken = keyring.backends.nowhere\n")
+    program = f"import logging\nlogging.basicConfig()\n{ASK}"
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path), "DBUS_SESSION_BUS_ADDRESS": ""}
+    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("False missing\n", "")
 
 
 # -- the real keyring ------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Town:
 
     def start(self) -> None:
         """A gateway, with what the keyring holds."""
-        vault = Vault(FixedPlace(ChunkedRecords(self.entries)), changed=lambda: self.gateway.changed())
+        vault = Vault(FixedPlace(ChunkedRecords(self.entries)), changed=self._keyring_changed)
         self.accounts = Accounts(vault, self.tasks, self.clock.time, self.clock.sleep, lambda: self.gateway.changed())
         parts = Parts(
             clock=self.clock,
@@ -65,6 +65,12 @@ class Town:
             accounts=self.accounts,
         )
         self.gateway = Gateway(parts, self.tasks)
+
+    def _keyring_changed(self) -> None:
+        """As gateway/run does."""
+        self.gateway.changed()
+        if self.accounts.vault.state == "available" and self.gateway.state == "running":
+            self.gateway.spawn(self.gateway.sign_ins.keyring_is_back)
 
     def apply(self, *servers: ServerConfig) -> None:
         """What a saved servers.yaml does."""

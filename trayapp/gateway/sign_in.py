@@ -127,13 +127,13 @@ class SignIns:
         """Servers that could not be served without it are tried again."""
         await self.look()
         for connection in list(self._gateway.pool):
-            waits = connection.state in (State.NEEDS_AUTH, State.KEYRING_LOCKED)
-            address = self._address(connection.server)
-            if connection.state is State.KEYRING_LOCKED or (
-                connection.state is State.FAILED and keyring_names(connection.server)
-            ):
+            state, signed_in = connection.state, self.is_signed_in(connection.server)
+            if state is State.KEYRING_LOCKED or (state is State.FAILED and keyring_names(connection.server)):
                 connection.begin_close()
-            if waits and self.is_signed_in(connection.server) and address is not None:
+            if state is State.KEYRING_LOCKED and signed_in:
+                self._gateway.spawn(self._connect, connection)
+            address = self._address(connection.server)
+            if state is State.NEEDS_AUTH and signed_in and address is not None:
                 await self.reconnect(address)
 
     async def look(self) -> None:
@@ -255,6 +255,14 @@ class SignIns:
                 await self._gateway.pool.reconnect(connection)
             except ServerError as error:
                 log.info("%s", error)
+
+    @staticmethod
+    async def _connect(connection: Connection) -> None:
+        """Connect, together with whoever else wants that now."""
+        try:
+            await connection.ensure(explicit=True)
+        except ServerError as error:
+            log.info("%s", error)
 
     # -- secrets -------------------------------------------------------------------------------------------------
 
