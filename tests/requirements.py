@@ -54,6 +54,7 @@ REQUIREMENTS: dict[str, str] = {
     "life-keep-alive-backoff": "Background reconnects wait 30 s, doubling to 5 min, with jitter, reset by a success.",
     "life-idle-close": "An idle server is closed after its timeout, never while a call is in flight, and stays listed.",
     "life-backoff": "In the backoff calls fail at once, saying how long ago and why; a reconnect ignores it.",
+    "life-not-sent": "A call that could not be sent is sent on a new connection, or says why that cannot be had.",
     "life-session-lost": "A call that meets a lost HTTP session (404) is executed once, on a new one; no third try.",
     "life-retry-after": "A server that refuses with Retry-After is not asked again before that time.",
     "life-crash-in-box": "A backend killed during a call gives that one error within 1 s; the next call works.",

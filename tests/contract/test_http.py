@@ -286,7 +286,10 @@ NO_SESSION = {"code": -32000, "message": "Bad Request: No valid session ID provi
 @pytest.mark.parametrize(
     ("status", "error"),
     [(400, NO_SESSION), (400, {"code": -32001, "message": "Session not found"}),
-     (400, {"code": -32600, "message": "session 5f0c has expired"})],
+     (400, {"code": -32600, "message": "session 5f0c has expired"}),
+     (400, {"code": -32000, "message": "Bad Request: Server not initialized"}),
+     (400, {"code": -32002, "message": "Server has not been initialised"}),
+     (400, {"code": -32600, "message": "Received request before initialization was complete"})],
 )  # fmt: skip
 async def test_a_session_that_is_refused_in_words_is_a_lost_one(status: int, error: dict[str, Any]) -> None:
     """transport-13: servers after the first examples of the TypeScript SDK do not say 404."""
@@ -323,6 +326,39 @@ async def test_a_404_without_a_session_is_an_answer_and_nothing_is_sent_again() 
         assert [seen.method for seen in server.seen].count("tools/call") == 1
 
 
+@pytest.mark.requirement("life-not-sent")
+@pytest.mark.parametrize("way", ["http", "sse"])
+async def test_a_call_that_cannot_be_sent_says_why_and_not_that_it_may_have_had_effects(way: Any) -> None:
+    server = HttpServer(sse=way == "sse")
+    async with server.running(), connecting(server.url("/mcp" if way == "http" else "/sse"), type=way) as case:
+        await case.call()
+        server.die()
+        if way == "sse":
+            await wait_for(lambda: case.connection.state is not State.CONNECTED)
+        with pytest.raises(ServerError) as failed:
+            await case.call()
+        assert "Cannot reach web at 127.0.0.1: nothing answers there (connection refused)" in str(failed.value)
+        again = HttpServer(port=server.port, sse=way == "sse")
+        async with again.running():
+            case.clock.jump(1_000)
+            await case.call()
+            assert executed(again) == 1
+            await case.connection.close()
+
+
+@pytest.mark.requirement("life-not-sent")
+async def test_a_call_that_meets_a_server_which_began_again_is_executed_once() -> None:
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.call()
+        server.die()
+        again = HttpServer(port=server.port)
+        async with again.running():
+            await case.call()
+            assert (executed(server), executed(again)) == (1, 1)
+            await case.connection.close()
+
+
 def executed(server: HttpServer) -> int:
     """How many tool calls reached the MCP server behind the address."""
     return server.methods().count("tools/call")
@@ -338,6 +374,9 @@ def executed(server: HttpServer) -> int:
         pytest.param(200, {"jsonrpc": "2.0", "error": {"code": -32000, "message": "other"}}, id="transport-14"),
         pytest.param(200, {"jsonrpc": "2.0", "error": {"code": -32000, "message": "Session not found"}}, id="its-own"),
         pytest.param(400, {"jsonrpc": "2.0", "error": {"code": -32000, "message": "other"}}, id="400-other"),
+        pytest.param(
+            200, {"jsonrpc": "2.0", "error": {"code": -32000, "message": "Server not initialized"}}, id="its-own-words"
+        ),
     ],
 )
 async def test_one_refused_request_ends_neither_the_session_nor_the_other_calls(status: int, body: Any) -> None:
@@ -521,7 +560,7 @@ async def test_a_server_that_takes_no_leave_does_not_hold_up_the_close() -> None
         assert case.connection.state is State.IDLE
 
 
-async def test_a_server_that_is_gone_and_back_serves_the_next_call_but_one() -> None:
+async def test_a_server_that_is_gone_is_tried_with_the_call_and_then_left_alone() -> None:
     server = HttpServer()
     async with connecting("http://127.0.0.1:1/mcp") as unused:
         assert unused
@@ -530,10 +569,10 @@ async def test_a_server_that_is_gone_and_back_serves_the_next_call_but_one() -> 
         async with connecting(url) as case:
             await case.call()
             server.die()
-            with pytest.raises((RpcError, ServerError)):
-                await case.call()
-            await wait_for(lambda: case.connection.state is State.FAILED)
             with pytest.raises(ConnectFailedError):
+                await case.call()
+            assert case.connection.state is State.FAILED
+            with pytest.raises(ServerBackoffError):
                 await case.call()
             assert case.connection.failed_at is not None
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import socket
+import ssl
+
 import pytest
 
 from trayapp.model.reasons import reason_of
@@ -26,3 +30,43 @@ class ReadError(Exception):
 )
 def test_no_number_of_the_system_and_never_nothing(error: Exception, words: str) -> None:
     assert reason_of(error) == words
+
+
+class TheirError(Exception):
+    """As a library wraps what it met."""
+
+
+class ReadTimeout(Exception):
+    """As a library calls its own."""
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "no such host: h.example"),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), "cannot be looked up now"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "connection refused"),
+        (ConnectionResetError(errno.ECONNRESET, "reset"), "the connection was cut"),
+        (OSError(errno.EHOSTUNREACH, "x"), "no way to that host"),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)"), "TLS"),
+        (TimeoutError(), "no answer in time"),
+        (ReadTimeout(), "no answer in time"),
+        (
+            ExceptionGroup("all", [ConnectionRefusedError(errno.ECONNREFUSED, "x"), OSError(1, "y")]),
+            "connection refused",
+        ),
+        (OSError("nothing answers there"), "nothing answers there"),
+        (TheirError(""), "TheirError"),
+        (TheirError("."), "TheirError"),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_reason_is_at_the_root_and_never_empty(cause: BaseException, words: str, wrapped: bool) -> None:
+    error = cause
+    if wrapped:
+        error = TheirError("")
+        error.__cause__ = TheirError()
+        error.__cause__.__cause__ = cause
+    told = reason_of(error, "h.example")
+    assert words in told
+    assert "Errno" not in told

@@ -14,6 +14,7 @@ from mcp.client.auth.exceptions import OAuthFlowError, OAuthRegistrationError, O
 
 from trayapp.auth.grant import SignInError, lifetime
 from trayapp.config.urls import is_inside
+from trayapp.model.reasons import reason_of
 from trayapp.model.redact import redacted
 
 WORDS_MAX = 200  # characters of a foreign text
@@ -63,7 +64,8 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
     if isinstance(error, httpx2.TimeoutException):
         return SignInError(f"{_asked_host(error, host)} did not answer in time", "Try again later")
     if isinstance(error, httpx2.HTTPError):
-        return SignInError(f"{_asked_host(error, host)} cannot be reached: {type(error).__name__}", "Check the network")
+        host = _asked_host(error, host)
+        return SignInError(f"{host} cannot be reached: {why_of(error, host)}", "Check the network")
     kind = oauth_error(last[0]) if last else None
     status = last[0].status_code if last else 0
     if isinstance(error, OAuthRegistrationError):
@@ -74,6 +76,12 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
     if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # that one quotes the answer
         return SignInError(_words(str(error)), "Tell the makers of the server, or check its url")
     return SignInError(f"The sign-in service at {host} gave an answer that cannot be read", "Try again later")
+
+
+def why_of(error: Exception, host: str) -> str:
+    """Why a request came to nothing; of what breaks in an answer only the kind, since it quotes that."""
+    is_network = isinstance(error, httpx2.NetworkError | httpx2.TimeoutException)
+    return reason_of(error, host) if is_network else type(error).__name__
 
 
 def _asked_host(error: httpx2.HTTPError, host: str | None) -> str:

@@ -40,6 +40,7 @@ from trayapp.auth.answers import (
     require_outside,
     require_safe,
     shown_host,
+    why_of,
 )
 from trayapp.auth.asking import Ask, Wish
 from trayapp.auth.grant import Client, ClientKind, Grant, GrantLostError, SignInError, canonical, lifetime
@@ -96,7 +97,7 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
         async with _client() as client:
             response = plain_token(await _sent(client, request))
     except (OAuthFlowError, httpx2.HTTPError, ValueError) as error:
-        raise SignInError(f"{host} cannot be reached: {type(error).__name__}", "Check the network") from None
+        raise SignInError(f"{host} cannot be reached: {why_of(error, host)}", "Check the network") from None
     if response.status_code in (200, 201):
         with suppress(ValueError):
             return provider.renewed(OAuthToken.model_validate_json(response.content), now())

@@ -305,7 +305,7 @@ def _ours(launch: HttpLaunch, error: BaseException, refusal: HttpRefusal) -> Bas
     if refusal.status == UNAUTHORIZED:
         return refused(launch.server, refusal)
     host = httpx2.URL(launch.url).host
-    why = f"HTTP {refusal.status}" if refusal.status else reason_of(error)
+    why = f"HTTP {refusal.status}" if refusal.status else reason_of(error, host)
     failure = ConnectFailedError(
         launch.server, f"Cannot reach {launch.server} at {host}: {why}", "Check its url in servers.yaml"
     )

@@ -45,6 +45,8 @@ _NO_SESSION = re.compile(
     r"|\bsession\b.{0,60}\b(?:not found|not exist|expired|unknown|invalid|not initialized|terminated)\b",
     re.IGNORECASE | re.DOTALL,
 )
+# As the TypeScript SDK's transport says after a restart, before it looks at what the request is
+_NOT_INITIALIZED = re.compile(r"\bnot (?:yet )?(?:been )?initiali[sz]ed\b|\bbefore initiali[sz]ation\b", re.IGNORECASE)
 LARGE = 1 << 20  # bytes: what is longer is not looked into
 QUESTIONS = 3  # unanswered ones that end the connection: all in all it takes a minute
 
@@ -177,14 +179,16 @@ class Wire(httpx2.AsyncHTTPTransport):
         return words(self._server, found, status, kind) if found is Kind.OTHER else None
 
     def _unreachable(self, request: httpx2.Request, error: httpx2.RequestError) -> httpx2.Response:
-        self._refusal.why = why = f"Cannot reach {self._server} at {request.url.host}: {reason_of(error)}"
+        host = request.url.host
+        self._refusal.why = why = f"Cannot reach {self._server} at {host}: {reason_of(error, host)}"
         self._refusal.status = None
-        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+        not_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+        if not_sent:
             self.session = None
             self._gone.set()  # nobody is there; any other error may be this one request's alone
         if request.method != "POST":
             raise error
-        return _json_answer(request, 502, RpcError(CONNECTION_CLOSED, why))
+        return _json_answer(request, 502, RpcError(CONNECTION_CLOSED, why, NOT_EXECUTED if not_sent else None))
 
     async def _without_session(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         self._refusal.status = status = response.status_code
@@ -235,7 +239,8 @@ class Wire(httpx2.AsyncHTTPTransport):
 def session_is_lost(response: httpx2.Response) -> bool:
     """Whether the answer to a request with a session's id says that the server has forgotten that session: 404 (MCP
     transports, session management), or, as servers do that follow the first examples of the TypeScript SDK, 400 with
-    an error in words. With 200, only an error of no request's counts: a call's own error means that it was made."""
+    an error in words. With 200, only an error of no request's counts: a call's own error means that it was made.
+    A server that says with 400 that it was not initialized has begun again: it cannot have carried anything out."""
     status = response.status_code
     if status == 404:
         return True
@@ -248,7 +253,9 @@ def session_is_lost(response: httpx2.Response) -> bool:
     error = message.get("error")
     told = error.get("message") if isinstance(error, dict) else None
     of_nobody = status == 400 or message.get("id") is None
-    return of_nobody and isinstance(told, str) and _NO_SESSION.search(told) is not None
+    if not of_nobody or not isinstance(told, str):
+        return False
+    return _NO_SESSION.search(told) is not None or (status == 400 and _NOT_INITIALIZED.search(told) is not None)
 
 
 def _kind(request: httpx2.Request) -> str:

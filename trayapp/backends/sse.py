@@ -19,9 +19,10 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
 from trayapp.backends.answers import messages_in
+from trayapp.model.reasons import reason_of
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, loads
-from trayapp.wire.messages import CONNECTION_CLOSED
+from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 
 log = logging.getLogger(__name__)
 
@@ -136,22 +137,23 @@ async def _post(
     body = message.model_dump(by_alias=True, mode="json", exclude_unset=True)
     try:
         response = await client.post(endpoint, json=body)
-        why = "" if response.is_success else _said(response, server)
+        why, data = ("", None) if response.is_success else _said(response, server)
     except httpx2.HTTPError as error:
-        why = f"{server} could not be sent the message: {error or type(error).__name__}"
+        why, data = f"{server} could not be sent the message: {reason_of(error, endpoint.host)}", None
     if why and isinstance(message, JSONRPCRequest):
-        body = {"jsonrpc": "2.0", "id": message.id, "error": {"code": CONNECTION_CLOSED, "message": why}}
-        refusal = JSONRPCError.model_validate(body)
+        error_body = RpcError(CONNECTION_CLOSED, why, data).body()
+        refusal = JSONRPCError.model_validate({"jsonrpc": "2.0", "id": message.id, "error": error_body})
         await _give(to_us, refusal)
 
 
-def _said(response: httpx2.Response, server: str) -> str:
-    """What a refused POST says of itself: http_wire, or the server, may have put it into words."""
+def _said(response: httpx2.Response, server: str) -> tuple[str, Any]:
+    """What a refused POST says of itself, and its error data: http_wire, or the server, may have put it into words."""
     try:
-        message = loads(response.content)["error"]["message"]
-    except (JsonError, KeyError, TypeError):
-        message = None
-    return message if isinstance(message, str) else f"{server} answered HTTP {response.status_code}"
+        error = loads(response.content)["error"]
+        message, data = error["message"], error.get("data")
+    except (JsonError, KeyError, TypeError, AttributeError):
+        message, data = None, None
+    return (message, data) if isinstance(message, str) else (f"{server} answered HTTP {response.status_code}", None)
 
 
 async def _give(to_us: MemoryObjectSendStream[Incoming], message: Any) -> None:

@@ -1,36 +1,90 @@
 """Why an address could not be reached, in words instead of numbers of the system.
 
-Never here: which address.
+Never here: trying to reach one.
 """
 
 from __future__ import annotations
 
+import errno
 import re
+import socket
+import ssl
+from collections.abc import Iterator
+
+NO_HOST = "no such host"
+NO_LOOKUP = "its name cannot be looked up now; is there a network?"
+REFUSED = "nothing answers there (connection refused)"
+NO_NETWORK = "there is no network"
+NO_ROUTE = "there is no way to that host"
+CUT = "the connection was cut"
+LATE = "no answer in time"
+FORBIDDEN = "this system forbids the connection"
 
 _NUMBER = re.compile(r"^\[(?:Errno|WinError) -?\d+\] ")
+_BY_NUMBER = {
+    errno.ECONNREFUSED: REFUSED,
+    errno.ECONNRESET: CUT,
+    errno.ECONNABORTED: CUT,
+    errno.EPIPE: CUT,
+    errno.EHOSTUNREACH: NO_ROUTE,
+    errno.ENETUNREACH: NO_NETWORK,
+    errno.ETIMEDOUT: LATE,
+    errno.EACCES: FORBIDDEN,
+    errno.EPERM: FORBIDDEN,
+    errno.EMFILE: "too many open files",
+}
 _WORDS = {
-    "Name or service not known": "no such host",
-    "No address associated with hostname": "no such host",
-    "nodename nor servname provided, or not known": "no such host",
-    "getaddrinfo failed": "no such host",
-    "Temporary failure in name resolution": "its name cannot be looked up now; is there a network?",
+    "Name or service not known": NO_HOST,
+    "No address associated with hostname": NO_HOST,
+    "nodename nor servname provided, or not known": NO_HOST,
+    "getaddrinfo failed": NO_HOST,
+    "Temporary failure in name resolution": NO_LOOKUP,
     "All connection attempts failed": "nothing answers there",
-    "Connection refused": "nothing answers there (connection refused)",
-    "Network is unreachable": "there is no network",
-    "No route to host": "there is no way to that host",
+    "Connection refused": REFUSED,
+    "Network is unreachable": NO_NETWORK,
+    "No route to host": NO_ROUTE,
 }
-_KINDS = {
-    "Timeout": "no answer in time",
-    "TimeoutError": "no answer in time",
-    "ReadError": "the connection was cut",
-    "WriteError": "the connection was cut",
-}
+_KINDS = {"Timeout": LATE, "TimeoutError": LATE, "ReadError": CUT, "WriteError": CUT}
 
 
-def reason_of(error: BaseException) -> str:
-    """Return why, in words; never empty."""
-    text = _NUMBER.sub("", str(error)).strip()
-    if text:
-        return _WORDS.get(text, text)
-    kind = type(error).__name__
-    return next((words for end, words in _KINDS.items() if kind.endswith(end)), kind)
+def reason_of(error: BaseException, host: str = "") -> str:
+    """Return why, in words; never empty. What lies at the root tells more than what libraries make of it."""
+    causes = list(_causes(error))
+    found = next((words for look in (_known, _told, _of_kind) for words in map(look, causes) if words), "")
+    found = found or type(error).__name__
+    return f"{found}: {host}" if found == NO_HOST and host else found
+
+
+def _known(cause: BaseException) -> str:
+    """By what the system, or TLS, says in numbers."""
+    if isinstance(cause, socket.gaierror):
+        return NO_LOOKUP if cause.errno == socket.EAI_AGAIN else NO_HOST
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({getattr(cause, 'verify_message', 'TLS')})"
+    if isinstance(cause, ssl.SSLError):
+        reason = getattr(cause, "reason", None) or ""  # OpenSSL's own: WRONG_VERSION_NUMBER
+        return f"no secure connection (TLS): {reason.replace('_', ' ').lower() or 'is it an https address?'}"
+    return _BY_NUMBER.get(cause.errno or 0, "") if isinstance(cause, OSError) else ""
+
+
+def _told(cause: BaseException) -> str:
+    text = _NUMBER.sub("", str(cause)).strip(" .")
+    return _WORDS.get(text, text)
+
+
+def _of_kind(cause: BaseException) -> str:
+    kind = type(cause).__name__
+    return next((words for end, words in _KINDS.items() if kind.endswith(end)), "")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, then what it came from, to the root; of several at once the first."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        if isinstance(current, BaseExceptionGroup):
+            current = current.exceptions[0]
+        else:
+            current = current.__cause__ or current.__context__

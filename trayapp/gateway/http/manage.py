@@ -75,7 +75,7 @@ class Manage:
         body = {
             "status": "ok" if ready else self._gateway.state,
             "connected_servers": states.count(State.CONNECTED),
-            "pending_servers": sum(state not in (State.CONNECTED, State.DISABLED) for state in states),
+            "pending_servers": states.count(State.CONNECTING),
         }
         return (200 if ready else 503), body
 
