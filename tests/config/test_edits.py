@@ -630,3 +630,39 @@ def test_any_text_is_edited_as_asked_or_refused(text: str) -> None:
     for edit in edits:
         with contextlib.suppress(MultiMcpError):
             compose(edit(), "f")
+
+
+# --- long
+
+
+MANY = {f"tool_number_{number}": ON for number in range(26)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "servers:\n  s: {command: [npx, x]}   # c\n  b: {command: y}\n",
+        "servers: {s: {command: x}}\n",
+        "servers:\r\n    s: {command: x, tools: {a: {enabled: true}, }}\r\n",
+        "servers:\n  s: {command: x, tools: {}}\n",
+        '{"servers": {"s": {"command": "x"}}}',
+        "servers:\n  s: {command: x,\n    title: t}\n",
+    ],
+)
+def test_the_tools_of_an_entry_on_one_line_get_a_line_each(text: str) -> None:
+    before = tools_of(text)
+    after = merged(text, MANY)
+    assert tools_of(after) == before | MANY
+    assert max(map(len, after.splitlines())) < 80
+    again = merged(after, {"late": ON, **{f"more_{number}": ON for number in range(9)}})
+    assert max(map(len, again.splitlines())) < 80
+    assert tools_of(set_tools_enabled(again, "s", ["late"], False))["late"] == OFF
+
+
+def test_a_name_that_no_key_can_be_takes_no_other_tool_with_it() -> None:
+    long = "x" * 1500
+    text = "servers:\n  s: {command: x}\n"
+    assert tools_of(merged(text, {"a": ON, long: ON, "é" * 400: ON})) == {"a": ON, "é" * 400: ON}
+    with pytest.raises(UsageError, match="1500 letters") as caught:
+        set_tools_enabled(text, "s", [long], False)
+    assert "exclude_tools" in caught.value.hint

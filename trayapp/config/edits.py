@@ -16,6 +16,7 @@ from trayapp.config.layout import Layout
 from trayapp.config.nodes import Mapping as MappingNode
 from trayapp.config.nodes import Node, Pair, Scalar, follow, is_null, pairs
 from trayapp.config.problems import Wrong, shown
+from trayapp.config.render import scalar
 from trayapp.config.server_values import read_tools
 from trayapp.config.spelling import SERVER_KEYS, SETTING_KEYS, is_servers_key, snake, spelled
 from trayapp.config.splice import Editor, EditRefusedError, Slot
@@ -23,6 +24,8 @@ from trayapp.model.errors import ServerNotFoundError, UsageError
 from trayapp.model.servers import ToolSwitch
 
 FILE = "servers.yaml"
+LONGEST_KEY = 1000  # characters as written; YAML reads no plain key over 1,024
+SHOWN = 40  # letters of a name in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ class Merged:
 
 def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: str = FILE) -> Merged:
     """Write the result of a refresh, by server and tool: tools that the file lacks are added as they are given; of the
-    others only `stale` is set or taken away, `enabled` never touched. Tools that are not given stay as they are.
+    others only `stale` is set or taken away, `enabled` never touched. Tools that are not given stay as they are. A name
+    that is too long for a key is left out.
 
     Raises Unparsable only: a server that cannot be edited keeps its text and is named in `refused`.
     """
@@ -71,7 +75,8 @@ def _merge_server(editor: Editor, server: Slot, tools: Mapping[str, ToolSwitch])
     listed = _listed(editor, server)
     differing = [name for name in tools if name in listed and listed[name].stale != tools[name].stale]
     changed = {name: ToolSwitch(listed[name].enabled, tools[name].stale) for name in differing}
-    _write_tools(editor, server, changed, {name: switch for name, switch in tools.items() if name not in listed})
+    fresh = {name: switch for name, switch in tools.items() if name not in listed and _fits(name)}
+    _write_tools(editor, server, changed, fresh)
 
 
 def set_tools_enabled(
@@ -85,6 +90,9 @@ def set_tools_enabled(
     entry = _server(editor, server)
     listed = _listed(editor, entry)
     names = list(dict.fromkeys(names))
+    if long := next((name for name in names if not _fits(name)), None):
+        what = f"The name {long[:SHOWN]}... has {len(long)} letters, too many for a key of {file}"
+        raise UsageError(what, f"Hide it by a pattern: exclude_tools of {server}")
     differing = [name for name in names if name in listed and listed[name].enabled != enabled]
     if brief and enabled and not any(listed[name].stale for name in differing):
         differing = _without_lines(editor, entry, differing)
@@ -242,6 +250,11 @@ def _listed(editor: Editor, server: Slot) -> dict[str, ToolSwitch]:
         return read_tools(found[0].value) if found else {}
     except Wrong as wrong:
         editor.refuse(wrong.place.line, f"tools {wrong.message}")
+
+
+def _fits(name: str) -> bool:
+    """True if the name can be a key of the file."""
+    return len(scalar(name)) <= LONGEST_KEY
 
 
 def _write_tools(

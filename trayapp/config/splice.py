@@ -227,19 +227,43 @@ class Editor:
         self._note(at, at, "".join(newline + line for line in lines))
 
     def _insert_into_flow(self, node: Mapping, new: MappingType[str, Any]) -> None:
-        words = render.flow(new, json_like=_json_like(node))[1:-1]
+        between = self._between(node, new)
+        words = between.join(self._flow_words(node, name, value) for name, value in new.items())
         if not node.pairs:
             at = self.text.index("{", node.start) + 1
-            self._note(at, at, words)
+            in_lines = between != ", "
+            self._note(at, at, f"{between[1:]}{words}{self._next_line(node, 1)}" if in_lines else words)
             return
         last = self._flow_value_end(*node.pairs[-1])
         comma = self.layout.comma(last, node.end - 1)
         if self._has_line_of_its_own(node, last):
             self._insert_flow_lines(node, new, last, comma)
         elif comma is None:
-            self._note(last, last, ", " + words)
+            self._note(last, last, between + words)
         else:
-            self._note(comma + 1, comma + 1, f" {words},")
+            self._note(comma + 1, comma + 1, f"{between[1:]}{words},")
+
+    def _between(self, node: Mapping, new: MappingType[str, Any]) -> str:
+        """What stands between the pairs of a flow: a blank, or a line each where they are many."""
+        is_long = len(new) > 1 and len(render.flow(new, json_like=_json_like(node))) > render.MAX_FLOW_CHARACTERS
+        return "," + self._next_line(node, 2) if is_long else ", "
+
+    def _flow_words(self, node: Mapping, name: str, value: Any) -> str:
+        """One pair in braces; of a long mapping in it each pair has a line."""
+        json_like = _json_like(node)
+        if not isinstance(value, MappingType) or len(render.flow(value)) <= render.MAX_FLOW_CHARACTERS:
+            return render.flow({name: value}, json_like=json_like)[1:-1]
+        start = self._next_line(node, 2)
+        inner = [render.flow({key: item}, json_like=json_like)[1:-1] for key, item in value.items()]
+        head = render.scalar(name, json_like=json_like)
+        return f"{head}: {{{start}{f',{start}'.join(inner)}{self._next_line(node, 1)}}}"
+
+    def _next_line(self, node: Mapping, steps: int) -> str:
+        """A line's end, and the blanks of a line that is so many steps deeper than the one in which a flow begins."""
+        start = self.layout.line_start(node.start)
+        line = self.layout.line_at(start)
+        indent = len(line) - len(line.lstrip(" ")) + steps * self._step
+        return self.layout.newline(node.start) + " " * indent
 
     def _has_line_of_its_own(self, node: Mapping, last: int) -> bool:
         """Whether the pairs of a flow stand one a line, the closing brace below them."""
