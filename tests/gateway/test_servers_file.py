@@ -176,6 +176,25 @@ async def test_every_way_to_save_is_noticed(taken: Taken) -> None:
         await taken.until(["a", "b"])
 
 
+@pytest.mark.requirement("file-slow-editor")
+async def test_half_of_a_slow_save_is_never_taken(taken: Taken) -> None:
+    """Half a file may be sound: the servers that it lacks would be stopped."""
+    taken.path.write_text(TWO, encoding="utf-8")
+    async with followed(taken):
+        for title in ("one", "two"):
+            text = TWO + f"  c: {{command: z, title: {title}}}\n"
+            with taken.path.open("w", encoding="utf-8") as file:
+                for line in text.splitlines(keepends=True):
+                    file.write(line)
+                    file.flush()
+                    await anyio.sleep(0.03)
+            while list(taken.config.servers) != ["a", "b", "c"] or taken.config.servers["c"].title != title:
+                await taken.news.wait()
+    taken_servers = [list(outcome.servers) for outcome in taken.all if isinstance(outcome, Config)]
+    assert taken_servers == [["a", "b"], ["a", "b", "c"], ["a", "b", "c"]]
+    assert len(taken.all) == 3
+
+
 async def test_a_file_that_is_emptied_for_good_is_believed_without_another_save(taken: Taken) -> None:
     taken.path.write_text(ONE, encoding="utf-8")
     async with followed(taken):

@@ -82,13 +82,20 @@ def wait_until_quiet(
     for _ in range(QUIET_LOOKS):
         try:
             age = now() - path.stat().st_mtime
-            if abs(age) >= QUIET_S:  # the clock of a network's disk may be far ahead
-                with _opened(path) as file:
-                    if file is None or not _has_writer(file.descriptor):
-                        return
         except (OSError, ValueError):
             return
+        if abs(age) >= QUIET_S and not is_open_for_writing(path):  # the clock of a network's disk may be far ahead
+            return
         sleep(QUIET_S - max(age, 0) if age < QUIET_S else QUIET_S)
+
+
+def is_open_for_writing(path: Path) -> bool:
+    """True if a program has the file open to write it, where the system tells (Linux)."""
+    try:
+        with _opened(path) as file:
+            return file is not None and _has_writer(file.descriptor)
+    except (OSError, ValueError):
+        return False
 
 
 def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lambda: None) -> None:

@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from trayapp.backends.clock import beat_after, next_beat
+from trayapp.config.files import is_open_for_writing
 from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
 from trayapp.config.sample import sample_text, with_sample
@@ -36,6 +37,7 @@ log = logging.getLogger(__name__)
 WATCH_S = 0.5  # how often servers.yaml is looked at where the system tells nothing: a save is applied within 1 s
 LOOK_ANYWAY_S = 5.0
 SAVE_SETTLES_S = 0.05  # editors save in several steps
+SETTLE_LOOKS = 10  # 0.5 s in all: half a file may be sound and lack servers that run
 
 Outcome = Config | Problem
 
@@ -123,6 +125,7 @@ class ServersFile:
         try:
             while True:  # look first: the file may have been saved before there was a watch
                 if self._look_again or self._signature() != self._seen:
+                    await self._settle()
                     await self.reload()
                 await self._may_have_changed(watch)
         finally:
@@ -174,6 +177,15 @@ class ServersFile:
             self._seen = self._signature()
         return laid.lay_over(config, self._layers().read(self._imports, file), file) if self._imports else config
 
+    async def _settle(self) -> None:
+        """Wait, for a moment at most, until the save that was noticed is done."""
+        seen = self._signature()
+        for _ in range(SETTLE_LOOKS):
+            await anyio.sleep(SAVE_SETTLES_S)
+            before, seen = seen, self._signature()
+            if seen == before and not is_open_for_writing(self._path):
+                return
+
     async def _may_have_changed(self, watch: FolderWatch | None) -> None:
         """Wait for news of the folder; look anyway from time to time, since network folders bring no news."""
         if watch is None or self._look_again:
@@ -182,5 +194,4 @@ class ServersFile:
         with anyio.CancelScope(deadline=beat_after(anyio.current_time(), self._look_anyway_s)) as quiet:
             await anyio.wait_readable(watch.descriptor)
         if not quiet.cancelled_caught:
-            await anyio.sleep(SAVE_SETTLES_S)
             watch.drain()
