@@ -267,6 +267,7 @@ REQUIREMENTS: dict[str, str] = {
     "pin-approve": "An approval is of the very definition that was shown; sessions and searches follow at once.",
     "pin-modes": "`approve_changes`: notify serves and says so, off does neither; a change is followed live.",
     "pin-verb": "`approve` shows each difference readably, asks on a terminal, and approves no more than was shown.",
+    "pin-person": "Without a terminal only a script that says so on purpose can approve a tool.",
     "pin-tray": "The tray wants the user, shows what changed as a text, and approves what was shown.",
     "inspect-found": "Of poisoned tools 90 % are found at least, of honest look-alikes 5 % are flagged at most.",
     "inspect-withheld": "Tools, prompts, resources, instructions with a high finding reach no client before approval.",

@@ -262,7 +262,10 @@ async def test_notify_serves_the_change_and_says_so(tmp_path: Path) -> None:
         await with_servers(made, Settings(expose="tools", approve_changes="notify"), evil=[HONEST])
         await relisted(made, "evil", wanting(HONEST, "sidenote"), tool(f"x{tags('y')}", "new"))
         assert "sidenote" in (await served(made))["evil_add"]["inputSchema"]["properties"]
-        assert {row["tool"] for row in await waiting(made)} == {"add", "new"}
+        assert {(row["tool"], row["served"], row["as_now"]) for row in await waiting(made)} == {
+            ("add", True, True),
+            ("new", True, True),
+        }
         snapshot = await asked(made, control.SNAPSHOT)
         assert snapshot["servers"][0]["approvals"] == ["add", "new"]
 

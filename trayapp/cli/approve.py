@@ -5,25 +5,31 @@ Never here: deciding what is held back, looking definitions over (the gateway do
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from textwrap import wrap
 from typing import Any
 
 import click
 
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import Table, is_terminal, print_json, print_table, say
-from trayapp.cli.text import clean, count, one_line
+from trayapp.cli.person import at_terminal, require_person
+from trayapp.cli.text import clean, count, one_line, width
 from trayapp.model.errors import UsageError
 from trayapp.wire.control import APPROVALS, APPROVE, INSPECT
 
 INSPECT_TIMEOUT_S = 120.0  # for thousands of tools
+SHOWN_FIRST = 40  # lines of a difference; all of it on demand
+SCHEMAS = ("inputSchema:", "outputSchema:")  # the heads of what few people read of a new tool
 
 Row = dict[str, Any]
 STYLES = {"high": "bold red", "medium": "yellow"}
 
 
-@click.command("approve", epilog=examples("multi-mcp approve", "multi-mcp approve github/create_issue --yes"))
+@click.command("approve", epilog=examples("multi-mcp approve", "multi-mcp approve github/create_issue"))
 @click.argument("what", metavar="[SERVER[/TOOL]]", required=False)
 @click.option("--all", "all_", is_flag=True, help="Approve all that waits, of every server, without asking.")
 @click.option("--yes", is_flag=True, help="Approve without asking.")
@@ -44,12 +50,16 @@ def approve_verb(what: str | None, all_: bool, yes: bool, as_json: bool) -> int:
     if not as_json:
         say(*(_lines(rows) if rows else [] if results else ["Nothing waits for an approval"]))
         say(*(one_line(found["reason"]) for found in results))
-    agreed = bool(number) and (yes or all_ or (not as_json and _agreed(number)))
+    if number and (yes or all_ or not as_json):
+        require_person("approve a tool")
+    agreed = bool(number) and (yes or all_ or (not as_json and _agreed(number, rows)))
     done = _approve(rows, results) if agreed else {"approved": [], "missed": []}
     if as_json:
         print_json({"waiting": rows, "results": results, **done})
     elif agreed:
         say(*_outcome(done), *(one_line(f"Not told any more: {found['reason']}") for found in results))
+    elif number:
+        say(*_refused(rows))
     return 1 if done["missed"] or done.get("problems") or (number and not agreed and not as_json) else 0
 
 
@@ -59,27 +69,59 @@ def _approve(rows: list[Row], results: list[Row]) -> dict[str, Any]:
     return done
 
 
-def _agreed(number: int) -> bool:
+def _agreed(number: int, rows: list[Row]) -> bool:
     """Ask. Raises UsageError where nobody can answer."""
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        raise UsageError("Nobody is here to be asked", "Look at the tools above; then add --yes to approve them")
-    return click.confirm(f"Approve {'it' if number == 1 else f'these {number}'}?", default=False)
+    if not at_terminal():
+        raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the tools above; then pass --yes")
+    question = f"Approve {'it' if number == 1 else f'these {number}'}? [y/N{'/d = show all' if rows else ''}]"
+    while (answer := click.prompt(question, default="n", show_default=False).strip().lower()) == "d":
+        say(*_lines(rows, whole=True))
+    return answer in ("y", "yes")
 
 
-def _lines(rows: list[Row]) -> Iterator[str]:
-    """Each tool: why it waits, what becomes of it meanwhile, what is different."""
+def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
+    """Each tool: what is different, what becomes of it meanwhile, and last why it waits."""
     for row in rows:
-        yield f"{_path(row)}: {one_line(row['reason'])}"
+        yield f"{_path(row)}:"
+        lines = row["difference"] if whole else _told(row)
+        yield from _wrapped(lines, "    ")
+        if len(row["difference"]) > len(lines):
+            yield f"    ({count(len(row['difference']) - len(lines), 'more line')} of its definition)"
         yield f"  {_meanwhile(row)}"
-        yield from (f"  {found['severity']}: {one_line(_words(found))}" for found in row["findings"])
-        yield from (f"    {clean(line)}" for line in row["difference"])
+        yield from _wrapped([one_line(row["reason"])], "  ")
+        yield from _wrapped([f"{found['severity']}: {one_line(_words(found))}" for found in row["findings"]], "  ")
         yield ""
+
+
+def _told(row: Row) -> list[str]:
+    """Return what of a difference is shown at first: of a new tool its words, of a changed one what changed."""
+    lines: list[str] = row["difference"]
+    if not row["changed"]:
+        schemas = (at for at, line in enumerate(lines) if line in SCHEMAS)
+        lines = lines[: next(schemas, len(lines))]
+    return lines[:SHOWN_FIRST]
+
+
+def _wrapped(lines: Iterable[str], indent: str) -> Iterator[str]:
+    """Yield cleaned lines, within the width of a terminal where one is there."""
+    columns = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else 0
+    for line in lines:
+        text = f"{indent}{clean(line)}"
+        yield from wrap(text, columns, subsequent_indent=f"{indent}  ") if 0 < columns < width(text) else [text]
 
 
 def _meanwhile(row: Row) -> str:
     if not row["served"]:
         return "No client sees it until you approve it."
-    return "It is served as you approved it before." if row["changed"] else "It is served meanwhile."
+    return "It is served as it is now, unapproved." if row["as_now"] else "It is served as you approved it before."
+
+
+def _refused(rows: list[Row]) -> Iterator[str]:
+    """What happens after a no."""
+    for row in rows:
+        yield f"Not approved: {_path(row)}. {_meanwhile(row)}"
+    if len(rows) == 1:
+        yield f"To switch it off: multi-mcp disable {shlex.quote(_path(rows[0]))}"
 
 
 def _outcome(done: dict[str, Any]) -> Iterator[str]:

@@ -86,7 +86,8 @@ class Waiting:
     hash: str
     reason: str
     changed: bool  # else it is new, and suspicious
-    served: bool  # in its approved form; with `notify` as it is now
+    served: bool  # in its approved form, or `as_now`
+    as_now: bool  # as the server lists it now, unapproved (`notify`)
     findings: tuple[Finding, ...]
     difference: tuple[str, ...]
 
@@ -109,6 +110,7 @@ class Held:
     hash: str
     findings: tuple[Finding, ...]
     served: bool
+    as_now: bool
 
 
 class Approvals:
@@ -177,7 +179,8 @@ class Approvals:
             return self._first_sight(known, name, item, digest, mode, elsewhere)
         takes = still_takes(pin.definition, item)
         served = takes or mode == "notify"
-        held = Held(pin.definition, item, digest, self._findings(known.server, name, item, digest), served)
+        findings = self._findings(known.server, name, item, digest)
+        held = Held(pin.definition, item, digest, findings, served, as_now=mode == "notify")
         if mode == "notify":
             return Verdict(item, None, held)
         if takes:
@@ -308,11 +311,11 @@ def _waiting(server: str, name: str, held: Held) -> Waiting:
     if changed:
         reason = "its definition changed" + (f"; {reason}" if is_serious(held.findings) else "")
     lines = difference(held.old, held.new) if held.old is not None else whole(held.new)
-    return Waiting(server, name, held.hash, reason, changed, held.served, held.findings, tuple(lines))
+    return Waiting(server, name, held.hash, reason, changed, held.served, held.as_now, held.findings, tuple(lines))
 
 
 def _suspicious(server: str, name: str, item: Item, pin: Pin, mode: Mode) -> Verdict:
-    held = Held(None, item, pin.hash, pin.findings, mode == "notify")
+    held = Held(None, item, pin.hash, pin.findings, served=mode == "notify", as_now=mode == "notify")
     if mode == "notify":
         return Verdict(item, None, held)
     return Verdict(item, f"{_why(pin.findings)}; {_remedy(server, name)}", held)
