@@ -515,13 +515,17 @@ async def test_the_client_whose_call_meets_a_server_for_the_first_time_is_asked(
 
 
 @pytest.mark.requirement("bridge-who")
-async def test_a_call_that_was_given_up_leaves_a_doubt_for_a_while(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["cancelled", "gone"])
+async def test_a_call_that_was_given_up_leaves_a_doubt_for_a_while(tmp_path: Path, way: str) -> None:
     """A server may go on after it was told to cancel, and ask: what it asks then is no business of another session."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")
         await holding(made, one)
-        one.tell("notifications/cancelled", {"requestId": 1})
+        if way == "cancelled":
+            one.tell("notifications/cancelled", {"requestId": 1})
+        else:
+            one.end()
         await made.net["a"].heard_of("notifications/cancelled")
         refused = await asks(made)
         assert isinstance(refused, RpcError)

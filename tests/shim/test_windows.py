@@ -13,6 +13,7 @@ import anyio
 import anyio.abc
 import pytest
 
+from trayapp.shim_ledger import MUTE, NOT_REPEATED
 from trayapp.wire.endpoint import Link, Listener, listen, private_folder
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
@@ -156,6 +157,20 @@ async def test_a_gateway_stopped_on_purpose_is_joined_again_when_it_is_back(
     await second.initialized.wait()
     await ask(process, 2, "ping")
     assert (await answers(process, 1))[0]["result"]["gateway"] == 2
+
+
+@pytest.mark.requirement("shim-mute-gateway")
+async def test_a_gateway_that_says_nothing_is_given_up(home: Path, tasks: anyio.abc.TaskGroup) -> None:
+    private_folder(home / "run")
+    mute = EchoGateway(str(home / "run"), 1)
+    await mute.start(tasks)
+    process = await anyio.open_process([sys.executable, str(PROGRAM), "impatient"], stderr=subprocess.DEVNULL)
+    await ask(process, 1, "silent")
+    (told,) = await answers(process, 1)
+    assert (told["id"], told["error"]["message"]) == (1, f"{MUTE}. {NOT_REPEATED}")
+    assert mute.seen == ["silent"]
+    process.kill()
+    await process.aclose()
 
 
 async def test_the_shim_ends_with_its_client(client: Client) -> None:

@@ -12,6 +12,7 @@ import secrets
 from collections import deque
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.world import Live
@@ -55,7 +56,7 @@ class Bridge:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked by an answer
-        self._given_up: deque[tuple[float, Live, Session]] = deque()  # until when by the clock, where, whose
+        self._given_up: deque[tuple[float, Live, ref[Session]]] = deque()  # until when by the clock, where, whose
         self._refused: set[tuple[str, str]] = set()  # server and reason, as logged
 
     # -- a server asks -------------------------------------------------------------------------------------------
@@ -109,16 +110,23 @@ class Bridge:
         # A client that is to come back may never do so: it is asked last.
         return sorted(calls, key=lambda call: (call.parked, call.serial)), session
 
-    def _given_up_on(self, connection: Connection) -> set[Session]:
-        """Return the sessions whose calls there were given up a moment ago: the server may still work on them."""
-        now = self._gateway.clock.now()
-        while self._given_up and self._given_up[0][0] <= now:
-            self._given_up.popleft()
-        return {session for _, live, session in self._given_up if live is connection.live}
+    def _given_up_on(self, connection: Connection) -> set[Session | None]:
+        """Return the sessions whose calls there were given up a moment ago: the server may still work on them.
+
+        None stands for sessions that have ended.
+        """
+        self._forget_given_up()
+        return {session() for _, live, session in self._given_up if live is connection.live}
 
     def give_up(self, live: Live, session: Session) -> None:
         """Note that a session's call was given up before the server answered it."""
-        self._given_up.append((self._gateway.clock.now() + STOPS_WITHIN_S, live, session))
+        self._forget_given_up()
+        self._given_up.append((self._gateway.clock.now() + STOPS_WITHIN_S, live, ref(session)))
+
+    def _forget_given_up(self) -> None:
+        now = self._gateway.clock.now()
+        while self._given_up and self._given_up[0][0] <= now:
+            self._given_up.popleft()
 
     def _refusal(self, connection: Connection, method: str, why: str) -> RpcError:
         """Return the error of a question that nobody is asked; the log has the first of each kind of a server."""
@@ -126,7 +134,8 @@ class Bridge:
         first = (server, why) not in self._refused
         self._refused.add((server, why))
         doubt = why in (_SEVERAL, _GIVEN_UP)
-        advice = f" Set `scope: session` for {server} in servers.yaml to avoid this." if doubt else ""
+        shared = doubt and connection.server.scope != "session"
+        advice = f" Set `scope: session` for {server} in servers.yaml to avoid this." if shared else ""
         level = logging.DEBUG if not first else logging.WARNING if doubt else logging.INFO
         log.log(level, "%s asked %.100s and was refused: %s.%s",
                 server, method, why, advice)  # fmt: skip
