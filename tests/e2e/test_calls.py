@@ -272,7 +272,7 @@ async def test_a_server_whose_list_fails_or_hangs_is_connected_and_the_rest_is_l
             await gateway.state(name, "connected")
         await until(lambda: gateway.server("odd")["tools"]["total"])
         assert {name.split("_")[0] for name in await client.tools()} == {"odd"}
-        assert gateway.server("fails")["error"] is None
+        assert "did not list its tools" in gateway.server("fails")["error"]["title"]  # connected all the same
         gate.touch()
         await until(lambda: gateway.server("slow")["tools"]["total"])
         assert {name.split("_")[0] for name in await client.tools()} == {"odd", "slow"}

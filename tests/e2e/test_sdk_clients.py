@@ -37,11 +37,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with an older and a newer server, behind shim and HTTP."""
     folder = tmp_path_factory.mktemp("sdk")
     program = str(Path(__file__).parent.parent / "fixtures" / "era_server.py")
-    servers: dict[str, dict[str, Any]] = {
+    servers = {
         name: {"command": [sys.executable, "-I", "-S", program, revision, str(folder / "notes")]}
         for name, revision in (("old", "2025-11-25"), ("new", MODERN))
     }
-    servers["old"]["scope"] = "session"  # one client gives up a call: what is asked then may belong to that
     with gateway_in(folder) as made:
         made.write(servers, http={"enabled": True, "port": 0})
         made.start()

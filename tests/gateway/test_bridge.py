@@ -516,17 +516,21 @@ async def test_the_client_whose_call_meets_a_server_for_the_first_time_is_asked(
 
 @pytest.mark.requirement("bridge-who")
 @pytest.mark.parametrize("way", ["cancelled", "gone"])
-async def test_a_call_that_was_given_up_leaves_a_doubt_for_a_while(tmp_path: Path, way: str) -> None:
-    """A server may go on after it was told to cancel, and ask: what it asks then is no business of another session."""
+@pytest.mark.parametrize("then", ["the server has read the cancel", "time passes"])
+async def test_what_is_asked_after_a_call_was_given_up_may_belong_to_that(tmp_path: Path, way: str, then: str) -> None:
+    """A server that was told to cancel a call may have asked before it read that: no other session is asked then."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")
-        await holding(made, one)
+        read = made.net["a"].hold("ping", {})
+        for number in (1, 2):
+            await holding(made, one, number)
         if way == "cancelled":
-            one.tell("notifications/cancelled", {"requestId": 1})
+            for number in (1, 2):
+                one.tell("notifications/cancelled", {"requestId": number})
         else:
             one.end()
-        await made.net["a"].heard_of("notifications/cancelled")
+        await made.net["a"].heard_of("notifications/cancelled", 2)
         refused = await asks(made)
         assert isinstance(refused, RpcError)
         assert "is over" in refused.message
@@ -534,7 +538,12 @@ async def test_a_call_that_was_given_up_leaves_a_doubt_for_a_while(tmp_path: Pat
         refused = await asks(made)
         assert isinstance(refused, RpcError)
         assert "another session gave up a call" in refused.message
-        await made.clock.pass_(STOPS_WITHIN_S)
+        if then == "time passes":
+            await made.clock.pass_(STOPS_WITHIN_S)
+        else:
+            read.set()
+            await made.net["a"].heard_of("ping", 2)  # the first one was sent before the second cancel
+            await settle()
         two.ask_only(2, "tools/call", tool_call("a_ask", method="roots/list"))
         await question(two, "roots/list")
         assert asked_of(one) == []

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -41,7 +40,7 @@ STATE_PREFIX = "multi-mcp:"  # of the request states that are ours, not a server
 PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never does
 MAX_ROUNDS = 10  # of questions in one call, as the SDKs have it
 STATE_ONLY_PAUSE_S = 0.1  # a server that wants to be asked again, and has no question, gets this long
-STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call may go on for a while, and ask
+STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers nothing since, may go on, and ask
 
 # Why a question is refused: part of the log's line and of the server's error
 _NONE = "no client has a call under way there"
@@ -56,7 +55,7 @@ class Bridge:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked by an answer
-        self._given_up: deque[tuple[float, Live, ref[Session]]] = deque()  # until when by the clock, where, whose
+        self._given_up: list[_GivenUp] = []  # in the order in which they were
         self._refused: set[tuple[str, str]] = set()  # server and reason, as logged
 
     # -- a server asks -------------------------------------------------------------------------------------------
@@ -111,22 +110,38 @@ class Bridge:
         return sorted(calls, key=lambda call: (call.parked, call.serial)), session
 
     def _given_up_on(self, connection: Connection) -> set[Session | None]:
-        """Return the sessions whose calls there were given up a moment ago: the server may still work on them.
+        """Return the sessions whose calls there were given up, while the server may still work on them.
 
         None stands for sessions that have ended.
         """
         self._forget_given_up()
-        return {session() for _, live, session in self._given_up if live is connection.live}
+        return {session() for one in self._given_up if one.live is connection.live for session in one.sessions}
 
     def give_up(self, live: Live, session: Session) -> None:
-        """Note that a session's call was given up before the server answered it."""
+        """Note that a session's call was given up before its server answered it; older servers only may ask."""
+        if live.peer.modern:
+            return
         self._forget_given_up()
-        self._given_up.append((self._gateway.clock.now() + STOPS_WITHIN_S, live, ref(session)))
+        of_live = [one for one in self._given_up if one.live is live]
+        if not of_live or of_live[-1].asked:  # the answer to come says nothing about what was sent after its question
+            of_live.append(_GivenUp(live, self._taken_note))
+            self._given_up.append(of_live[-1])
+        last = of_live[-1]
+        last.sessions.append(ref(session))
+        last.until = self._gateway.clock.now() + STOPS_WITHIN_S
+        if len(of_live) == 1:
+            last.ask()
+
+    def _taken_note(self, given_up: _GivenUp) -> None:
+        given_up.until = 0.0
+        self._forget_given_up()
+        for one in self._given_up:
+            if one.live is given_up.live:
+                one.ask()
 
     def _forget_given_up(self) -> None:
         now = self._gateway.clock.now()
-        while self._given_up and self._given_up[0][0] <= now:
-            self._given_up.popleft()
+        self._given_up = [one for one in self._given_up if one.until > now]
 
     def _refusal(self, connection: Connection, method: str, why: str) -> RpcError:
         """Return the error of a question that nobody is asked; the log has the first of each kind of a server."""
@@ -280,6 +295,31 @@ class Questions:
     def _settle(future: asyncio.Future[dict[str, Any]], answer: dict[str, Any]) -> None:
         if not future.done():
             future.set_result(answer)
+
+
+class _GivenUp:
+    """A Call: a ping after the cancels of calls on one connection. Its answer shows that the server has read them."""
+
+    __slots__ = ("_taken_note", "asked", "live", "sessions", "until")
+
+    def __init__(self, live: Live, taken_note: Callable[[_GivenUp], None]) -> None:
+        self.live = live
+        self.sessions: list[ref[Session]] = []
+        self.until = 0.0  # by the gateway's clock; then nobody waits for the answer any more
+        self.asked = False
+        self._taken_note = taken_note
+
+    def ask(self) -> None:
+        """Send the ping."""
+        self.asked = True
+        self.live.channel.relay("ping", None, self)
+
+    def answered(self, reply: Reply) -> None:
+        """See wire.messages.Call."""
+        self._taken_note(self)
+
+    def progress(self, params: dict[str, Any]) -> None:
+        """See wire.messages.Call."""
 
 
 def _input_request(method: str, params: Params) -> dict[str, Any]:
