@@ -17,7 +17,6 @@ from pathlib import Path
 
 from trayapp.model.errors import StorageError
 from trayapp.model.logs import GATEWAY_LOG
-from trayapp.service.adopted import adopt
 from trayapp.service.child import last_lines, start_detached
 from trayapp.service.pause import Pause, StartTurn
 from trayapp.service.supervision import Process
@@ -61,6 +60,8 @@ class GatewayPlace:
 
     def adopted(self) -> Process | None:
         """See Place."""
+        from trayapp.service.adopted import adopt  # with psutil: most trays start their own
+
         return adopt(self._pid())
 
     def ask_to_stop(self) -> None:
