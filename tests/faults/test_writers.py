@@ -23,6 +23,7 @@ import pytest
 from tests.cli.running import PROGRAM, environment, launch, launch_with, run_cli
 from tests.patience import stretched
 from trayapp.config.parse import parse
+from trayapp.config.project import read_project
 from trayapp.config.store import Store
 from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.model.servers import ToolSwitch
@@ -100,6 +101,32 @@ def test_projects_that_are_trusted_at_once_are_all_trusted(home: Path) -> None:
     running = [launch_with(home, environment(home, **trusting), "trust", str(folder), "--yes") for folder in folders]
     assert ended(running) == []
     assert {path.parent for path in TrustStore(home / TRUST_NAME).paths()} == {folder.resolve() for folder in folders}
+
+
+@pytest.mark.requirement("file-one-writer")
+@pytest.mark.parametrize("name", [".multi-mcp.yaml", ".mcp.json"])
+def test_servers_that_are_added_to_a_project_at_once_are_all_there_and_trusted(home: Path, name: str) -> None:
+    shop = home / "shop"
+    shop.mkdir()
+    if name == ".mcp.json":
+        (shop / name).write_text("{}", encoding="utf-8")
+        assert (
+            run_cli(home, "trust", str(shop), "--yes", env=environment(home, MULTI_MCP_UNATTENDED="1")).returncode == 0
+        )
+    words = [("--scope", "project", "--url", f"https://x{number}.example/") for number in range(6)]
+    env = environment(home, HOME=str(home))
+    running = [
+        subprocess.Popen(
+            [*PROGRAM, "add", f"s{number}", *each], cwd=shop, env=env, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8",
+        )
+        for number, each in enumerate(words)
+    ]  # fmt: skip
+    assert ended(running) == []
+    file = read_project(shop / name)
+    assert file is not None
+    assert parse(file.text(), name).servers.keys() == {f"s{number}" for number in range(6)}
+    assert TrustStore(home / TRUST_NAME).check(file) is not None
 
 
 @pytest.mark.requirement("file-one-writer")

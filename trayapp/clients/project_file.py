@@ -13,6 +13,8 @@ from typing import Any
 
 from trayapp.clients import files, jsonc
 from trayapp.config import edits
+from trayapp.config.files import wait_until_quiet
+from trayapp.config.locks import locked
 from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable, shown
 from trayapp.config.project import PROJECT_FILES, find_project, project_file_in, read_project
@@ -65,13 +67,16 @@ def remove_server(path: Path, name: str, trust: TrustStore) -> bool:
 
 
 def _edit(path: Path, trust: TrustStore | None, change: Callable[[str], str]) -> None:
-    before = read_project(path)
-    may = trust is not None and (before is None or trust.check(before) is not None)
-    text = files.read_text(path)
-    files.replace_text(path, text, change(text or ""), None)
-    after = read_project(path)
-    if trust is not None and may and after is not None:
-        trust.approve(after)
+    with locked(path.parent):  # from reading to approving: another process may add here at the same moment
+        wait_until_quiet(path)
+        before = read_project(path)
+        may = trust is not None and (before is None or trust.check(before) is not None)
+        text = files.read_text(path)
+        written = change(text or "")
+        files.replace_text(path, text, written, None)
+        after = read_project(path)
+        if trust is not None and may and after is not None and after.data == written.encode("utf-8"):
+            trust.approve(after)
 
 
 def _added(path: Path, text: str, name: str, entry: Mapping[str, Any]) -> str:
