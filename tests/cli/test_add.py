@@ -62,6 +62,14 @@ def test_a_server_is_everybodys_unless_a_project_is_here_and_runs_where_it_was_s
     assert (made["scope"], made["entry"]) == ("project", {"command": "tool", "args": ["."], "cwd": "shop"})
 
 
+@pytest.mark.requirement("import-own-fate")
+def test_whatever_a_command_line_holds_is_written_as_it_is(person: Person) -> None:
+    words = ("--title", "\U0001f680 Bot", "\x7f\u2028\ufeff", "\u202e")
+    person.gets("add", "x", "--env", "\U0001f680=\U0001f680", "--", "npx", "srv", *words)
+    server = parse(person.servers.read_text(), "f").servers["x"]
+    assert (server.args, server.env) == (("srv", *words), {"\U0001f680": "\U0001f680"})
+
+
 @pytest.mark.requirement("cli-add-tries")
 def test_it_is_tried_and_says_how_many_tools_it_has_or_why_none(person: Person) -> None:
     assert person.says("start", "--detach").returncode == 0
@@ -154,6 +162,7 @@ def test_a_trusted_file_stays_trusted_by_our_own_change(person: Person) -> None:
         (["a/b", "--", "x"], "holds no /"),
         (["fs", "--url", "nonsense"], "url"),
         (["fs", "--env", "A", "--", "x"], "--env takes NAME=VALUE"),
+        (["fs", "--env", f"{'N' * 1100}=1", "--", "x"], "a name in it is too long"),
     ],
 )
 def test_what_could_not_be_used_is_a_usage_error_and_nothing_is_written(

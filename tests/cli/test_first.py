@@ -62,11 +62,11 @@ def test_a_first_start_on_a_terminal_says_whose_servers_can_be_taken_over(person
 @pytest.mark.requirement("import-shown")
 def test_on_a_terminal_every_step_is_asked(person: Person, cursor: Path) -> None:
     shown = on_terminal(person, "import", typed=["n"])
-    assert "Take over 2 servers? [y/N]: " in shown
+    assert "Take over 2 servers? (all, none, or numbers such as 1,3-5): " in shown
     assert not person.servers.exists()
-    shown = on_terminal(person, "import", typed=["y", "n", "y"])
-    assert "Put 1 secret into the keyring (b.TOKEN)? [y/N]: " in shown
-    assert "Remove them from where they were found? [y/N]: " in shown
+    shown = on_terminal(person, "import", typed=["y", "y"])
+    assert "1 secret (b.TOKEN) in clear text: no keyring here would keep them" in shown  # and is not asked about
+    assert "Remove them from where they were found, so that each runs once (as --move does)? [y/N]: " in shown
     assert "ghp_" not in shown
     assert "command: x" in person.servers.read_text()
     assert '"a"' not in cursor.read_text()

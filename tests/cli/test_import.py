@@ -90,6 +90,7 @@ def test_servers_of_one_folder_go_into_the_file_of_its_project_which_is_trusted(
     person.file(".claude.json", json.dumps({"projects": projects}))
     done = person.says("import", "claude-code", "--yes")
     assert "Claude Code (~/src/shop)" in done.stdout
+    assert "For sessions in /other: n (say it there, too)" in done.stdout
     assert (person.folder / ".multi-mcp.yaml").read_text() == "servers:\n  pp:\n    command: p\n"
     assert "sample" not in person.servers.read_text() if person.servers.exists() else True
     assert json.loads(person.says("trust", ".", "--json").stdout)["trusted"] is True

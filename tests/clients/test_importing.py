@@ -11,7 +11,8 @@ import pytest
 
 from tests.clients.machines import machine_in, world_in
 from trayapp.clients import files
-from trayapp.clients.importing import first_offers, first_words, names_by_client, offers, take_away
+from trayapp.clients.connect import connect
+from trayapp.clients.importing import doubled, first_offers, first_words, names_by_client, offers, take_away
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.clients.servers import Found, found_servers
 from trayapp.clients.table import BY_NAME
@@ -201,3 +202,17 @@ def test_secrets_in_clear_text_are_found_and_can_be_taken_out(
     assert {secret.name: secret.value for secret in secrets_of("s", entry)} == kept
     assert without_secrets("s", entry) == hidden
     assert all(value not in repr(secrets_of("s", entry)) for value in kept.values())
+
+
+def test_clients_that_still_start_what_is_here_too_are_named(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    for name in (".cursor/mcp.json", ".claude.json", ".codeium/windsurf/mcp_config.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text('{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
+    config = parse("servers: {mine: {command: x, cwd: ~}}", "f")
+    assert doubled(config, world) == []
+    for client in ("cursor", "claude-code"):
+        connect(client, world)
+    assert names_by_client(doubled(config, world)) == {"Claude Code": ["a"], "Cursor": ["a"]}
+    take_away(offer.found for offer in doubled(config, world))
+    assert doubled(config, world) == []

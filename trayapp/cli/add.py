@@ -24,6 +24,7 @@ from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import count, one_line, visible
 from trayapp.cli.trial import try_server
 from trayapp.clients import project_file
+from trayapp.clients.importing import writing_fault
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.config.entry import name_fault, read_one
@@ -206,6 +207,8 @@ def _entry(
     _, problems = read_one(name, entry, in_project=True)
     if fault or problems:
         raise UsageError(fault or problems[0].message, "See: multi-mcp add --help")
+    if fault := writing_fault(name, entry):
+        raise UsageError(f"{shown(name)} cannot be added: {fault}", "See: multi-mcp add --help")
     return entry
 
 

@@ -90,12 +90,12 @@ def import_verb(
     moved: list[Move] = []
     if not dry_run and (new or (move and found)) and (yes or asks):
         chosen = _chosen(new) if asks and new else new
-        leaving = _leaving(found, chosen)
+        hidden = _hidden(chosen, hide, asks)
         if asks and move is None and chosen:
             move = agreed("Remove them from where they were found, so that each runs once (as --move does)?")
         elif asks and move and not new:
             move = agreed("Remove them from where they were found (--move)?")
-        moved = _take(chosen, leaving if move else [], hide, asks, store)
+        moved = _take(chosen, hidden, _leaving(found, chosen) if move else [], store)
         if not as_json and (chosen or moved):
             _tell(chosen, moved, machine, store)
     if as_json:
@@ -142,9 +142,11 @@ def _leaving(found: Sequence[Offer], chosen: Sequence[Offer]) -> list[Offer]:
     return [offer for offer in found if offer.there or (offer.found.folder, offer.name) in names]
 
 
-def _take(chosen: list[Offer], leaving: Sequence[Offer], hide: bool | None, asks: bool, store: Store) -> list[Move]:
-    """Write the chosen servers, take those that leave out of their files, and note both so that it can be undone."""
-    hidden = _hidden(chosen, hide, asks)
+def _take(chosen: Sequence[Offer], hidden: Sequence[Offer], leaving: Sequence[Offer], store: Store) -> list[Move]:
+    """Write the chosen servers, take those that leave out of their files, and note both so that it can be undone.
+
+    `hidden`: the chosen ones as they are written, with their secrets elsewhere.
+    """
     written = _write(hidden, store)
     world = this_world()
     taken = []
@@ -177,7 +179,8 @@ def _read(client: str | None, machine: Machine) -> Reading:
     readings = [read_servers(one, machine, Path.cwd()) for one in clients]
     servers = [found for reading in readings for found in reading.servers if not _is_read_anyway(found)]
     problems = tuple(problem for reading in readings for problem in reading.problems)
-    return Reading(tuple(servers), problems)
+    elsewhere = tuple(each for reading in readings for each in reading.elsewhere)
+    return Reading(tuple(servers), problems, elsewhere=elsewhere)
 
 
 def _first(store: Store) -> Reading:
@@ -225,6 +228,11 @@ def _show(found: Sequence[Offer], reading: Reading, machine: Machine, *, numbere
         said = list(_remarks(offer))
         if said and not offer.known:
             say(one_line(f"{offer.name}: {'; '.join(said)}"))
+    by_folder: dict[Path, list[str]] = {}
+    for folder, name in reading.elsewhere:
+        by_folder.setdefault(folder, []).append(name)
+    for folder, names in by_folder.items():
+        say(one_line(f"For sessions in {shown_path(folder, machine.home)}: {', '.join(names)} (say it there, too)"))
     for problem in reading.problems:
         note(one_line(f"{shown_path(Path(problem.file), machine.home)}, line {problem.line}: {problem.message}"))
 

@@ -78,13 +78,15 @@ def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> li
         alike = (name for name, other in names.items() if other and server and _same(other, server, name in ours))
         known = next(alike, "") or _hidden_as(one, names)
         name = known or _free_name(one, names)
-        made[at] = Offer(one, name, known, (one.folder, known) in there, "" if known else _fault(name, one.entry))
+        made[at] = Offer(
+            one, name, known, (one.folder, known) in there, "" if known else writing_fault(name, one.entry)
+        )
         if not made[at].fault:
             names[name] = server  # as it stands there: of two secrets none passes for the other
     return [made[at] for at, _ in every]
 
 
-def _fault(name: str, entry: Mapping[str, Any]) -> str:
+def writing_fault(name: str, entry: Mapping[str, Any]) -> str:
     """Return why no file of ours could hold an entry, "" if one can."""
     try:
         add_server("", name, entry)

@@ -62,6 +62,7 @@ class Reading:
     servers: tuple[Found, ...] = ()
     problems: tuple[Problem, ...] = ()
     files: tuple[Path, ...] = ()  # that were looked at
+    elsewhere: tuple[tuple[Path, str], ...] = ()  # servers for sessions in other folders: folder and name
 
 
 def found_servers(machine: Machine | None = None, clients: Iterable[Client] = CLIENTS) -> Reading:
@@ -211,7 +212,9 @@ class _Reader:
                 laid[one.name] = one.over(laid[one.name]) if one.name in laid else one
             raw = list(laid.values())
         servers = [found for one in raw if (found := self._found(one)) is not None]
-        return Reading(tuple(servers), tuple(self._problems), tuple(self._files))
+        others = [(one.source.folder, one.name) for one in self._raw if one.source.folder not in (None, folder)]
+        elsewhere = tuple((place, name) for place, name in others if place is not None)
+        return Reading(tuple(servers), tuple(self._problems), tuple(self._files), elsewhere)
 
     def _found(self, raw: _Raw) -> Found | None:
         windows, folder = self._machine.platform == "win32", raw.source.folder
