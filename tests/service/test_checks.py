@@ -343,6 +343,26 @@ def test_a_port_that_somebody_else_has_is_a_note(world: World) -> None:
     assert gateway.http_port(world)[0].message == "HTTP is switched off"
 
 
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can be somebody else")
+@pytest.mark.requirement("doctor-findings", "http-token-port")
+def test_a_port_that_another_user_holds_is_a_problem_and_names_the_user(world: World) -> None:
+    script = (
+        "import os, socket; os.setuid(65534); s = socket.create_server(('', 0)); print(s.getsockname()[1], flush=1)"
+    )
+    argv = [sys.executable, "-c", f"{script}; input()"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        port = int(other.stdout.readline())
+        write_servers(world, f"settings: {{http: {{port: {port}}}}}\n")
+        (finding,) = gateway.http_port(world)
+        other.stdin.write(b"\n")
+        other.stdin.close()
+    assert (finding.state, finding.code) == ("problem", "port.http")
+    assert f"Port {port} is held by a program of another user (nobody, uid 65534)" in finding.message
+    assert "token" in finding.remedy
+
+
 @posix
 @pytest.mark.requirement("doctor-findings")
 def test_processes_that_a_dead_gateway_left_are_named(world: World) -> None:
