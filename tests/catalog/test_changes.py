@@ -42,9 +42,14 @@ def test_whether_old_calls_fit_the_new_schema(old: dict[str, Any], new: dict[str
 
 @pytest.mark.requirement("pin-held")
 def test_in_its_approved_form_a_tool_is_no_less_careful_than_it_says_now() -> None:
-    old = {"name": "a", "annotations": {"readOnlyHint": True, "title": "A"}, "outputSchema": {"type": "object"}}
+    old = {
+        "name": "a",
+        "icons": [0],
+        "annotations": {"readOnlyHint": True, "title": "A"},
+        "outputSchema": {"type": "object"},
+    }
     new = {"name": "a", "annotations": {"readOnlyHint": False}, "icons": [1]}
-    assert in_approved_form(old, new) == {"name": "a", "annotations": {"title": "A"}, "icons": [1]}
+    assert in_approved_form(old, new) == {"name": "a", "annotations": {"title": "A"}, "icons": [0]}
 
 
 @pytest.mark.requirement("pin-approve")

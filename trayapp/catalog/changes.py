@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from trayapp.catalog.hidden import folded, is_mostly_ascii
-from trayapp.catalog.pins import PINNED
+from trayapp.catalog.pins import PINNED, PINNED_SET
 from trayapp.model.offer import Item
 from trayapp.model.text import clean
 
@@ -30,7 +30,7 @@ _READ = frozenset({"type", "properties", "required", "additionalProperties", "en
 def difference(old: Item, new: Item) -> list[str]:
     """Lines as of a unified diff: `- ` what was approved, `+ ` what the server says now, `  ` around it. Cleaned."""
     lines: list[str] = []
-    for field in PINNED:
+    for field in (*PINNED, *sorted((old.keys() | new.keys()) - PINNED_SET)):
         before, after = _lines(old.get(field)), _lines(new.get(field))
         if before != after:
             lines.append(f"{field}:")
@@ -148,11 +148,10 @@ def _list(value: Any) -> list[Any]:
 def in_approved_form(old: Item, new: Item) -> Item:
     """The tool as the server lists it now, in the words that were approved.
 
-    Its results come from the new tool: a result schema that changed is left out, and of two hints about what a call
-    does the more careful one counts.
+    Nothing is served that nobody has looked at. Its results come from the new tool: a result schema that changed is
+    left out, and of two hints about what a call does the more careful one counts.
     """
-    kept = {key: value for key, value in new.items() if key not in PINNED}
-    form = {**kept, **old}
+    form = {**old}
     if old.get("outputSchema") != new.get("outputSchema"):
         form.pop("outputSchema", None)
     hints = _object(old.get("annotations"))

@@ -81,7 +81,10 @@ def sentences_of(item: Item) -> Iterator[wording.Sentence]:
 
 
 def _places(item: Item) -> list[tuple[str, str]]:
-    return [(place, text) for field in IN_FIELDS if field in item for place, text in _texts(item[field], field)]
+    beside = sorted(item.keys() - set(IN_FIELDS)) if len(item) > 2 else ()
+    fields = (field for field in (*IN_FIELDS, *beside) if field in item)
+    found = (told for field in fields for told in _texts(item[field], field))
+    return [(place, text) for place, text in found if not (place.startswith("icons") and text.startswith("data:"))]
 
 
 def _told(places: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -32,19 +33,32 @@ READ = (1, VERSION)
 HASH_BYTES = 16
 BROKEN = ".broken"  # what the name of a file ends with that could not be read
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+BESIDE_LARGEST = 16 * 1024  # bytes of the members beside these that are kept as they were approved; larger ones are not
+
+# Of the members beside PINNED (`_meta`, `icons`, unknown ones) what differs from list to list is no change: numbers,
+# digits and digests in texts, signatures in addresses. Words are.
+PINNED_SET = frozenset(PINNED)
+_VOLATILE = re.compile(
+    r"(?<=[?&])(?:x-(?:amz|goog|ms)-[a-z-]+|expires|sig|signature|token|ts|date|policy)=[\w%+/=.~-]{0,2000}"
+    r"|[0-9a-f]{8,}|[0-9]+",
+    re.IGNORECASE,
+)
+_DEEPEST = 16  # of a member beside PINNED; what lies deeper counts as it is
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
     """One tool as it was approved; with `approved` false, as it was when it was found suspicious for `findings`.
 
-    `text`: its definition as JSON, read again only when the server says something else.
+    `text`: its definition as JSON, read again only when the server says something else. `beside`: the members beside
+    PINNED count, too; in files of earlier versions they did not.
     """
 
     hash: str
     text: str
     approved: bool = True
     findings: tuple[Finding, ...] = ()
+    beside: bool = True
 
     @property
     def definition(self) -> Item:
@@ -81,22 +95,42 @@ class ServerPins:
 
 
 def pinned(item: Item) -> str:
-    """What of a definition counts, as JSON: what a model or a person reads, and what says how dangerous a call is."""
-    return dumps(_counting(item)).decode()
+    """Return a definition as it may be served later, as JSON; without members beside PINNED where they are large."""
+    beside = _beside(item)
+    kept = {} if beside and len(dumps(beside)) > BESIDE_LARGEST else beside
+    return dumps({**_counting(item), **kept}).decode()
 
 
 def _counting(item: Item) -> Item:
     return {key: item[key] for key in PINNED if key in item}
 
 
-def definition_hash(item: Item) -> str:
-    """The same for equal definitions, whatever the order of keys."""
+def _beside(item: Item) -> Item:
+    return {key: item[key] for key in item if key not in PINNED} if item.keys() - PINNED_SET else {}
+
+
+def definition_hash(item: Item, *, beside: bool = True) -> str:
+    """Return the same for equal definitions, whatever the order of keys. `beside`: with the members beside PINNED."""
     definition = _counting(item)
+    others = _beside(item) if beside else {}
+    if others:
+        definition[""] = _steady(others, 0)  # no member's name
     try:
         data = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # a lone surrogate, a large integer, deep nesting: what the server sent, in its order
         data = dumps(definition)
     return hashlib.blake2b(data, digest_size=HASH_BYTES).hexdigest()
+
+
+def _steady(value: Any, depth: int) -> Any:
+    """Return a value without what differs from list to list."""
+    if isinstance(value, str):
+        return _VOLATILE.sub("#", value)
+    if depth > _DEEPEST or value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, dict):
+        return {key: _steady(inner, depth + 1) for key, inner in value.items()}
+    return [_steady(inner, depth + 1) for inner in value] if isinstance(value, list) else 0
 
 
 def load(folder: Path, server: str) -> ServerPins:
@@ -131,7 +165,8 @@ def save(folder: Path, server: str, tools: Mapping[str, Pin]) -> None:
 
 def _as_json(pin: Pin) -> dict[str, Any]:
     findings = [asdict(found) for found in pin.findings]
-    return {"hash": pin.hash, "definition": pin.text, "approved": pin.approved, "findings": findings}
+    written = {"hash": pin.hash, "definition": pin.text, "approved": pin.approved, "findings": findings}
+    return {**written, "beside": pin.beside}
 
 
 def _parse(server: str, data: bytes) -> dict[str, Pin]:
@@ -152,7 +187,7 @@ def _pin(value: Any) -> Pin:
     text = pinned(definition) if isinstance(definition, dict) else definition
     if not isinstance(text, str) or not isinstance(approved, bool) or not isinstance(findings, list):
         raise ValueError("a tool is not as it was written")
-    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)))
+    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), value.get("beside") is True)
 
 
 def _finding(value: Any) -> Finding:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -173,6 +173,8 @@ class Approvals:
         self, known: ServerPins, name: str, item: Item, mode: Mode, elsewhere: Callable[[], Elsewhere]
     ) -> Verdict:
         pin, digest = known.tools.get(name), definition_hash(item)
+        if pin is not None and not pin.beside:
+            pin = self._renewed(known, name, item, pin, digest)
         if pin is not None and pin.hash == digest:
             return Verdict(item) if pin.approved else _suspicious(known.server, name, item, pin, mode)
         if pin is None or not pin.approved or is_apart(name):  # these may hold what changes from day to day
@@ -186,6 +188,18 @@ class Approvals:
         if takes:
             return Verdict(in_approved_form(pin.definition, item), None, held)
         return Verdict(item, f"its definition changed; {_remedy(known.server, name)}", held)
+
+    def _renewed(self, known: ServerPins, name: str, item: Item, pin: Pin, digest: str) -> Pin:
+        """Return the pin of an earlier version, in which the members beside PINNED did not count, as one of this; they
+        are trusted at first sight. As it was where the tool is another one now, or those look suspicious."""
+        if pin.hash != definition_hash(item, beside=False):
+            return pin
+        if pin.approved and pin.hash != digest and is_serious(self._findings(known.server, name, item, digest)):
+            return pin
+        text = pins.pinned(item) if pin.text != "{}" else pin.text
+        renewed = replace(pin, hash=digest, text=text, beside=True)
+        known.pin(name, renewed)
+        return renewed
 
     def _first_sight(
         self,
