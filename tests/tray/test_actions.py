@@ -32,6 +32,7 @@ FOUND = {
 }
 OFFERED = (Offered("gh", "Cursor", "npx -y 'gh x'", 1), Offered("web", "Zed", "https://a.test/mcp"))
 OFFER = offer_key(OFFERED)
+DOUBLED = offer_key((Offered("old", "Zed", "x"),))
 FINDINGS = [
     {"code": "config.file", "state": "ok", "message": "fine", "remedy": ""},
     {"code": "gateway.servers", "state": "problem", "message": "Cannot start db", "remedy": "See: multi-mcp logs db"},
@@ -118,6 +119,7 @@ SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.COPY_DIAGNOSTICS), ("copy", DIAGNOSTICS), "Diagnostics copied"),
     (Action(V.TAKE_OVER, OFFER), ("changed", None), "2 servers taken over"),
     (Action(V.TAKE_OVER_HIDDEN, OFFER), ("changed", None), "2 servers taken over"),
+    (Action(V.TAKE_OUT, DOUBLED), ("changed", None), "Zed has multi-mcp alone now"),
     (Action(V.LEAVE_SERVERS), ("changed", None), "They stay where they are"),
     (Action(V.PAUSE), ("wish", WishKind.PAUSE), None),
     (Action(V.RESUME), ("wish", WishKind.START), None),
@@ -339,6 +341,19 @@ def test_a_yes_to_others_than_there_are_now_takes_nothing_over(world: World) -> 
     assert notice.title == "Not taken over"
     assert notice.text.startswith("They are not those any more that were shown\n")
     assert world.did == [("run", ["import", "--first", "--dry-run"]), ("changed", None)]
+
+
+@pytest.mark.requirement("tray-offer")
+def test_servers_are_taken_out_of_ai_tools_after_a_yes_to_just_these(world: World) -> None:
+    world.actions.do(Action(V.TAKE_OUT, DOUBLED))
+    assert [how for _, how in world.did] == [
+        ["import", "--doubled", "--dry-run"], ["import", "--doubled", "--move", "--yes"], None,
+    ]  # fmt: skip
+    world.did.clear()
+    notice = world.actions.do(Action(V.TAKE_OUT, OFFER))
+    assert notice is not None
+    assert notice.title == "Not taken out"
+    assert world.did == [("run", ["import", "--doubled", "--dry-run"]), ("changed", None)]
 
 
 @pytest.mark.requirement("tray-offer")

@@ -6,6 +6,7 @@ Never here: which servers are offered (tests/clients/test_importing), the words 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.tray.running import Panel, TrayApp, tray_app
 from tests.tray.test_drawing import FakeEntry
 from trayapp.config.parse import parse
 from trayapp.service.autostart import Autostart, Start
-from trayapp.service.command import sample_command
+from trayapp.service.command import own_command, sample_command
 from trayapp.tray.desk import Desk
 from trayapp.tray.news import Kind, Notice
 from trayapp.tray.start import SystemFace
@@ -75,6 +76,24 @@ def test_a_no_is_a_no_for_the_next_start_too_and_the_list_can_be_read(home: Path
         until(lambda: not any(line.startswith("! Use the") for line in panel.item.texts()), "the entry is gone")
         assert servers(app) == {"sample"}
         assert json.loads((app.home / "clients.json").read_text())["no_offer"] is True
+
+
+def test_servers_that_an_ai_tool_starts_beside_us_are_taken_out_of_it_after_a_click(
+    home: Path, address: str, panel: Panel
+) -> None:
+    def connected(made: TrayApp) -> None:
+        with_cursor(made)
+        for words in (("import", "--copy", "--clear", "--yes"), ("connect", "cursor")):
+            subprocess.run([*own_command(), *words], env=made.env, cwd=home, capture_output=True, check=True)
+
+    with tray_app(home, address, connected) as app:
+        entry = "AI tools > Take 2 servers out of them ..."
+        until(lambda: f"{entry} > Cursor: one" in panel.item.texts(), "both are named")
+        panel.click(f"{entry} > Take them out")
+        panel.told("Cursor has multi-mcp alone now", "multi-mcp import --undo")
+        assert list(json.loads((app.user / ".cursor" / "mcp.json").read_text())["mcpServers"]) == ["multi-mcp"]
+        assert {"one", "two"} <= servers(app)
+        until(lambda: not any("out of them" in line for line in panel.item.texts()), "the entry is gone")
 
 
 class Speaker:

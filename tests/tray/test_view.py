@@ -27,6 +27,7 @@ LINEAR = server("linear", NEEDS_AUTH, 12)
 BROKEN = server("db", FAILED, 4, "Cannot start db: no such program: my-db", "Is it installed?")
 OFF = server("off", DISABLED, 9)
 TWO = running(GITHUB, server("time", IDLE, 2))
+OFFERED = (Offered("gh", "Cursor", "npx -y gh"), Offered("fs", "Zed", "fs ."))
 SEVEN = running(
     GITHUB, LINEAR, BROKEN, OFF, *[server(name, IDLE, 10) for name in "abcd"], clients=["codex", "codex", "cursor"]
 )
@@ -283,6 +284,10 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      ["AI tools > [x] Claude Code", "AI tools > [ ] Codex",
       "AI tools > [x] Cursor: renew its entry (it was changed by hand)", "not AI tools > [ ] Zed",
       "AI tools > ----", "AI tools > Copy stdio command"]),
+    ("servers-that-run-twice", replace(TWO, clients=CLIENTS, doubled=OFFERED), K.HEALTHY,
+     "multi-mcp: 2 of 2 servers ready, 28 tools",
+     [f"AI tools > Take 2 servers out of them ... > {entry}" for entry in
+      ("(Cursor: gh)", "(Zed: fs)", "Take them out, with a backup of each file")]),
     ("no-clients", TWO, K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
      ["AI tools > (No AI tool was found on this computer)", "AI tools > Copy stdio command"]),
     ("connected-but-gone", replace(TWO, clients=(ClientState("zed", "Zed", True, False),)), K.HEALTHY,
@@ -392,7 +397,6 @@ EVERYTHING = replace(
     autostart=True,
 )
 
-OFFERED = (Offered("gh", "Cursor", "npx -y gh"), Offered("fs", "Zed", "fs ."))
 FIRST = replace(running(server("sample")), offered=OFFERED)
 
 
@@ -428,7 +432,12 @@ def test_clicks_of_other_states() -> None:
 
 def test_every_verb_is_in_some_menu() -> None:
     states = [EVERYTHING, *(TrayState(child, autostart=False) for child in ChildState)]
-    states += [running(keyring="locked"), FIRST, replace(FIRST, offered=(replace(OFFERED[0], secrets=1),))]
+    states += [
+        running(keyring="locked"),
+        replace(TWO, doubled=OFFERED),
+        FIRST,
+        replace(FIRST, offered=(replace(OFFERED[0], secrets=1),)),
+    ]
     asked = {action.verb for state in states for action in clicks(state).values() if action is not None}
     assert asked | {Verb.SHOW_OFFER} == set(Verb)
 

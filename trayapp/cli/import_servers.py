@@ -28,6 +28,7 @@ from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
 from trayapp.clients.entry import words_of
 from trayapp.clients.importing import Move, Offer, as_server, first_offers, offers, take_away, with_entry
+from trayapp.clients.importing import doubled as doubled_offers
 from trayapp.clients.normal import KEPT
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
@@ -56,6 +57,7 @@ from trayapp.service.secrets import secret_names
 @click.option("--dry-run", is_flag=True, help="Only show what was found.")
 @click.option("--undo", is_flag=True, help="Put everything back: into the AI tools' files, and out of servers.yaml.")
 @click.option("--first", is_flag=True, help="Only what a first start offers: none once you have servers, or said no.")
+@click.option("--doubled", is_flag=True, help="Only what connected AI tools still start themselves though it is here.")
 @click.option("--no-offer", is_flag=True, help="Do not tell of servers any more that could be taken over.")
 @json_option
 def import_verb(
@@ -66,6 +68,7 @@ def import_verb(
     dry_run: bool,
     undo: bool,
     first: bool,
+    doubled: bool,
     no_offer: bool,
     as_json: bool,
 ) -> int:
@@ -79,7 +82,7 @@ def import_verb(
     if undo:
         return undo_imports(dry_run, as_json)
     machine, store = Machine(), own_store()
-    reading = _first(store) if first else _read(client, machine)
+    reading = _first(store) if first else _doubled(store) if doubled else _read(client, machine)
     every = offers(reading.servers, _existing(store, reading))
     reading = replace(reading, problems=(*reading.problems, *(_problem(offer) for offer in every if offer.fault)))
     found = [offer for offer in every if not offer.fault]
@@ -188,6 +191,12 @@ def _first(store: Store) -> Reading:
     loaded = store.read()
     config = parse(loaded.text, str(store.path)) if loaded.exists else None
     return Reading(tuple(offer.found for offer in first_offers(config, this_world())))
+
+
+def _doubled(store: Store) -> Reading:
+    """What connected AI tools start beside us; nothing that sessions in one folder alone would see."""
+    config = parse(store.start(), str(store.path))
+    return Reading(tuple(offer.found for offer in doubled_offers(config, this_world())))
 
 
 def _no_offer(as_json: bool) -> int:

@@ -53,12 +53,12 @@ class Means:
     quit: Callable[[], None]
 
 
-def offered_of(answer: Mapping[str, Any]) -> tuple[Offered, ...]:
-    """The rows of `multi-mcp import --json`."""
+def offered_of(answer: Mapping[str, Any], *, known: bool = False) -> tuple[Offered, ...]:
+    """The rows of `multi-mcp import --json`; `known`: those of servers that are here already."""
     return tuple(
         Offered(row["name"], row["title"], str(row["url"] or shlex.join(row["command"] or ())), len(row["secrets"]))
         for row in answer["servers"]
-        if not row["known"]
+        if bool(row["known"]) is known
     )
 
 
@@ -98,6 +98,7 @@ class Actions:
             Verb.TAKE_OVER: lambda key: self._take_over(key, "--clear"),
             Verb.TAKE_OVER_HIDDEN: lambda key: self._take_over(key, "--keyring"),
             Verb.LEAVE_SERVERS: self._leave_servers,
+            Verb.TAKE_OUT: self._take_out,
             Verb.SHOW_LOGS: self._show_logs,
             Verb.LOG_FOLDER: self._log_folder,
             Verb.CHECK: self._check,
@@ -264,6 +265,16 @@ class Actions:
             raise
         self._means.changed()
         return outcomes.taken_over(len(offered), sum(one.secrets for one in offered) if how == "--clear" else 0)
+
+    def _take_out(self, key: str) -> Notice:
+        """Out of the files of AI tools what runs here anyway. What came after the look at them has had no yes."""
+        doubled = offered_of(self._means.run(["import", "--doubled", "--dry-run"], VERB_S), known=True)
+        if offer_key(doubled) != key:
+            self._means.changed()
+            raise MultiMcpError("They are not those any more that were shown", "See them in the menu, and choose again")
+        self._means.run(["import", "--doubled", "--move", "--yes"], VERB_S)
+        self._means.changed()
+        return outcomes.taken_out(doubled)
 
     def _leave_servers(self, _: str) -> Notice:
         self._means.run(["import", "--no-offer"], VERB_S)

@@ -29,13 +29,20 @@ def no_offer() -> tuple[Offered, ...]:
 
 
 class Desk:
-    """The newest TrayState. `clients`: looks into the clients' files, `offer`: for servers there; they may block.
+    """The newest TrayState. `clients`: looks into the clients' files, `offer`: for servers there, `doubled`: for those
+    there that are here, too; they may block.
 
     `offer_told`: that there are such servers was told before.
     """
 
     def __init__(
-        self, autostart: Autostart, clients: Clients, offer: Offer = no_offer, *, offer_told: bool = False
+        self,
+        autostart: Autostart,
+        clients: Clients,
+        offer: Offer = no_offer,
+        doubled: Offer = no_offer,
+        *,
+        offer_told: bool = False,
     ) -> None:
         self._autostart = autostart
         self._look = clients
@@ -44,6 +51,8 @@ class Desk:
         self._clients: tuple[ClientState, ...] | None = None
         self._look_for_offer, self._offer_told = offer, offer_told
         self._offered: tuple[Offered, ...] | None = None
+        self._look_for_doubled = doubled
+        self._doubled: tuple[Offered, ...] = ()
         self._is_on = self._start_at_login()
         self._read: tuple[Seen, TrayState] | None = None
 
@@ -52,8 +61,9 @@ class Desk:
         self._is_on = self._start_at_login()
         clients = self._look()
         offered = () if self._offered == () else self._look_for_offer()  # of a first start: once gone, gone for good
+        doubled = self._look_for_doubled() if any(client.connected for client in clients) else ()
         with self._lock:
-            self._clients, self._offered = clients, offered
+            self._clients, self._offered, self._doubled = clients, offered, doubled or ()
 
     def _start_at_login(self) -> bool | None:
         try:
@@ -72,12 +82,14 @@ class Desk:
         """All of it as of now."""
         with self._lock:
             seen, clients, is_on, offered = self._seen, self._clients, self._is_on, self._offered or ()
+            doubled = self._doubled
             known = self._read
         if known is None or known[0] is not seen:
             known = seen, state_of(seen)
             with self._lock:
                 self._read = known
-        return replace(known[1], clients=clients, autostart=is_on, offered=offered, offer_told=self._offer_told)
+        state = replace(known[1], clients=clients, autostart=is_on, offered=offered, offer_told=self._offer_told)
+        return replace(state, doubled=doubled)
 
 
 def state_of(seen: Seen) -> TrayState:

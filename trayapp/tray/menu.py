@@ -287,7 +287,19 @@ def _clients(state: TrayState) -> tuple[Entry, ...]:
     shown = sorted(unique.values(), key=lambda client: (client.title.casefold(), client.name))
     none = texts.LOOKING_FOR_CLIENTS if clients is None else texts.NO_CLIENTS
     entries = tuple(map(_client, shown)) or (Item("clients/none", none, enabled=False),)
-    return (*entries, SEPARATOR, Item("clients/copy", texts.COPY_COMMAND, Action(Verb.COPY_COMMAND)))
+    return (*entries, SEPARATOR, *_doubled(state.doubled), COPY)
+
+
+COPY = Item("clients/copy", texts.COPY_COMMAND, Action(Verb.COPY_COMMAND))
+
+
+def _doubled(servers: tuple[Offered, ...]) -> tuple[Item, ...]:
+    """What AI tools still start themselves, each by name; the yes counts for just these."""
+    if not servers:
+        return ()
+    rows = tuple(Item(f"doubled/of/{at}", texts.doubled(one), enabled=False) for at, one in enumerate(servers))
+    yes = Item("doubled/yes", texts.TAKE_OUT, Action(Verb.TAKE_OUT, offer_key(servers)))
+    return (Item("doubled", texts.removal(len(servers)), children=(*_in_groups("doubled", rows), SEPARATOR, yes)),)
 
 
 def _client(client: ClientState) -> Item:

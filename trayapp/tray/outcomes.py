@@ -43,6 +43,7 @@ FAILURES: dict[Verb, str] = {
     Verb.TAKE_OVER: "Not taken over",
     Verb.TAKE_OVER_HIDDEN: "Not taken over",
     Verb.LEAVE_SERVERS: "Not noted",
+    Verb.TAKE_OUT: "Not taken out",
     Verb.SHOW_LOGS: "The logs cannot be shown",
     Verb.LOG_FOLDER: "The folder cannot be opened",
     Verb.CHECK: "Not checked",
@@ -60,7 +61,7 @@ FAILURES: dict[Verb, str] = {
 
 
 # Verbs whose target is no name.
-NAMELESS = frozenset({Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN})
+NAMELESS = frozenset({Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT})
 
 
 def said(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:
@@ -169,10 +170,17 @@ def taken_over(servers: int, secrets: int) -> Notice:
     """After Take them over."""
     lines = [
         "Now connect your AI tools, in the menu.",
-        "They still have their own: multi-mcp import --move takes those out.",
+        "They still have their own: its menu AI tools takes those out.",
     ]
     clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help"
     return _instead(Kind.OFFER, said(f"{count(servers, 'server')} taken over", *([clear] if secrets else []), *lines))
+
+
+def taken_out(servers: Sequence[Offered]) -> Notice:
+    """After Take them out."""
+    titles = list(dict.fromkeys(server.title for server in servers))
+    title = texts.listed(titles, f" {'has' if len(titles) == 1 else 'have'} multi-mcp alone now")
+    return said(title, "Restart what runs. To put them back: multi-mcp import --undo")
 
 
 def left() -> Notice:

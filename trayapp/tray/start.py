@@ -147,7 +147,13 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
     """All parts of one tray, joined."""
     told = paths.cache_dir / OFFER_TOLD
     face.offer_told = told
-    desk = Desk(switch, partial(_clients, environ), partial(_offer, environ), offer_told=told.exists())
+    desk = Desk(
+        switch,
+        partial(_clients, environ),
+        partial(_offer, environ),
+        partial(_doubled, environ),
+        offer_told=told.exists(),
+    )
     app = App(desk, face, time.monotonic, Update(run))
     face.app = app
     supervisor = Supervisor(GatewayPlace(environ, run, paths.log_dir), app.saw)
@@ -209,6 +215,15 @@ def _offer(environ: Mapping[str, str]) -> tuple[Offered, ...] | None:
     except MultiMcpError as error:
         log.warning("The servers of the AI tools cannot be looked at: %s", error)
         return None
+
+
+def _doubled(environ: Mapping[str, str]) -> tuple[Offered, ...]:
+    """The servers that connected AI tools still start themselves; none when they cannot be looked at now."""
+    try:
+        return offered_of(run_verb(["import", "--doubled", "--dry-run"], environ, CLIENTS_S), known=True)
+    except MultiMcpError as error:
+        log.warning("The servers of the AI tools cannot be looked at: %s", error)
+        return ()
 
 
 def client_of(row: Mapping[str, Any]) -> ClientState:

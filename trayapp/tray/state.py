@@ -45,6 +45,7 @@ class Verb(StrEnum):
     TAKE_OVER = "take_over"  # what offer_key says was seen: servers of AI tools, as they are
     TAKE_OVER_HIDDEN = "take_over_hidden"  # the same, their secrets into the keyring
     LEAVE_SERVERS = "leave_servers"
+    TAKE_OUT = "take_out"  # what offer_key says was seen: servers that AI tools start themselves, though they are here
     SHOW_LOGS = "show_logs"
     LOG_FOLDER = "log_folder"
     CHECK = "check"  # everything, as `multi-mcp doctor` does
@@ -147,7 +148,8 @@ class TrayState:
     not up, one line. `hangs`: its process is there and does not answer. `autostart`: None = not possible here.
     `clients`: None = not looked for yet.
     `approvals`: servers whose changed tool definitions wait for the user. `offered`: servers to be taken over, on a
-    first start; `offer_told`: of which an earlier tray told already.
+    first start; `offer_told`: of which an earlier tray told already. `doubled`: servers that connected AI tools still
+    start themselves.
     """
 
     child: ChildState
@@ -158,4 +160,5 @@ class TrayState:
     approvals: tuple[str, ...] = ()
     hangs: bool = False
     offered: tuple[Offered, ...] = ()
+    doubled: tuple[Offered, ...] = ()
     offer_told: bool = False

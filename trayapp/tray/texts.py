@@ -381,6 +381,7 @@ def more(way: str, number: int, thing: str = "server") -> str:
     return way.format(count(number, f"more {thing}"))
 
 
+TAKE_OUT = "Take them out, with a backup of each file"
 TAKE_OVER = "Use them"
 TAKE_OVER_HIDDEN = "Use them, secrets into the keyring"
 TAKE_OVER_CLEAR = "Use them as they are"
@@ -408,6 +409,11 @@ def _tools_of(servers: Sequence[Offered]) -> list[str]:
 def offered(server: Offered) -> str:
     """`github: npx -y server-github`."""
     return fit(f"{name(server.name)}: {server.starts}")
+
+
+def doubled(server: Offered) -> str:
+    """`Cursor: github`."""
+    return fit(f"{name(server.title)}: {name(server.name)}")
 
 
 def group(first: ServerStatus, last: ServerStatus, number: int) -> str:
