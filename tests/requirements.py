@@ -160,6 +160,7 @@ REQUIREMENTS: dict[str, str] = {
     "log-shown": "`logs [SERVER]` shows the last lines without control sequences; -f follows across rotation.",
     "doctor-findings": "`doctor` says one line a check, with a stable code, and a remedy for all that is not fine.",
     "doctor-bounded": "A check of `doctor` that fails or hangs stops no other one, and takes 2 s at most.",
+    "doctor-asks-gateway": "`doctor` tells of the keyring as the running gateway has it.",
     "doctor-no-values": "`doctor` never prints the value of a variable.",
     # The one tool
     "search-cases": "The search cases hold: exact words, plurals, parts of names, typing errors, patterns, empty ones.",

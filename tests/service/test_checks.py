@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.auth.places import BUS_CONFIG, desk, environment
+from tests.cli.running import FakeGateway
 from tests.tools import require
 from trayapp.auth.os_keyring import KeyringEntries
 from trayapp.auth.sealed import SealedFile
@@ -28,6 +29,7 @@ from trayapp.service import checks
 from trayapp.service.checks import CHECKS, desktop, disk, gateway, secrets, servers, system
 from trayapp.service.checks.finding import Check, Finding, World, run_checks
 from trayapp.service.pause import Pause
+from trayapp.wire.control import KEYRING
 from trayapp.wire.rundir import run_dir, socket_path
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes, Unix sockets and registries")
@@ -508,6 +510,21 @@ def test_a_locked_keyring_is_told_from_an_open_one(world: World, home: Path, ask
         session.start_keyring(password="")
         (finding,) = desktop.keyring(here)
         assert (finding.state, "locked" in finding.message) == ("note", True)
+
+
+@posix
+@pytest.mark.requirement("doctor-asks-gateway")
+@pytest.mark.parametrize(
+    ("error", "state", "says"),
+    [(None, "ok", "keeps"), ({"title": "The keyring is locked", "hint": "Unlock it"}, "note", "The keyring is locked")],
+)
+def test_of_a_running_gateway_the_keyring_is_told_as_it_has_it_and_not_as_our_environment_does(
+    world: World, home: Path, error: dict[str, str] | None, state: str, says: str
+) -> None:
+    with FakeGateway(home, {KEYRING: {"keyring": "locked" if error else "available", "error": error}}) as gateway:
+        (finding,) = desktop.keyring(replace(world, platform="linux", environ={}))
+    assert (finding.state, says in finding.message) == (state, True)
+    assert gateway.requests == [(KEYRING, {})]  # without a dialog
 
 
 @pytest.mark.parametrize(

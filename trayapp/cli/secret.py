@@ -39,9 +39,9 @@ def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"name": name, "kept": kept})
     else:
-        say(f"Kept: ${{keyring:{one_line(name)}}}")
+        say(f"{'Kept' if kept else 'In memory'}: ${{keyring:{one_line(name)}}}")
     if not kept:
-        note("The keyring is locked or missing: the value lives in memory, and is gone when the gateway ends.")
+        note("No keyring keeps it: it is gone when the gateway ends.")
         note("See: multi-mcp doctor")
 
 
