@@ -20,8 +20,9 @@ ROOMS: dict[str, set[str]] = {
     "auth": {"model", "config"},  # how a file is replaced (config.files)
     "wire": {"model"},
     "backends": {"model", "config", "auth", "wire"},
-    "catalog": {"model", "config", "auth", "wire"},
-    "gateway": {"model", "config", "auth", "wire", "backends", "catalog"},
+    "inspection": {"model"},
+    "catalog": {"model", "config", "auth", "wire", "inspection"},
+    "gateway": {"model", "config", "auth", "wire", "backends", "catalog", "inspection"},
     "service": {"model", "config", "wire"},
     "clients": {"model", "config", "wire", "service"},
     "tray": {"model", "config", "wire", "service", "clients"},

@@ -12,14 +12,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from trayapp.catalog.inspect import Finding, inspect_tool
 from trayapp.gateway.approvals import Approvals
-from trayapp.gateway.results import Results
+from trayapp.inspection.finding import Finding
+from trayapp.inspection.inspect import inspect_tool
 from trayapp.model.offer import Offer
-from trayapp.wire.jsonio import dumps, loads
-from trayapp.wire.messages import Reply
-
-RESULTS = 20_000
+from trayapp.model.settings import Settings
+from trayapp.wire.jsonio import loads
 
 
 def main(file: str) -> None:
@@ -40,7 +38,6 @@ def main(file: str) -> None:
         print(f"judged at first sight, in a thread but for the smallest: {_ahead_ms(Path(folder), offers)}")
         print(f"judged at first sight: {_judged_ms(Path(folder), offers):.1f} ms")
         print(f"judged at a later start, pins read: {_judged_ms(Path(folder), offers):.1f} ms")
-    print(f"looking at a small result: {_looked_us():.2f} us")
 
 
 def _line(one: Finding) -> str:
@@ -48,7 +45,7 @@ def _line(one: Finding) -> str:
 
 
 def _judged_ms(folder: Path, offers: dict[str, Offer]) -> float:
-    approvals = Approvals(folder, lambda: "ask", lambda server: ())
+    approvals = Approvals(folder, Settings, lambda server: ())
     began = time.process_time()
     for server, offer in offers.items():
         approvals.judge(server, offer)
@@ -59,7 +56,7 @@ def _judged_ms(folder: Path, offers: dict[str, Offer]) -> float:
 
 def _ahead_ms(folder: Path, offers: dict[str, Offer]) -> str:
     """What is left for the gateway's own thread, and the longest that one server takes of it."""
-    approvals = Approvals(folder, lambda: "ask", lambda server: ())
+    approvals = Approvals(folder, Settings, lambda server: ())
     taken = []
     for server, offer in offers.items():
         if approvals.takes_long(offer):
@@ -68,15 +65,6 @@ def _ahead_ms(folder: Path, offers: dict[str, Offer]) -> str:
         approvals.judge(server, offer)
         taken.append((time.process_time() - began) * 1e3)
     return f"{sum(taken):.1f} ms left, {max(taken):.1f} ms at once"
-
-
-def _looked_us() -> float:
-    results = Results(lambda: None)
-    reply = Reply.of_result_json(dumps({"content": [{"type": "text", "text": "The answer is 42, as far as we know."}]}))
-    began = time.process_time()
-    for _ in range(RESULTS):
-        results.look("s", reply)
-    return (time.process_time() - began) / RESULTS * 1e6
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.catalog.poisonings import tool
 from tests.gateway.catalogue import CATALOGUE, offer_of, stocked
 from tests.gateway.world import house, offer, server
+from tests.inspection.labeled import tool
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.known import Known
 from trayapp.gateway.options import Choice

@@ -1,6 +1,6 @@
 """What each server's tools were when they were approved: one JSON file a server, which outlives the cache.
 
-A tool is approved at first sight (trust on first use) unless it is seriously suspicious, and from then on by the user.
+A tool is approved at first sight (trust on first use) unless it hides something, and from then on by the user.
 Never here: what a held tool looks like to clients (gateway/approvals), the clock, the network. Files are written by
 `save` alone, which blocks.
 """
@@ -19,8 +19,8 @@ from typing import Any
 import orjson
 
 from trayapp.catalog.cache import file_name, read_file
-from trayapp.catalog.inspect import Finding, Severity
 from trayapp.config.files import replace_file
+from trayapp.inspection.finding import Finding, Severity
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Item
 from trayapp.wire.jsonio import JsonError, dumps, loads
@@ -28,8 +28,8 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 log = logging.getLogger(__name__)
 
 FOLDER_NAME = "approved"  # beside servers.yaml
-VERSION = 2  # of the file's form; in the first one a definition was an object, and took its time at each start
-READ = (1, VERSION)
+VERSION = 3  # of the file's form; before, a definition was an object (1), and wording alone held tools back (2)
+READ = (1, 2, VERSION)
 HASH_BYTES = 16
 BROKEN = ".broken"  # what the name of a file ends with that could not be read
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
@@ -48,7 +48,9 @@ _DEEPEST = 16  # of a member beside PINNED; what lies deeper counts as it is
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One tool as it was approved; with `approved` false, as it was when it was found suspicious for `findings`.
+    """One tool as it was approved; with `approved` false, as it was when it was held back for `findings`.
+
+    An approved one with `findings` is served, and told of until the user has approved it.
 
     `text`: its definition as JSON, read again only when the server says something else. `beside`: the members beside
     PINNED count, too; in files of earlier versions they did not.
@@ -177,7 +179,10 @@ def _parse(server: str, data: bytes) -> dict[str, Pin]:
     tools = raw.get("tools")
     if not isinstance(tools, dict):
         raise ValueError("tools is not an object")
-    return {name: _pin(value) for name, value in tools.items()}
+    pins = {name: _pin(value) for name, value in tools.items()}
+    if raw["version"] < VERSION:  # what was held back then is looked at again
+        return {name: pin for name, pin in pins.items() if pin.approved}
+    return pins
 
 
 def _pin(value: Any) -> Pin:
@@ -196,4 +201,5 @@ def _finding(value: Any) -> Finding:
     ):
         raise ValueError("a finding is not as it was written")
     severity: Severity = "medium" if value.get("severity") == "medium" else "high"
-    return Finding(value["code"], severity, value["where"], value["evidence"])
+    more = {name: value[name] for name in ("reason", "marked") if isinstance(value.get(name), str)}
+    return Finding(value["code"], severity, value["where"], value["evidence"], **more)

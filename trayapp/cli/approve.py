@@ -37,35 +37,34 @@ STYLES = {"high": "bold red", "medium": "yellow"}
 def approve_verb(what: str | None, all_: bool, yes: bool, as_json: bool) -> int:
     """Show tools that changed or are suspicious, and approve them.
 
-    They are held back until then. What is approved is what was shown: a tool that changes meanwhile waits again. Of
-    results in which something was found, you are told no more. With --json and without --yes: only show.
+    What changed or hides something is held back until then; what reads like an order to a model works, and you are told
+    of it until then. You approve what was shown: a tool that changes meanwhile waits again. With --json and without
+    --yes: only show.
     """
     if all_ and what:
         raise UsageError("--all means every server", "Name a server, or say --all")
     server, _, tool = (what or "").partition("/")
     waiting = ask(APPROVALS, {"server": server or None, "tool": tool or None})
     rows: list[Row] = waiting["rows"]
-    results: list[Row] = waiting.get("results", [])
-    number = len(rows) + len(results)
+    number = len(rows)
     if not as_json:
-        say(*(_lines(rows) if rows else [] if results else ["Nothing waits for an approval"]))
-        say(*(one_line(found["reason"]) for found in results))
+        say(*(_lines(rows) if rows else ["Nothing waits for an approval"]))
     if number and (yes or all_ or not as_json):
         require_person("approve a tool")
     agreed = bool(number) and (yes or all_ or (not as_json and _agreed(number, rows)))
-    done = _approve(rows, results) if agreed else {"approved": [], "missed": []}
+    done = _approve(rows) if agreed else {"approved": [], "missed": []}
     if as_json:
-        print_json({"waiting": rows, "results": results, **done})
+        print_json({"waiting": rows, **done})
     elif agreed:
-        say(*_outcome(done), *(one_line(f"Not told any more: {found['reason']}") for found in results))
+        say(*_outcome(done))
     elif number:
         say(*_refused(rows))
     return 1 if done["missed"] or done.get("problems") or (number and not agreed and not as_json) else 0
 
 
-def _approve(rows: list[Row], results: list[Row]) -> dict[str, Any]:
+def _approve(rows: list[Row]) -> dict[str, Any]:
     tools = [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]
-    done: dict[str, Any] = ask(APPROVE, {"tools": tools} | ({"results": results} if results else {}))
+    done: dict[str, Any] = ask(APPROVE, {"tools": tools})
     return done
 
 
@@ -73,7 +72,7 @@ def _agreed(number: int, rows: list[Row]) -> bool:
     """Ask. Raises UsageError where nobody can answer."""
     if not at_terminal():
         raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the tools above; then pass --yes")
-    question = f"Approve {'it' if number == 1 else f'these {number}'}? [y/N{'/d = show all' if rows else ''}]"
+    question = f"Approve {'it' if number == 1 else f'these {number}'}? [y/N/d = show all]"
     while (answer := click.prompt(question, default="n", show_default=False).strip().lower()) == "d":
         say(*_lines(rows, whole=True))
     return answer in ("y", "yes")
@@ -88,8 +87,8 @@ def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
         if len(row["difference"]) > len(lines):
             yield f"    ({count(len(row['difference']) - len(lines), 'more line')} of its definition)"
         yield f"  {_meanwhile(row)}"
-        yield from _wrapped([one_line(row["reason"])], "  ")
-        yield from _wrapped([f"{found['severity']}: {one_line(_words(found))}" for found in row["findings"]], "  ")
+        reasons = [] if row["findings"] and not row["changed"] else [one_line(row["reason"])]
+        yield from _wrapped([*reasons, *(one_line(_words(found)) for found in row["findings"])], "  ")
         yield ""
 
 
@@ -111,6 +110,8 @@ def _wrapped(lines: Iterable[str], indent: str) -> Iterator[str]:
 
 
 def _meanwhile(row: Row) -> str:
+    if not row["held"]:
+        return "It works; you are told of it until you approve it."
     if not row["served"]:
         return "No client sees it until you approve it."
     return "It is served as it is now, unapproved." if row["as_now"] else "It is served as you approved it before."
@@ -138,7 +139,10 @@ def _path(row: Row) -> str:
 
 
 def _words(found: Row) -> str:
-    return f"{found['code']} in {found['where']}: {found['evidence']}"
+    """Return why a text was found, and its sentence with the words marked: `It ... (description): "Do >not tell< ..."`."""
+    said, marked = found["evidence"], found.get("marked") or ""
+    shown = said.replace(marked, f">{marked}<", 1) if marked and marked != said else said
+    return f"{found.get('reason') or found['code']} ({found['where']})" + (f': "{shown}"' if shown else "")
 
 
 @click.command("inspect", epilog=examples("multi-mcp inspect", "multi-mcp inspect github --json"))
@@ -147,7 +151,7 @@ def _words(found: Row) -> str:
 def inspect_verb(server: str | None, as_json: bool) -> None:
     """Look over the tools of all servers, or of SERVER, for hidden text and orders to the model.
 
-    Nothing is sent anywhere. What is of severity high is held back until you approve it.
+    Nothing is sent anywhere. What is of severity high is held back until you approve it; the rest works.
     """
     found = ask(INSPECT, {"server": server}, INSPECT_TIMEOUT_S)
     rows: list[Row] = sorted(found["rows"], key=lambda row: row["severity"])
@@ -155,6 +159,9 @@ def inspect_verb(server: str | None, as_json: bool) -> None:
         print_json(rows)
         return
     if rows:
-        cells = [(_path(row), row["severity"], one_line(row["code"]), one_line(row["evidence"])) for row in rows]
-        print_table(Table(("TOOL", "SEVERITY", "FINDING", "EVIDENCE"), cells, STYLES, wraps=True))
+        cells = [
+            (_path(row), row["severity"], one_line(row.get("reason") or row["code"]), one_line(row["evidence"]))
+            for row in rows
+        ]
+        print_table(Table(("TOOL", "SEVERITY", "FINDING", "TEXT"), cells, STYLES, wraps=True))
     say(f"{count(found['tools'], 'tool')} looked over, {count(len(rows), 'finding')}")

@@ -144,4 +144,7 @@ def _notes(server: dict[str, Any]) -> list[str]:
     if waiting:
         wait = "waits" if waiting == 1 else "wait"
         notes.append(one_line(f"{count(waiting, 'tool')} {wait} for you: multi-mcp approve {server['name']}"))
+    if told := server.get("suspicious"):
+        read = "reads like an order" if len(told) == 1 else "read like orders"
+        notes.append(one_line(f"{count(len(told), 'tool')} {read}: multi-mcp approve {server['name']}"))
     return notes

@@ -47,6 +47,7 @@ READERS: dict[str, fields.Reader] = {
     "token_store": fields.choice(get_args(_HINTS["token_store"])),
     "approve_changes": fields.choice(get_args(_HINTS["approve_changes"])),
     "write_tools": fields.choice(get_args(_HINTS["write_tools"])),
+    "suspicious": fields.choice(get_args(_HINTS["suspicious"])),
     "update_check": fields.switch,
     "client_metadata_url": read_document_url,
 }

@@ -1,7 +1,7 @@
-"""Which tools are held back until the user approves them, and in which form they are served meanwhile.
+"""Decide which tools are held back until the user approves them, and in which form they are served meanwhile.
 
-Judges an offer once, by the pins of its server; `settings.approve_changes` says what a judgement does.
-Never here: showing it, what a definition hides (catalog/inspect), what differs (catalog/changes).
+An offer is judged once, by the pins of its server. `settings.approve_changes` decides on changes, `settings.suspicious`
+on what is found at first sight. Never here: showing it, finding (inspection), what differs (catalog/changes).
 """
 
 from __future__ import annotations
@@ -12,24 +12,23 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from trayapp.catalog import pins
 from trayapp.catalog.changes import difference, in_approved_form, still_takes, whole
-from trayapp.catalog.hidden import bared, folded
-from trayapp.catalog.inspect import Finding, finding, is_serious
 from trayapp.catalog.lookup import fold
 from trayapp.catalog.names import call_spelling, server_prefix
 from trayapp.catalog.pins import Pin, ServerPins, definition_hash
 from trayapp.gateway.subjects import apart_of, findings_of, is_apart, tools_of
+from trayapp.inspection.finding import Finding, finding, is_held
+from trayapp.inspection.hidden import bared, folded
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Item, Offer
-from trayapp.model.settings import PREFIX_MODES
+from trayapp.model.settings import PREFIX_MODES, Settings
 from trayapp.model.status import Problem
 
 log = logging.getLogger(__name__)
 
-Mode = Literal["ask", "notify", "off"]
 LOOK_AHEAD_FROM = 10  # subjects of an offer: fewer are looked over in a few milliseconds, more in a thread
 TOLD_MOST = 5  # times that one tool's changes are logged: some change with every list
 SIBLING_TOOLS = 3  # names that two servers of one program have in common, and at least half of all
@@ -79,7 +78,10 @@ class Alike(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """One tool that waits for the user: the definition that an approval would be of, and why it waits."""
+    """One tool for the user to look at: the definition that an approval would be of, and why.
+
+    `held`: it waits for the approval; else it is served, and only told of.
+    """
 
     server: str
     tool: str
@@ -87,18 +89,23 @@ class Waiting:
     reason: str
     changed: bool  # else it is new, and suspicious
     served: bool  # in its approved form, or `as_now`
-    as_now: bool  # as the server lists it now, unapproved (`notify`)
+    as_now: bool  # as the server lists it now, unapproved (`notify`, or not held)
+    held: bool
     findings: tuple[Finding, ...]
     difference: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of one tool: `item` is served unless it is `withheld`, for that reason. `held`: None = approved."""
+    """What becomes of one tool: `item` is served unless it is `withheld`, for that reason.
+
+    `held`: None = it waits for nothing. `told`: it is served, and the user should look at it.
+    """
 
     item: Item
     withheld: str | None = None
     held: Held | None = None
+    told: Pin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +121,16 @@ class Held:
 
 
 class Approvals:
-    """Of one gateway. `mode`: the setting. `others`: the names of what each server but the named one offers."""
+    """All judgements of one gateway. `others`: the names of what each server but the named one offers."""
 
     def __init__(
-        self, folder: Path, mode: Callable[[], Mode], others: Callable[[str], Iterable[tuple[str, frozenset[str]]]]
+        self,
+        folder: Path,
+        settings: Callable[[], Settings],
+        others: Callable[[str], Iterable[tuple[str, frozenset[str]]]],
     ) -> None:
         self._folder = folder
-        self._mode = mode
+        self._settings = settings
         self._others = others
         self._pins: dict[str, ServerPins] = {}
         self._verdicts: dict[str, dict[str, Verdict]] = {}
@@ -134,7 +144,7 @@ class Approvals:
     def takes_long(self, offer: Offer) -> bool:
         """Whether `look_ahead` is worth a thread."""
         count = len(offer.tools) + len(offer.prompts) + len(offer.resources) + len(offer.templates)
-        return count >= LOOK_AHEAD_FROM and self._mode() != "off"
+        return count >= LOOK_AHEAD_FROM and self._settings().suspicious != "off"
 
     def look_ahead(self, server: str, offer: Offer) -> None:
         """Find now what `judge` would have to find on the gateway's own thread. Blocks, in a thread of its own."""
@@ -148,14 +158,14 @@ class Approvals:
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
         """What becomes of each tool of an offer, and of what else it says (subjects)."""
         tools, apart = tools_of(offer), apart_of(offer)
-        items, mode = {**tools, **apart}, self._mode()
-        if mode == "off":
+        items, settings = {**tools, **apart}, self._settings()
+        if settings.approve_changes == settings.suspicious == "off":
             verdicts = {name: Verdict(item) for name, item in items.items()}
         else:
             known = self._of(server)
             known.listed = frozenset(tools)
             elsewhere = cache(partial(self._elsewhere, server))  # only looked at for what is new
-            verdicts = {name: self._verdict(known, name, item, mode, elsewhere) for name, item in items.items()}
+            verdicts = {name: self._verdict(known, name, item, settings, elsewhere) for name, item in items.items()}
             known.known = True
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in apart)
             if known.dirty:
@@ -170,15 +180,16 @@ class Approvals:
         return known if known is not None else self._pins.setdefault(server, pins.load(self._folder, server))
 
     def _verdict(
-        self, known: ServerPins, name: str, item: Item, mode: Mode, elsewhere: Callable[[], Elsewhere]
+        self, known: ServerPins, name: str, item: Item, settings: Settings, elsewhere: Callable[[], Elsewhere]
     ) -> Verdict:
-        pin, digest = known.tools.get(name), definition_hash(item)
+        pin, digest, mode = known.tools.get(name), definition_hash(item), settings.approve_changes
         if pin is not None and not pin.beside:
             pin = self._renewed(known, name, item, pin, digest)
         if pin is not None and pin.hash == digest:
-            return Verdict(item) if pin.approved else _suspicious(known.server, name, item, pin, mode)
-        if pin is None or not pin.approved or is_apart(name):  # these may hold what changes from day to day
-            return self._first_sight(known, name, item, digest, mode, elsewhere)
+            return _pinned(known.server, name, item, pin, settings)
+        # What is no tool may hold what changes from day to day.
+        if pin is None or not pin.approved or is_apart(name) or mode == "off":
+            return self._first_sight(known, name, item, digest, settings, elsewhere)
         takes = still_takes(pin.definition, item)
         served = takes or mode == "notify"
         findings = self._findings(known.server, name, item, digest)
@@ -194,7 +205,7 @@ class Approvals:
         are trusted at first sight. As it was where the tool is another one now, or those look suspicious."""
         if pin.hash != definition_hash(item, beside=False):
             return pin
-        if pin.approved and pin.hash != digest and is_serious(self._findings(known.server, name, item, digest)):
+        if pin.approved and pin.hash != digest and is_held(self._findings(known.server, name, item, digest)):
             return pin
         text = pins.pinned(item) if pin.text != "{}" else pin.text
         renewed = replace(pin, hash=digest, text=text, beside=True)
@@ -207,17 +218,16 @@ class Approvals:
         name: str,
         item: Item,
         digest: str,
-        mode: Mode,
+        settings: Settings,
         elsewhere: Callable[[], Elsewhere],
     ) -> Verdict:
         findings = self._findings(known.server, name, item, digest)
         if not is_apart(name) and (shadowed := self._shadowed(known, name, elsewhere())) is not None:
             findings = (shadowed, *findings)
-        serious = is_serious(findings)
-        kept = pins.pinned(item) if serious or not is_apart(name) else "{}"  # nothing is ever compared with those
-        pin = Pin(digest, kept, not serious, findings if serious else ())
+        kept = pins.pinned(item) if findings or not is_apart(name) else "{}"  # nothing is ever compared with those
+        pin = Pin(digest, kept, not is_held(findings), findings)
         known.pin(name, pin)
-        return Verdict(item) if pin.approved else _suspicious(known.server, name, item, pin, mode)
+        return _pinned(known.server, name, item, pin, settings)
 
     def _findings(self, server: str, name: str, item: Item, digest: str) -> tuple[Finding, ...]:
         looked = self._looked.get(server, {}).get(f"{name} {digest}")
@@ -228,17 +238,19 @@ class Approvals:
         call may be meant for that one. Servers that have most of their tools in common are two of the same program."""
         own = known.listed - {name}
         if (addressed := elsewhere.addressed(name)) is not None:
-            return finding("name.shadows", True, "name", f"calls itself a tool of {addressed}")
+            return finding("name.shadows", "high", "name", f"Its name calls it a tool of {addressed}", name)
         for other, tools, alike in elsewhere.alike(name):
             if _are_siblings(own, tools):
                 continue
             if _comparable(alike) != _comparable(name):
-                return finding("name.look-alike", True, "name", f"passes for {other}'s {alike}")
+                return finding("name.look-alike", "high", "name", f"Its name passes for {other}'s {alike}", name)
             if known.known:
-                return finding("name.shadows", True, "name", f"turned up later with the name of {other}'s {alike}")
+                return finding(
+                    "name.shadows", "high", "name", f"It turned up later with the name of {other}'s {alike}", name
+                )
         for other, tools, alike in elsewhere.read_as(name):
             if not _are_siblings(own, tools):
-                return finding("name.shadows", True, "name", f"reads as {other}'s {alike}")
+                return finding("name.shadows", "high", "name", f"Its name reads as {other}'s {alike}", name)
         return None
 
     def _elsewhere(self, server: str) -> Elsewhere:
@@ -247,14 +259,19 @@ class Approvals:
     # -- what waits ----------------------------------------------------------------------------------------------
 
     def waiting(self, server: str | None = None) -> list[Waiting]:
-        """All that waits, of one server or of all, in the order of the lists."""
-        return [
-            _waiting(of, name, verdict.held)
+        """Return all that the user should look at, of one server or of all: first what is held back."""
+        verdicts = [
+            (of, name, verdict)
             for of, verdicts in self._verdicts.items()
             if server in (None, of)
             for name, verdict in verdicts.items()
-            if verdict.held is not None
         ]
+        held = [_waiting(of, name, verdict.held) for of, name, verdict in verdicts if verdict.held is not None]
+        return held + [_told(of, name, verdict.item, verdict.told) for of, name, verdict in verdicts if verdict.told]
+
+    def told(self, server: str) -> tuple[str, ...]:
+        """Return the tools of a server that are served although they read like orders."""
+        return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.told is not None)
 
     def names(self, server: str) -> tuple[str, ...]:
         """The tools of a server that wait."""
@@ -266,11 +283,11 @@ class Approvals:
         return {name: verdict.held.findings for name, verdict in verdicts.items() if verdict.held is not None}
 
     def approve(self, server: str, tool: str, digest: str) -> bool:
-        """Approve that very definition; False when the tool does not wait with it (any more)."""
+        """Approve that very definition; return False when the tool does not wait with it (any more)."""
         verdict = self._verdicts.get(server, {}).get(tool)
-        if verdict is None or verdict.held is None or verdict.held.hash != digest:
+        if verdict is None or digest not in {seen.hash for seen in (verdict.held, verdict.told) if seen is not None}:
             return False
-        self._of(server).pin(tool, Pin(digest, pins.pinned(verdict.held.new)))
+        self._of(server).pin(tool, Pin(digest, pins.pinned(verdict.held.new if verdict.held else verdict.item)))
         log.info("Approved: %s/%s", server, tool)
         self.unsaved()
         return True
@@ -323,20 +340,32 @@ def _waiting(server: str, name: str, held: Held) -> Waiting:
     changed = held.old is not None
     reason = _why(held.findings)
     if changed:
-        reason = "its definition changed" + (f"; {reason}" if is_serious(held.findings) else "")
+        reason = "its definition changed" + (f"; {reason}" if held.findings else "")
     lines = difference(held.old, held.new) if held.old is not None else whole(held.new)
-    return Waiting(server, name, held.hash, reason, changed, held.served, held.as_now, held.findings, tuple(lines))
+    return Waiting(
+        server, name, held.hash, reason, changed, held.served, held.as_now, True, held.findings, tuple(lines)
+    )
 
 
-def _suspicious(server: str, name: str, item: Item, pin: Pin, mode: Mode) -> Verdict:
-    held = Held(None, item, pin.hash, pin.findings, served=mode == "notify", as_now=mode == "notify")
-    if mode == "notify":
-        return Verdict(item, None, held)
-    return Verdict(item, f"{_why(pin.findings)}; {_remedy(server, name)}", held)
+def _told(server: str, name: str, item: Item, pin: Pin) -> Waiting:
+    return Waiting(
+        server, name, pin.hash, _why(pin.findings), False, True, True, False, pin.findings, tuple(whole(item))
+    )
+
+
+def _pinned(server: str, name: str, item: Item, pin: Pin, settings: Settings) -> Verdict:
+    """Return what becomes of a definition that is as it was pinned."""
+    if not pin.findings or settings.suspicious == "off":
+        return Verdict(item)
+    if is_held(pin.findings) or settings.suspicious == "hold":
+        held = Held(None, item, pin.hash, pin.findings, served=False, as_now=False)
+        return Verdict(item, f"{_why(pin.findings)}; {_remedy(server, name)}", held)
+    return Verdict(item, told=pin)
 
 
 def _why(findings: tuple[Finding, ...]) -> str:
-    return f"{findings[0].code}: {findings[0].evidence}" if findings else "it was found suspicious"
+    """Return the first finding in words; what a server wrote is for people, who ask for it."""
+    return findings[0].reason or findings[0].code if findings else "it was found suspicious"
 
 
 def _remedy(server: str, tool: str) -> str:

@@ -189,7 +189,6 @@ class RoutedCall:
             own = Reply.of_error(RpcError(INTERNAL_ERROR, f"The answer of {self.connection.name} is not valid JSON"))
         if own is not None:
             self.session.peer.respond(self.request_id, own)
-            self.session.results.look(self.connection.server.name, reply)
 
     def _translated(self, reply: Reply) -> Reply | None:
         """In the other era's way; None for a question, which an older client is asked before the call goes on."""

@@ -44,7 +44,6 @@ from trayapp.gateway.own import OwnServers
 from trayapp.gateway.prepared import Prepared
 from trayapp.gateway.projects import Look, Projects, no_projects
 from trayapp.gateway.report import snapshot_of
-from trayapp.gateway.results import Results
 from trayapp.gateway.router import Router
 from trayapp.gateway.running import Running
 from trayapp.gateway.sign_in import SignIns
@@ -123,7 +122,7 @@ class Gateway:
         )
         self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
         place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
-        self.approvals = Approvals(place, lambda: self.config.settings.approve_changes, self._offered_elsewhere)
+        self.approvals = Approvals(place, lambda: self.config.settings, self._offered_elsewhere)
         self.approvals.unsaved = self.offers.wake
         self.given_names = GivenNames(place)
         self.offers.write_more = self._save_more
@@ -136,7 +135,6 @@ class Gateway:
         self.bridge = Bridge(self)
         self.subscriptions = Subscriptions(self)
         self.news = News(self)
-        self.results = Results(self.changed)
         self.stop_wanted = anyio.Event()
         self.telling.watch(self._note_names)
         self.sign_ins = SignIns(self, parts.accounts, parts.environ, parts.keyring)
@@ -157,7 +155,8 @@ class Gateway:
 
     def take_config(self, config: Config) -> None:
         """Make `config` the one that runs; untouched servers keep their process and their calls."""
-        renewed = config.settings.approve_changes != self.config.settings.approve_changes
+        old, new = self.config.settings, config.settings
+        renewed = (old.approve_changes, old.suspicious) != (new.approve_changes, new.suspicious)
         self.config = config
         self._file_problems = config.problems
         if renewed:
@@ -203,7 +202,6 @@ class Gateway:
             *self._file_problems,
             *self.projects.problems,
             *self.view.known.problems,
-            *self.results.problems,
             *self.approvals.problems,
             *((self.http_problem,) if self.http_problem is not None else ()),
         )

@@ -56,7 +56,6 @@ class Session:
     ) -> None:
         self._gateway = gateway
         self.peer = peer
-        self.results = gateway.results  # looks over what went out
         self.view: View = gateway.view  # another one once its project is known
         self.options = session_options(options)
         self.cwd = options.get("cwd")

@@ -37,7 +37,7 @@ from trayapp.gateway.view import View
 from trayapp.gateway.window import Window
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
 from trayapp.wire import control
-from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Reply, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
@@ -257,9 +257,7 @@ class Inquiries:
     async def _answered(
         self, connection: Connection, method: str, params: dict[str, Any], window: Window
     ) -> dict[str, Any]:
-        result = await _answered(connection, method, params, window.router.timeout_s(connection))
-        self._gateway.results.look(connection.name, Reply(b"", message={"result": result}))
-        return result
+        return await _answered(connection, method, params, window.router.timeout_s(connection))
 
     async def _key(self, window: Window, asked: str, server: str | None) -> Key:
         """What is meant, asking servers that are not known yet. Raises MultiMcpError."""

@@ -71,6 +71,7 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         auth=auth,
         approvals=gateway.approvals.names(server.name) or None,
         findings=_findings(gateway, server.name),
+        suspicious=gateway.approvals.told(server.name) or None,
         unlisted=_unknown(connection, offer),
     )
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio.lowlevel
 
-from trayapp.catalog.inspect import Finding, inspect_tool
 from trayapp.gateway.approvals import Waiting
 from trayapp.gateway.router import text_of
 from trayapp.gateway.subjects import apart_of, findings_of, is_apart
+from trayapp.inspection.finding import Finding
+from trayapp.inspection.inspect import inspect_tool
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError
 from trayapp.model.offer import Offer
 from trayapp.wire import control
@@ -44,14 +45,11 @@ class Reviews:
         found = [one for one in waiting if tool in (None, one.tool)]
         if tool is not None and not found:
             raise MultiMcpError(f"{server}/{tool} does not wait for an approval", "See what does: multi-mcp approve")
-        results = self._gateway.results.of(server) if tool is None else []
-        return {"rows": [waiting_json(one) for one in found], "results": results}
+        return {"rows": [waiting_json(one) for one in found]}
 
     async def _approve(self, asked: Asked) -> Any:
-        """Approve definitions by what they were when they were shown; of results the findings that were shown."""
-        tools, results = _listed(asked, "tools", "{server, tool, hash}"), asked.get("results")
-        for found in _listed(asked, "results", "{server, code}") if results is not None else ():
-            self._gateway.results.dismiss(text_of(found, "server", "a result"), text_of(found, "code", "a result"))
+        """Approve definitions by what they were when they were shown."""
+        tools = _listed(asked, "tools", "{server, tool, hash}")
         self._judge_all()
         done: dict[str, Any] = {"approved": [], "missed": []}
         for tool in tools:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from trayapp.catalog.inspect import Finding, inspect_text, inspect_tool
+from trayapp.inspection.finding import Finding
+from trayapp.inspection.inspect import inspect_text, inspect_tool
 from trayapp.model.offer import Item, Offer
 
 INSTRUCTIONS = "(instructions)"  # under which a server's instructions are looked over; a tool of that name is withheld

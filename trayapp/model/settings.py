@@ -56,4 +56,5 @@ class Settings:
     client_metadata_url: str | None = None  # of a client id metadata document, for sign-in services that take one
     approve_changes: Literal["ask", "notify", "off"] = "ask"
     write_tools: Literal["all", "switched"] = "all"  # which tools stand in servers.yaml
+    suspicious: Literal["note", "hold", "off"] = "note"  # at first sight: what reads like orders, what hides text
     update_check: bool = False

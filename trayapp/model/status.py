@@ -74,6 +74,7 @@ class ServerStatus:
     auth: SignInStatus | None = None  # None: it takes no sign-in, or nobody has looked yet
     approvals: tuple[str, ...] | None = None  # tools that wait for the user's approval; None = none
     findings: tuple[str, ...] | None = None  # codes of what was found in those tools; None = nothing
+    suspicious: tuple[str, ...] | None = None  # tools that are served although they read like orders; None = none
     unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) that it could not say, of which none is known
 
     @property
@@ -159,7 +160,7 @@ class NewerSnapshotError(ShapeError):
         )
 
 
-RARE = frozenset({"project", "signed_in", "auth", "approvals", "findings", "unlisted"})
+RARE = frozenset({"project", "signed_in", "auth", "approvals", "findings", "suspicious", "unlisted"})
 
 
 def _server_json(server: ServerStatus) -> dict[str, Any]:

@@ -31,8 +31,8 @@ RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}; without `s
 RELOAD = "reload"  # -> {"problems": [...]}
 CALL = "call"  # {tool, server?, args, typed?: {name: text}, project?} -> the tool's result
 PROMPT = "prompt"  # {prompt, words: line or [word], project?} -> {"server", "prompt", "result"}
-APPROVALS = "approvals"  # {server?, tool?} -> {"rows": [see gateway/reviews], "results": [{server, code, reason}]}
-# {tools: [{server, tool, hash}], results?: [{server, code}]} -> {"approved": [{server, tool}], "missed": [the same]}
+APPROVALS = "approvals"  # {server?, tool?} -> {"rows": [see gateway/reviews]}
+# {tools: [{server, tool, hash}]} -> {"approved": [{server, tool}], "missed": [the same]}
 APPROVE = "approve"
 INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, where, evidence, held}], "tools"}
 SETTLE = "settle"  # -> {} once no server is being discovered

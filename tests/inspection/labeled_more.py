@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 
-from tests.catalog.poisonings import Item, tags, tool, with_parameter
+from tests.inspection.labeled import Item, tags, tool, with_parameter
 
 POISONED: list[Item] = [
     # secret theft

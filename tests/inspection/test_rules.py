@@ -1,0 +1,42 @@
+"""Each rule finds its own examples, and none of the honest ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.inspection import labeled_more
+from tests.inspection.labeled import HONEST, POISONED
+from trayapp.inspection.inspect import inspect_text
+from trayapp.inspection.rules import RULES, Rule
+
+NAMES = [rule.code for rule in RULES]
+
+
+def test_there_are_a_few_dozen_rules_and_each_has_its_own_code() -> None:
+    assert 20 <= len(RULES) <= 40
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.requirement("inspect-told")
+@pytest.mark.parametrize("rule", RULES, ids=NAMES)
+def test_a_rule_says_why_and_finds_its_examples_alone(rule: Rule) -> None:
+    assert rule.reason
+    assert rule.source
+    assert [text for text in rule.found if rule.code not in [one.code for one in inspect_text(text, "x")]] == []
+    assert [text for text in rule.honest if inspect_text(text, "x")] == []
+
+
+def test_every_match_of_a_rule_holds_one_of_its_hints() -> None:
+    """Hints are looked for first: a rule must never match a text that holds none of them."""
+    items = [item for items in POISONED.values() for item in items] + HONEST
+    items += labeled_more.POISONED + labeled_more.HONEST
+    texts = [str(value).lower() for item in items for value in item.values()]
+    texts += [text.lower() for rule in RULES for text in (*rule.found, *rule.honest)]
+    wrong = [
+        (rule.code, match[0])
+        for rule in RULES
+        for text in texts
+        for match in [rule.pattern.search(text)]
+        if match is not None and not any(hint in match[0] for hint in rule.hints)
+    ]
+    assert wrong == []

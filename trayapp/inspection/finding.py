@@ -1,0 +1,54 @@
+"""One finding: what was found in a definition, where, and how it is shown to a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trayapp.model.text import one_line, shortened
+
+Severity = Literal["high", "medium"]  # high: held back until approved; medium: told, and served
+
+EVIDENCE_LONGEST = 240  # columns
+MARKED_LONGEST = 120
+PLACE_LONGEST = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding.
+
+    `code` is stable. `where` is the place in the definition. `evidence` is the sentence as the server wrote it, on one
+    line; `marked` is the part of it that was found, or empty. `reason` is a sentence for a person.
+    """
+
+    code: str
+    severity: Severity
+    where: str
+    evidence: str
+    reason: str = ""
+    marked: str = ""
+
+
+def finding(code: str, severity: Severity, where: str, reason: str, evidence: str = "", marked: str = "") -> Finding:
+    """Return a finding with every foreign text cleaned and cut."""
+    said, part = _plain(evidence), _plain(marked)
+    if len(said) > EVIDENCE_LONGEST and part in said:  # keep the found part in view
+        said = said[max(0, said.index(part) - EVIDENCE_LONGEST // 3) :]
+    return Finding(
+        code,
+        severity,
+        _plain(where)[:PLACE_LONGEST],
+        shortened(said, EVIDENCE_LONGEST),
+        shortened(_plain(reason), EVIDENCE_LONGEST),
+        shortened(part, MARKED_LONGEST),
+    )
+
+
+def is_held(findings: tuple[Finding, ...]) -> bool:
+    """True if one of the findings is reason enough to hold the definition back."""
+    return any(found.severity == "high" for found in findings)
+
+
+def _plain(text: str) -> str:
+    return "".join(filter(str.isprintable, one_line(text)))
