@@ -26,7 +26,7 @@ _QUOTED = late(
     r"\b(?:such as|like|e\.g\.|example|for instance|phrases?|patterns?|attempts?|detects?|contain(?:s|ing)?|flags?|"
     r"strings?|finds?|blocks?|matches|says?)\b[^\n]*[\"'`“‘(][^\"'`”’)]*$"
 )
-_TURNED = ("override.", "conceal.")  # nobody takes the trouble to write anything else backwards
+_TURNED = ("orders.override.", "orders.conceal.")  # nobody takes the trouble to write anything else backwards
 
 
 def inspect_tool(item: Item) -> tuple[Finding, ...]:

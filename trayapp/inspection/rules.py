@@ -110,7 +110,7 @@ _MCP = "MCP specification, security principles: consent and tool safety"
 def _rule(code: str, reason: str, source: str, hints: str, patterns: tuple[str, ...], found: str, honest: str) -> Rule:
     """Return a rule; `patterns` are alternatives, `found` and `honest` hold one sentence a line."""
     lines = [tuple(line.strip() for line in text.strip().splitlines()) for text in (found, honest)]
-    return Rule(code, reason, source, tuple(hints.split("|")), late("|".join(patterns)), lines[0], lines[1])
+    return Rule(f"orders.{code}", reason, source, tuple(hints.split("|")), late("|".join(patterns)), lines[0], lines[1])
 
 
 _CONCEALMENT = (
