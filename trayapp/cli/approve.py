@@ -139,7 +139,7 @@ def _path(row: Row) -> str:
 
 
 def _words(found: Row) -> str:
-    """Return why a text was found, and its sentence with the words marked: `It ... (description): "Do >not tell< ..."`."""
+    """Return why a text was found, and its sentence: `It hides a step (description): "Do >not tell< the user."`."""
     said, marked = found["evidence"], found.get("marked") or ""
     shown = said.replace(marked, f">{marked}<", 1) if marked and marked != said else said
     return f"{found.get('reason') or found['code']} ({found['where']})" + (f': "{shown}"' if shown else "")
