@@ -22,6 +22,8 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "templates": ("(template) ", "uriTemplate"),
     }
 )
+# What of a prompt, resource or template reaches a model or a person; the URI becomes a tool's description.
+TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations")
 _BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
 
 
@@ -60,7 +62,7 @@ def _listed(offer: Offer) -> Iterator[tuple[str, Item]]:
             name = subject_name(kind, item)
             if name is not None:
                 more = {"inputSchema": item["arguments"]} if "arguments" in item else {}
-                told = {key: item[key] for key in ("title", "description") if key in item}
+                told = {key: item[key] for key in TOLD if key in item}
                 yield name, {"name": str(item.get("name") or name), **told, **more}
 
 
