@@ -112,6 +112,21 @@ def test_of_a_tool_that_a_pattern_leaves_out_no_switch_is_named_as_the_remedy(mo
 
 
 @pytest.mark.requirement("name-stable")
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        ({"exclude_tools": ("my_server_do_thing",)}, {"do-thing"}),
+        ({"include_tools": ("my_server_do_thing",)}, {"my_server_do_thing"}),
+        ({"exclude_tools": ("do-thing",)}, {"my_server_do_thing"}),
+        ({"exclude_tools": ("my_server_do_*",)}, set()),
+        ({"exclude_tools": ("mcp__my-server__do-thing",)}, {"my_server_do_thing"}),
+    ],
+)
+def test_a_pattern_that_is_a_tools_own_name_means_that_one_alone(more: dict[str, Any], names: set[str]) -> None:
+    facts = {"my-server": offer("do-thing", "my_server_do_thing")}
+    assert {tool for _, tool in exposure(facts, server("my-server", **more)).tools} == names
+
+
 def test_a_switch_renames_no_other_tool() -> None:
     offers = {"a": offer("b_c"), "a_b": offer("c")}
     before = exposure(offers).known.names.by_key

@@ -6,7 +6,7 @@ Never here: exposure (what a session lists of these), names of other servers, fi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import lru_cache
 
 from trayapp.catalog.names import call_spelling, spelled
@@ -22,12 +22,12 @@ def visible_tools(server: ServerConfig, offer: Offer) -> list[Item]:
     return [item for item in offer.tools if named.get(_name(item)) is item and _name(item) not in hidden]
 
 
-def why_hidden(server: ServerConfig, tool: str) -> str | None:
-    """What keeps `tool` from clients, as a few words for people; None when nothing does.
+def why_hidden(server: ServerConfig, tool: str, siblings: Container[str] = ()) -> str | None:
+    """What keeps `tool` from clients, as a few words for people; None when nothing does. `siblings`: see `passes`.
 
     Without a `tools` key all pass; with one, a tool that it does not name passes unless `new_tools` is disabled.
     """
-    if not passes(server.name, tool, server.include_tools, server.exclude_tools):
+    if not passes(server.name, tool, server.include_tools, server.exclude_tools, siblings):
         return "not in include_tools, or in exclude_tools"
     if server.tools is None:
         return None
@@ -39,11 +39,24 @@ def why_hidden(server: ServerConfig, tool: str) -> str | None:
     return None if switch.enabled else "switched off"
 
 
-def passes(server: str, tool: str, include: Iterable[str], exclude: Iterable[str]) -> bool:
-    """Whether the patterns let `tool` through: in `include` (when there is any), then not in `exclude`."""
+def passes(
+    server: str, tool: str, include: Iterable[str], exclude: Iterable[str], siblings: Container[str] = ()
+) -> bool:
+    """True if the patterns let `tool` through: in `include` (when there is any), then not in `exclude`.
+
+    A pattern that is the own name of another of the server's tools, its `siblings`, means that one alone.
+    """
     include, exclude = tuple(include), tuple(exclude)
     if not include and not exclude:
         return True
+    if siblings:
+        include_any = bool(include)
+        include, exclude = (
+            tuple(pattern for pattern in patterns if pattern == tool or pattern not in siblings)
+            for patterns in (include, exclude)
+        )
+        if include_any and not include:
+            return False
     names = _names(server, tool)
     return (not include or _any_matches(include, names)) and not _any_matches(exclude, names)
 

@@ -73,7 +73,9 @@ class Exposure:
         return self.known.hidden | {key: OUTSIDE for key in self.known.tools if not self._passes(*key)}
 
     def _passes(self, server: str, tool: str) -> bool:
-        return self.choice.has(server) and passes(server, tool, self.choice.include, self.choice.exclude)
+        return self.choice.has(server) and passes(
+            server, tool, self.choice.include, self.choice.exclude, self.known.offers[server].tools
+        )
 
     @cached_property
     def lookup(self) -> Lookup:

@@ -86,10 +86,11 @@ class Known:
         entry = self.config.servers[server]
         if entry.disabled:
             return HiddenReason(f"{server} is disabled; enable it with: multi-mcp enable {server}", SERVER_OFF)
-        if not passes(server, name, entry.include_tools, entry.exclude_tools):
+        siblings = self.offers[server].tools
+        if not passes(server, name, entry.include_tools, entry.exclude_tools, siblings):
             left_out = f"include_tools or exclude_tools of {server} leave it out"
             return HiddenReason(f"{left_out}; multi-mcp enable does not bring it back", LEFT_OUT)
-        if why_hidden(entry, name) is not None:
+        if why_hidden(entry, name, siblings) is not None:
             return switched_off(*key)
         if tool.withheld is None:
             return None
@@ -99,7 +100,7 @@ class Known:
     def waits(self, key: Key) -> bool:
         """Whether the user's approval is all that keeps a tool from clients."""
         entry = self.config.servers[key[0]]
-        switched_on = not entry.disabled and why_hidden(entry, key[1]) is None
+        switched_on = not entry.disabled and why_hidden(entry, key[1], self.offers[key[0]].tools) is None
         return switched_on and self.offers[key[0]].waits(key[1])
 
     def tool_rows(self, server: str | None = None) -> list[dict[str, Any]]:
