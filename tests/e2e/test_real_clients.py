@@ -10,8 +10,11 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,8 +72,12 @@ class Person:
 
     def lists(self, argv: list[str]) -> str:
         """What `ARGV mcp list` says."""
+        return self.runs([*argv, "mcp", "list"])
+
+    def runs(self, argv: list[str]) -> str:
+        """All that it prints."""
         done = subprocess.run(
-            [*argv, "mcp", "list"],
+            argv,
             cwd=self.folder,
             env=self.env,
             stdin=subprocess.DEVNULL,
@@ -96,6 +103,82 @@ def test_claude_code_is_connected(person: Person, tmp_path: Path) -> None:
     (line,) = [line for line in person.lists(argv).splitlines() if line.startswith("multi-mcp:")]
     assert " ".join(shim_command()) in line
     assert line.endswith("Connected")
+
+
+class Provider(ThreadingHTTPServer):
+    """A model provider on this machine that answers every message with one word, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), ProviderHandler)
+        self.requests: list[dict[str, Any]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class ProviderHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Provider
+
+    def log_message(self, *args: Any) -> None:
+        """Nobody reads it."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append(body)
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        message = {"id": "m", "type": "message", "role": "assistant", "model": body.get("model"), "usage": usage}
+        said = {"type": "text", "text": "fine"}
+        if not body.get("stream"):
+            self._answer("application/json", json.dumps({**message, "content": [said], "stop_reason": "end_turn"}))
+            return
+        events: list[dict[str, Any]] = [
+            {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "fine"}},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": usage},
+            {"type": "message_stop"},
+        ]
+        text = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+        self._answer("text/event-stream", text)
+
+    def _answer(self, kind: str, text: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with Provider() as made:
+        thread = threading.Thread(target=made.serve_forever)
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+@pytest.mark.requirement("client-real", "one-tool-summary")
+def test_claude_code_that_defers_tools_shows_its_model_the_one_tool_at_once(
+    person: Person, tmp_path: Path, provider: Provider
+) -> None:
+    argv = claude_code()
+    (tmp_path / ".claude").mkdir()
+    person.connect("claude-code")
+    file = person.home / "servers.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("expose: auto ", "expose: search "), encoding="utf-8")
+    person.env |= {"ANTHROPIC_BASE_URL": provider.url, "ANTHROPIC_API_KEY": "sk-ant-none"}
+    person.env |= {"ENABLE_TOOL_SEARCH": "true", "MCP_CONNECTION_NONBLOCKING": "0"}
+    assert run_cli(person.home, "refresh", env=person.env).returncode == 0
+    assert "fine" in person.runs([*argv, "-p", "hello", "--model", "claude-sonnet-4-5"])
+    request = next(request for request in provider.requests if "ToolSearch" in {t["name"] for t in request["tools"]})
+    (ours,) = [tool for tool in request["tools"] if tool["name"] == "mcp__multi-mcp__mcp"]
+    assert not ours.get("defer_loading")
+    assert "tools of 1 server behind the tool mcp" in json.dumps(request)
 
 
 @pytest.mark.requirement("client-real")
