@@ -502,7 +502,9 @@ async def test_poisoned_prompts_and_resources_reach_nobody_until_they_are_approv
 )
 async def test_every_word_of_a_resource_is_looked_at(tmp_path: Path, kind: str, item: Item) -> None:
     approvals = alone(tmp_path)
-    approvals.judge("s", Offer((HONEST,), **{kind: (item,)}))
+    approvals.judge(
+        "s", Offer((HONEST,), resources=(item,)) if kind == "resources" else Offer((HONEST,), templates=(item,))
+    )
     assert [row.findings[0].code for row in approvals.waiting("s")] == ["orders.conceal.user"]
 
 

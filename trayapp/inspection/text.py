@@ -49,7 +49,7 @@ def _lines(text: str) -> Iterator[str]:
 def texts_of(item: Item) -> list[tuple[str, str]]:
     """Return each text of a definition once, with its place; names of parameters included, whatever the depth."""
     first: dict[str, str] = {}
-    beside = sorted(item.keys() - set(FIELDS)) if len(item) > 2 else ()
+    beside = sorted(item.keys() - set(FIELDS))
     for field in (*FIELDS, *beside):
         if field in item:
             for place, text in _texts(item[field], field):
