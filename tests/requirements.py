@@ -89,6 +89,7 @@ REQUIREMENTS: dict[str, str] = {
     "conformance-direct": "The tests' reference server passes all that the official suite requires, but extensions.",
     "conformance-through": "Whatever passes the official suite direct passes through gateway and shim, check by check.",
     "conformance-client": "As a client the gateway passes all that the official suite requires of each revision.",
+    "transport-twenty-servers": "Twenty real servers list and answer through the gateway as they do directly.",
     "transport-real-servers": "The six real reference servers are listed together and each answers a call.",
     # Catalog
     "cat-each-list-apart": "A list that fails or hangs takes no other with it; what was known stays; why is shown.",

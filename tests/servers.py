@@ -52,13 +52,21 @@ def git(repository: Path) -> list[str]:
     return [*_pypi_server("mcp_server_git"), "--repository", str(repository)]
 
 
-def _npm_server(name: str) -> list[str]:
-    """node and the file that the package's `bin` names: what npx would run, without npx."""
+def npm(package: str) -> list[str]:
+    """node and the file that the package's `bin` names first: what npx would run, without npx."""
     node = require("node")
-    package = require_file(NPM_SERVERS / "node_modules" / "@modelcontextprotocol" / name, REMEDY)
-    manifest = json.loads((package / "package.json").read_text(encoding="utf-8"))
-    (entry,) = manifest["bin"].values()
-    return [node, str(package / entry)]
+    folder = require_file(NPM_SERVERS / "node_modules" / package, REMEDY)
+    manifest = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+    return [node, str(folder / next(iter(manifest["bin"].values())))]
+
+
+def pypi(program: str) -> list[str]:
+    """A program of the PyPI servers."""
+    return [str(require_file(script(PYPI_SERVERS, program), REMEDY))]
+
+
+def _npm_server(name: str) -> list[str]:
+    return npm(f"@modelcontextprotocol/{name}")
 
 
 def _pypi_server(module: str) -> list[str]:

