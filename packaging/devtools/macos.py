@@ -58,12 +58,22 @@ def steps(app: Path, image: Path, environ: Mapping[str, str]) -> list[list[str]]
             f"Set them, or {UNSIGNED}=1 for a build that macOS refuses to open without being told to.",
         )
     sign = ["codesign", "--force", "--timestamp", "--sign", identity]
+    archive = app.with_suffix(".zip")  # a folder cannot be submitted
     return [
         [*sign, "--deep", "--options", "runtime", "--entitlements", str(ENTITLEMENTS), str(app)],
         ["codesign", "--verify", "--deep", "--strict", "--verbose=2", str(app)],
+        ["ditto", "-c", "-k", "--keepParent", str(app), str(archive)],
+        *_notarized(archive, app, profile),
         *laid,
         [*sign, str(image)],
-        ["xcrun", "notarytool", "submit", str(image), "--keychain-profile", profile, "--wait"],
-        ["xcrun", "stapler", "staple", str(image)],
+        *_notarized(image, image, profile),
         ["spctl", "--assess", "--type", "open", "--context", "context:primary-signature", "--verbose", str(image)],
+    ]
+
+
+def _notarized(submitted: Path, stapled: Path, profile: str) -> list[list[str]]:
+    """The ticket is stapled to the app as well as to its image: the first start may be offline."""
+    return [
+        ["xcrun", "notarytool", "submit", str(submitted), "--keychain-profile", profile, "--wait"],
+        ["xcrun", "stapler", "staple", str(stapled)],
     ]

@@ -6,6 +6,12 @@
   #error Say /DVersion=, /DBundle= and /DOut=
 #endif
 
+#ifdef Signed
+  #define Sign "signonce"
+#else
+  #define Sign ""
+#endif
+
 [Setup]
 AppId={{5E0C1D0B-8C0E-4E0B-9C55-7B1D6A2F4E11}
 AppName=multi-mcp
@@ -44,7 +50,8 @@ Name: path; Description: "Find the command multi-mcp in terminals (PATH)"
 Type: filesandordirs; Name: "{app}\_internal"
 
 [Files]
-Source: "{#Bundle}\*"; DestDir: "{app}"; Flags: recursesubdirs ignoreversion
+Source: "{#Bundle}\*.exe"; DestDir: "{app}"; Flags: ignoreversion {#Sign}
+Source: "{#Bundle}\*"; Excludes: "\*.exe"; DestDir: "{app}"; Flags: recursesubdirs ignoreversion
 Source: "{#Bundle}\..\..\texts\third-party.txt"; DestDir: "{app}"
 Source: "..\..\LICENSE"; DestDir: "{app}"
 

@@ -31,10 +31,15 @@ def test_a_mac_app_without_an_identity_fails_loudly(environ: dict[str, str]) -> 
         macos.steps(Path("/b/multi-mcp.app"), Path("/o/x.dmg"), environ)
 
 
-def test_a_mac_app_is_signed_then_laid_into_an_image_that_is_notarised_and_stapled() -> None:
-    commands = [command[0] for command in macos.steps(Path("/b/multi-mcp.app"), Path("/o/x.dmg"), SIGNED)]
+def test_a_mac_app_is_signed_then_laid_into_an_image_and_both_are_notarised_and_stapled() -> None:
+    steps = macos.steps(Path("/b/multi-mcp.app"), Path("/o/x.dmg"), SIGNED)
+    commands = [command[0] for command in steps]
+    stapled = [command[-1] for command in steps if command[1] == "stapler"]
+    assert [Path(path).name for path in stapled] == ["multi-mcp.app", "x.dmg"]
     laid = ["rm", "mkdir", "ditto", "ln", "hdiutil"]
-    assert commands == ["codesign", "codesign", *laid, "codesign", "xcrun", "xcrun", "spctl"]
+    assert commands == [
+        *("codesign", "codesign", "ditto", "xcrun", "xcrun"), *laid, *("codesign", "xcrun", "xcrun", "spctl"),
+    ]  # fmt: skip
     unsigned = macos.steps(Path("/b/multi-mcp.app"), Path("/o/x.dmg"), {macos.UNSIGNED: "1"})
     assert [command[0] for command in unsigned] == laid
 
@@ -52,6 +57,12 @@ def test_a_windows_installer_without_a_signature_fails_loudly() -> None:
         windows.options(Path("b"), "1.2.3", Path("o"), {})
     assert "/DSigned" not in windows.options(Path("b"), "1.2.3", Path("o"), {windows.UNSIGNED: "1"})
     assert "/Ssigner=sign $f" in windows.options(Path("b"), "1.2.3", Path("o"), {windows.SIGN: "sign $f"})
+
+
+def test_the_programs_in_the_windows_installer_are_signed_too() -> None:
+    [programs] = re.findall(r'^Source: "\{#Bundle\}\\\*\.exe".*$', SCRIPT, re.MULTILINE)
+    assert programs.endswith("{#Sign}")
+    assert re.search(r'#ifdef Signed\n  #define Sign "signonce"\n#else', SCRIPT)
 
 
 def test_children_on_windows_do_not_look_for_libraries_in_our_folder() -> None:

@@ -11,6 +11,9 @@ import pytest
 from PIL import Image
 
 from trayapp.tray import darwin, windows
+from trayapp.tray.app import ByIcon
+from trayapp.tray.news import Notice
+from trayapp.tray.state import Action, Verb
 from trayapp.tray.toolkit import BaseIcon, Menu, MenuItem
 
 
@@ -247,3 +250,41 @@ def test_an_ampersand_is_no_mark() -> None:
 def test_the_size_and_the_colour_of_the_taskbar_have_defaults_elsewhere() -> None:
     assert windows.icon_px() > 0
     assert windows.light_taskbar() in (True, False)
+
+
+class User32:
+    """Windows' own, of a version that knows the newer call or not."""
+
+    def __init__(self, newer: bool | None) -> None:
+        self.asked: list[object] = []
+        if newer is not None:
+            self.SetProcessDpiAwarenessContext = self._context
+        self._newer = newer
+
+    def _context(self, context: int) -> bool | None:
+        self.asked.append(context)
+        return self._newer
+
+    def SetProcessDPIAware(self) -> None:
+        self.asked.append("older")
+
+
+@pytest.mark.parametrize(("newer", "asked"), [(True, [-4]), (False, [-4, "older"]), (None, ["older"])])
+def test_windows_is_told_that_we_draw_in_real_pixels(newer: bool | None, asked: list[object]) -> None:
+    windll = Thing()
+    windll.user32 = User32(newer)  # type: ignore[attr-defined]
+    windows.be_dpi_aware(windll)
+    assert windll.user32.asked == asked
+
+
+def test_a_click_on_a_notification_on_windows_does_what_its_first_button_would(win: Any) -> None:
+    clicked = list[Action]()
+    win.notify = lambda text, title: None
+    speaker = ByIcon(win)
+    sign_in = Action(Verb.SIGN_IN, "a")
+    assert speaker.show(Notice("k", "t", "x", (("Sign in", sign_in), ("Quit", Action(Verb.QUIT)))), clicked.append)
+    win._on_notify(0, windows.BALLOON_CLICK)
+    assert clicked == [sign_in]
+    speaker.show(Notice("k", "t", "x"), clicked.append)
+    win._on_notify(0, windows.BALLOON_CLICK)
+    assert clicked == [sign_in], "that one had no button"

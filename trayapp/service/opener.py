@@ -29,7 +29,8 @@ def edit_here(path: Path, editor: str, environ: Mapping[str, str]) -> int:
 def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -> None:
     """Open the file or folder in a window, and do not wait for it. Raises MultiMcpError where there is no way to.
 
-    `patience_s`: for so long it is looked whether the opener itself fails; one that goes on has found a program.
+    `patience_s`: for so long it is looked whether the opener itself fails; one that goes on has found a program. On a
+    terminal (0) an editor may be named instead.
     """
     try:
         if sys.platform == "win32":
@@ -39,7 +40,8 @@ def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -
             if patience_s and _fails(process, patience_s):
                 raise FileNotFoundError(path)
     except OSError:
-        raise MultiMcpError(f"No program was found that opens {path}", "Set EDITOR, or open it yourself") from None
+        hint = "Install xdg-utils, or open it yourself" if patience_s else "Set EDITOR, or open it yourself"
+        raise MultiMcpError(f"No program was found that opens {path}", hint) from None
 
 
 def open_url(url: str, environ: Mapping[str, str], patience_s: float = 0.0) -> bool:

@@ -285,13 +285,18 @@ def _choose(actions: dict[str, Action], click: Callable[[Action], None], chosen:
 
 
 class ByIcon:
-    """Notifications as the icon's own balloons (Windows, macOS): they know no actions."""
+    """Notifications as the icon's own balloons (Windows, macOS): they have no buttons.
+
+    On Windows a click on the one that is shown does what its first button would.
+    """
 
     def __init__(self, icon: Any) -> None:
         self._icon = icon
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
         """See Face."""
+        action = notice.actions[0][1] if notice.actions else None
+        self._icon.on_balloon = partial(click, action) if action else None
         try:
             self._icon.notify(notice.text, notice.title)
         except Exception:  # the boundary to pystray and the system below it: the log has the words

@@ -249,6 +249,10 @@ class SystemFace:
 
     def make_icon(self) -> Any:
         """See Face; with the icon comes the way to notify."""
+        if sys.platform == "win32":
+            import ctypes
+
+            windows.be_dpi_aware(ctypes.windll)
         if sys.platform in ("win32", "darwin"):
             icon = _native_class()(NAME)
             self.speaker = ByIcon(icon)

@@ -15,11 +15,26 @@ LIGHT_THEME = r"Software\Microsoft\Windows\CurrentVersion\Themes\Personalize"
 SM_CXSMICON = 49  # the width of icons in the notification area
 DEFAULT_PX = 16
 RIGHT_BUTTON_UP = 0x0205  # WM_RBUTTONUP: what opens the menu
+BALLOON_CLICK = 0x0405  # NIN_BALLOONUSERCLICK: on the notification itself
+PER_MONITOR = -4  # DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2, since Windows 10 1703
 
 
 def cut(text: str | None, units: int) -> str:
     """As much of `text` as fits, never half a character."""
     return (text or "").encode("utf-16-le", "replace")[: 2 * units].decode("utf-16-le", "ignore")
+
+
+def be_dpi_aware(windll: Any) -> None:
+    """Draw in real pixels: else Windows stretches icon and menu, and says that icons are 16 pixels wide on any screen.
+
+    `windll`: ctypes' own. To be called before the first window is made.
+    """
+    try:
+        done = windll.user32.SetProcessDpiAwarenessContext(PER_MONITOR)
+    except (AttributeError, OSError):  # an older Windows
+        done = False
+    if not done:
+        windll.user32.SetProcessDPIAware()
 
 
 def menu_text(text: str) -> str:
@@ -35,6 +50,7 @@ def mended(base: Any) -> type[Any]:
 
         attention = False  # other systems' icons tell their panel by it
         on_open: Callable[[], None] | None = None  # the menu is opened; what it brings is there the next time
+        on_balloon: Callable[[], None] | None = None  # the notification that is shown was clicked
 
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
@@ -48,6 +64,8 @@ def mended(base: Any) -> type[Any]:
                 super()._update_menu()
 
         def _on_notify(self, wparam: int, lparam: int) -> None:
+            if lparam == BALLOON_CLICK and self.on_balloon is not None:
+                self.on_balloon()
             self._is_open = True
             if lparam == RIGHT_BUTTON_UP and self.on_open is not None:
                 self.on_open()
