@@ -90,7 +90,7 @@ def test_servers_of_one_folder_go_into_the_file_of_its_project_which_is_trusted(
     person.file(".claude.json", json.dumps({"projects": projects}))
     done = person.says("import", "claude-code", "--yes")
     assert "Claude Code (~/src/shop)" in done.stdout
-    assert "For sessions in /other: n (say it there, too)" in done.stdout
+    assert "For sessions in /other: n (run multi-mcp import there)" in done.stdout
     assert (person.folder / ".multi-mcp.yaml").read_text() == "servers:\n  pp:\n    command: p\n"
     assert "sample" not in person.servers.read_text() if person.servers.exists() else True
     assert json.loads(person.says("trust", ".", "--json").stdout)["trusted"] is True
@@ -215,6 +215,14 @@ def test_one_odd_entry_stops_no_other_and_is_named_with_its_file(
         assert "mcp_config.json" in line
         assert why in line
         assert person.gets("import")["problems"][0]["server"] == "odd"
+
+
+@pytest.mark.requirement("import-own-fate")
+def test_a_date_in_codexs_file_stops_no_import(person: Person, cursor: Path) -> None:
+    person.file(".codex/config.toml", '[mcp_servers.odd]\ncommand = "x"\nenv = {DAY = 2024-01-01}\n')
+    done = person.says("import", "--yes")
+    assert (done.returncode, configured(person)) == (0, {"gh": "gh", "fs": "fs"})
+    assert "config.toml, line 1: odd of Codex: it cannot be written" in done.stderr
 
 
 @pytest.mark.requirement("import-folder")

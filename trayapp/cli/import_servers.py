@@ -241,7 +241,11 @@ def _show(found: Sequence[Offer], reading: Reading, machine: Machine, *, numbere
     for folder, name in reading.elsewhere:
         by_folder.setdefault(folder, []).append(name)
     for folder, names in by_folder.items():
-        say(one_line(f"For sessions in {shown_path(folder, machine.home)}: {', '.join(names)} (say it there, too)"))
+        say(
+            one_line(
+                f"For sessions in {shown_path(folder, machine.home)}: {', '.join(names)} (run multi-mcp import there)"
+            )
+        )
     for problem in reading.problems:
         note(one_line(f"{shown_path(Path(problem.file), machine.home)}, line {problem.line}: {problem.message}"))
 

@@ -52,7 +52,7 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
             if each not in removed and _server(each) is not None:
                 note(one_line(f"{each.name} was changed since: it stays in {_shown(each.file)}"))
         if failed and taken:
-            note("What was taken over stays here until every file has its servers back: say it again then")
+            note("Nothing was removed here: correct that file first, then repeat: multi-mcp import --undo")
         if not (done or taken):
             say("Nothing to undo")
     return ExitCode.FAILED if failed else ExitCode.OK

@@ -90,7 +90,7 @@ def writing_fault(name: str, entry: Mapping[str, Any]) -> str:
     """Return why no file of ours could hold an entry, "" if one can."""
     try:
         add_server("", name, entry)
-    except (MultiMcpError, RecursionError, ValueError):
+    except (MultiMcpError, RecursionError, ValueError, TypeError):  # a date of TOML, for instance
         keys = [str(key) for value in (entry, *entry.values()) if isinstance(value, Mapping) for key in value]
         return "a name in it is too long" if any(len(key) > LONGEST_KEY for key in keys) else "it cannot be written"
     return ""
