@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -95,3 +96,15 @@ def test_a_lock_that_cannot_be_made_is_a_clear_error(home: Path) -> None:
     with pytest.raises(StorageError, match="cannot be changed") as caught, locked(home / "servers.yaml"):
         pass
     assert caught.value.hint
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows removes no open file")
+def test_a_lock_whose_folder_was_removed_takes_no_other_one_away(home: Path) -> None:
+    path = home / "servers.yaml"
+    with locked(path):
+        shutil.rmtree(home / "run")
+        other = start(HOLD, str(path))
+        assert line_of(other) == "held"
+    with pytest.raises(StorageError, match=str(other.pid)), locked(path, wait_s=0):
+        pass
+    end(other)

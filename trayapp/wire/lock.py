@@ -58,8 +58,9 @@ class FileLock:
 
     def remove(self) -> None:
         """Release it and take its file away, where the system allows that of an open one (Windows does not)."""
-        with suppress(OSError):
-            self._path.unlink()
+        if self._descriptor is not None and self._is_there(self._descriptor):  # not one that another process holds
+            with suppress(OSError):
+                self._path.unlink()
         self.release()
 
     def release(self) -> None:
