@@ -98,6 +98,11 @@ class PreparedOffer:
         verdict = self._verdicts.get(name)
         return verdict is not None and verdict.withheld is not None
 
+    def is_told(self, name: str) -> bool:
+        """True if a tool is served although its definition reads like an order."""
+        verdict = self._verdicts.get(name)
+        return verdict is not None and verdict.told is not None
+
     @cached_property
     def _verdicts(self) -> Mapping[str, Verdict]:
         return {} if self._judge is None else self._judge(self.offer)
