@@ -21,7 +21,7 @@ TOLD = "The gateway ended during this call. It was not repeated, it may have had
 REFUSED = "The gateway could not be started. See what it says with: multi-mcp start"
 NOT_REPEATED = "The call was not repeated, it may have had effects"
 MUTE = "The gateway does not answer. Restart it in the tray menu, or with: multi-mcp stop"
-PAUSED = "multi-mcp is paused. Choose Resume in its tray menu"
+PAUSED = "The user paused multi-mcp. Ask them to choose Resume in its tray menu"
 
 
 class Ledger:
