@@ -343,3 +343,28 @@ async def test_the_log_of_a_server_that_ended_is_named_only_where_there_is_one(c
         with pytest.raises(ConnectFailedError) as caught:
             await connection.ensure()
     assert caught.value.hint == hint
+
+
+ODD_LISTS = """
+import json, sys
+deep = '{"name":"deep","inputSchema":' + '{"a":' * 5000 + "{}" + "}" * 5000 + "}"
+good = '{"name":"good","inputSchema":{"type":"object"},"description":"' + "x" * int(sys.argv[1]) + '"}'
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "initialize":
+        told = json.dumps({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {}})
+    else:
+        told = '{"tools":[%s,%s,{"name":"nan","inputSchema":{"maximum":NaN}},{"name":"last"}]}' % (good, deep)
+    if "id" in asked:
+        print('{"jsonrpc":"2.0","id":%d,"result":%s}' % (asked["id"], told), flush=True)
+"""
+
+
+@pytest.mark.requirement("cat-each-list-apart")
+@pytest.mark.parametrize("size", [1, 300_000])
+async def test_an_entry_that_nobody_can_read_costs_only_itself(size: int) -> None:
+    server = ServerConfig("a", command=sys.executable, args=("-I", "-S", "-c", ODD_LISTS, str(size)))
+    async with real_connection(server) as (connection, _):
+        offer = await connection.fetch()
+        assert [tool["name"] for tool in offer.tools] == ["good", "last"]
+        assert offer.failed == {}

@@ -5,6 +5,7 @@ Each list has its own fate and its own time limit. Never here: caching, naming, 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -16,6 +17,9 @@ from trayapp.model.known_secrets import KNOWN
 from trayapp.model.offer import UNREAD, Item, Offer
 from trayapp.model.redact import redacted
 from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, RpcError
+from trayapp.wire.salvage import salvaged
+
+log = logging.getLogger(__name__)
 
 LIST_TIMEOUT_S = 60.0  # for all pages of one list; a slower list is a failed one, the server stays connected
 HEAD_START_S = 1.0  # a list that takes longer no longer keeps the next one, or what was read, waiting
@@ -66,6 +70,15 @@ def _offer(readings: list[_Reading], peer: Peer) -> Offer:
     )
 
 
+def _salvaged(error: RpcError) -> Any:
+    """The page without entries that nobody can read. Raises the error where that is not it."""
+    message = salvaged(error.unread) if error.unread else None
+    if message is None or not isinstance(message.get("result"), dict):
+        raise error
+    log.warning("Entries of a list are left out that are not valid JSON, or nested too deep")
+    return message["result"]
+
+
 class _Reading:
     """One list while it is read, page by page."""
 
@@ -96,7 +109,10 @@ class _Reading:
         cursor: Any = None
         seen: set[str] = set()
         for _ in range(MAX_PAGES):
-            result = await ask(peer.stamped({"cursor": cursor} if cursor is not None else None, {}))
+            try:
+                result = await ask(peer.stamped({"cursor": cursor} if cursor is not None else None, {}))
+            except RpcError as error:
+                result = _salvaged(error)
             page = result.get(member)
             if isinstance(page, list):
                 # Not in what is served either: it has to match what is approved and cached

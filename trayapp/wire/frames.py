@@ -49,6 +49,7 @@ from trayapp.wire.messages import (
     Reply,
     RequestId,
     RpcError,
+    UnreadReply,
     is_answer,
     is_request_id,
     mended,
@@ -312,7 +313,10 @@ class FrameDispatcher:
         if id_json is not None and not begins_answer(head) and b'"method"' in head[:TAIL_BYTES]:
             self.respond_frame(Reply.of_error(RpcError(code, f"The request {why}")).with_id(id_json))
         elif number in self._pending:
-            self._answer(number, Reply.of_error(RpcError(INTERNAL_ERROR, f"{self._answer_words} {why}")))
+            error = RpcError(INTERNAL_ERROR, f"{self._answer_words} {why}")
+            reply = UnreadReply(b"", message={"jsonrpc": "2.0", "id": None, "error": error.body()})
+            reply.unread = head  # maybe part of it can be used
+            self._answer(number, reply)
         else:
             self._on_junk(head)
 

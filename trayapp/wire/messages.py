@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeGuard
 
-from trayapp.wire.jsonio import dumps, loads
+from trayapp.wire.jsonio import JsonError, dumps, loads
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -59,6 +59,7 @@ class RpcError(Exception):
         self.message = message
         self.data = data
         self.raw = raw
+        self.unread = b""  # the frame that could not be read
 
     @classmethod
     def received(cls, error: Any) -> RpcError:
@@ -145,13 +146,33 @@ class Reply:
 
     def result(self) -> dict[str, Any]:
         """The `result` member; raises RpcError for an error answer or a result that is not an object."""
-        message = self.message
+        try:
+            message = self.message
+        except JsonError:
+            unread = RpcError(INTERNAL_ERROR, "The server's answer is not valid JSON")
+            unread.unread = self.frame
+            raise unread from None
         if "error" in message:
             raise RpcError.received(message["error"])
         result = message.get("result")
         if not isinstance(result, dict):
             raise RpcError(INTERNAL_ERROR, "The server's answer holds no result object")
         return result
+
+
+class UnreadReply(Reply):
+    """The error in the place of an answer that could not be read; `unread` is its frame."""
+
+    __slots__ = ("unread",)
+    unread: bytes
+
+    def result(self) -> dict[str, Any]:
+        """See Reply; the error has the frame."""
+        try:
+            return super().result()
+        except RpcError as error:
+            error.unread = self.unread
+            raise
 
 
 class _OwnReply(Reply):
