@@ -140,7 +140,7 @@ async def test_a_home_without_a_config_folder_runs_without_servers_and_says_so(h
 async def test_at_the_end_each_session_is_told_and_nothing_is_left(home: Path) -> None:
     async with running(home) as made:
         await made.tools()
-        await made.ask(control.RECONNECT)
+        await made.ask(control.RECONNECT, server="sample")
         assert made.net.open_now == 1
         sock = await anyio.to_thread.run_sync(connect, made.run, Hello("session"))
         with sock:
