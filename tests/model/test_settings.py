@@ -12,7 +12,8 @@ DEFAULTS = {
     "expose": "auto", "defer_above": 15, "tool_prefix": "server", "idle_timeout": 10, "health_interval": 30,
     "failure_backoff": 60, "connect_timeout": 30, "request_timeout": 0, "linger": 10, "result_limit": 50 * 1024,
     "http": HttpSettings(True, 7461), "imports": (), "profiles": {}, "synonyms": {}, "token_store": "keyring",
-    "approve_changes": "ask", "suspicious": "note", "write_tools": "all", "update_check": False, "client_metadata_url": None,
+    "approve_changes": "ask", "suspicious": "note", "write_tools": "all", "update_check": False,
+    "client_metadata_url": None,
 }  # fmt: skip
 
 
