@@ -68,19 +68,19 @@ _BACKWARDS = tuple(word[::-1] for word in _KEYWORDS)
 
 
 def turned(text: str) -> Iterator[str]:
-    """The text by rot13, backwards, with digits as letters, without what stands between single letters: where that
-    could hold an order. None of them leaves the trace of an encoding."""
+    """Yield the text by rot13, backwards, with digits as letters, and without what stands between single letters.
+
+    Only where it then holds a word of orders more often than before: none of them leaves the trace of an encoding.
+    """
     text = text[:READ_MOST].lower()
-    if any(word in text for word in _BY_ROT13):
-        yield codecs.encode(text, "rot13")
-    if any(word in text for word in _BACKWARDS):
-        yield text[::-1]
+    ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
+    ways += [codecs.encode(text, "rot13")] if any(word in text for word in _BY_ROT13) else []
     if _DIGITS_WITHIN.search(text):
-        yield _WITH_DIGITS.sub(lambda word: word[0].translate(_LETTERS), text)
-    if "lgnore" in text:
-        yield text.replace("lgnore", "ignore")
+        ways.append(_WITH_DIGITS.sub(lambda word: word[0].translate(_LETTERS), text))
     if _SPACED.search(text):
-        yield _SPACED.sub(lambda run: re.sub(r"[^a-z0-9]", "", run[0]), text)
+        ways.append(_SPACED.sub(lambda run: re.sub(r"[^a-z0-9]", "", run[0]), text))
+    ways.append(text.replace("lgnore", "ignore"))
+    yield from (way for way in ways if any(way.count(word) > text.count(word) for word in _KEYWORDS))
 
 
 def may_be_coded(text: str) -> bool:

@@ -71,7 +71,8 @@ def _in_texts(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 
 def _hopeful(low: str) -> list[tuple[rules.Rule, list[str]]]:
     """Return the rules that may find something in a lower-case text, each with its hints that stand there."""
-    there = [(rule, [hint for hint in rule.hints if hint in low]) for rule in rules.RULES]
+    present = {hint for hint in rules.HINTS if hint in low}
+    there = [(rule, [hint for hint in rule.hints if hint in present]) for rule in rules.RULES if present]
     return [(rule, hints) for rule, hints in there if hints]
 
 
@@ -101,19 +102,20 @@ def _decoded(texts: list[tuple[str, str]]) -> Iterator[Finding]:
             if (order := _first_order(words)) is not None:
                 yield finding("encoded.payload", "high", place, f"It says when decoded: {order.evidence}", text)
         if encoded.may_be_turned(text):
-            plain = {code for code, _ in _codes(hidden.bared(text))}
-            for words in encoded.turned(hidden.bared(text)):
-                for code, order in _codes(words):
-                    if code.startswith(_TURNED) and code not in plain:
+            bare = hidden.bared(text)
+            for words in encoded.turned(bare):
+                plain = {one.code for one in _orders_in(bare)}
+                for order in _orders_in(words):
+                    if order.code.startswith(_TURNED) and order.code not in plain:
                         yield finding(
                             "encoded.turned", "high", place, f"It says when turned round: {order.evidence}", text
                         )
 
 
-def _codes(text: str) -> list[tuple[str, Finding]]:
-    found = [one for sentence in sentences(text) for one in _orders(_hopeful(sentence.low), "", sentence)]
-    return [(one.code, one) for one in found]
+def _orders_in(text: str) -> list[Finding]:
+    hopeful = _hopeful(text.lower())
+    return [one for sentence in sentences(text) for one in _orders(hopeful, "", sentence)] if hopeful else []
 
 
 def _first_order(text: str) -> Finding | None:
-    return next((one for _, one in _codes(text)), None)
+    return next(iter(_orders_in(text)), None)

@@ -57,8 +57,8 @@ _SECRET = (
 )
 _SECRET_HINTS = (
     "personal|confidential|password|passphrase|key|token|credential|phrase|mnemonic|cookie|card|cvv|social sec|"
+    "code|secret|private info"
 )
-"code|secret|private info"
 _TALK = (
     r"(?:(?:conversation|chat|dialogue|message|prompt)(?:'s)? (?:history|so far)|"
     r"(?:entire|full|whole|complete|previous|prior|current|all(?: of)?(?: the| previous| prior| our)*) (?:conversa"
@@ -77,8 +77,10 @@ _TALK = (
     r"(?:said|discussed|written|typed) (?:so far )?(?:in (?:the|this) (?:conversation|chat|dialogue)|"
     r"between you and))"
 )
-_TALK_HINTS = "conversation|chat|dialogue|message|prompt|transcript|context|said|typed|wrote|told|reasoning|thought|"
-"instructions|rules|guidelines|you know|shared|asked"
+_TALK_HINTS = (
+    "conversation|chat|dialogue|message|prompt|transcript|context|said|typed|wrote|told|reasoning|thought|"
+    "instructions|rules|guidelines|you know|shared|asked|everything|user's question|append to it"
+)
 _ADDRESS = r"(?:https?://|\b(?:s3|s?ftp)://|[\w.+-]{1,64}@[\w-]+\.\w)"
 
 
@@ -1108,3 +1110,4 @@ RULES: tuple[Rule, ...] = (
     *_OTHER_TOOLS,
     *_ACTIONS,
 )
+HINTS: frozenset[str] = frozenset(hint for rule in RULES for hint in rule.hints)
