@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +38,19 @@ def test_of_honest_look_alikes_one_in_twenty_is_told_at_most_and_none_is_held() 
     told = [(item, found) for item in items if (found := inspect_tool(item))]
     assert len(told) <= TOLD_AT_MOST * len(items), told
     assert [item for item, found in told if is_held(found)] == []
+
+
+JUDGED: list[dict[str, Any]] = json.loads(Path(__file__).with_name("judged.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.requirement("inspect-told")
+def test_a_set_by_somebody_who_knew_no_rule_is_judged_no_worse_than_it_was() -> None:
+    """Judged once before anything was learned from it: 38 of 70 poisoned found, 10 of 70 honest told, none held."""
+    found = [one for one in JUDGED if one["poisoned"] and inspect_tool(one["item"])]
+    honest = [inspect_tool(one["item"]) for one in JUDGED if not one["poisoned"]]
+    assert len(found) >= 50
+    assert sum(map(bool, honest)) <= 5
+    assert not any(map(is_held, honest))
 
 
 TEXTBOOK = [

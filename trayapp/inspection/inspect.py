@@ -26,6 +26,7 @@ _QUOTED = late(
     r"\b(?:such as|like|e\.g\.|example|for instance|phrases?|patterns?|attempts?|detects?|contain(?:s|ing)?|flags?|"
     r"strings?|finds?|blocks?|matches|says?)\b[^\n]*[\"'`“‘(][^\"'`”’)]*$"
 )
+_FORBIDDEN = late(r"\b(?:never|not|don't|cannot|avoid)\b[^\n]*$")
 _TURNED = ("orders.override.", "orders.conceal.")  # nobody takes the trouble to write anything else backwards
 
 
@@ -88,9 +89,11 @@ def _orders(hopeful: list[tuple[rules.Rule, list[str]]], place: str, sentence: S
 
 
 def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
-    """Return the first match that is no quotation in a text about such texts."""
+    """Return the first match that is no quotation in a text about such texts, and not forbidden itself."""
     for match in pattern.finditer(low):
-        if _QUOTED.search(low[max(0, match.start() - QUOTE_NEAR) : match.start()]) is None:
+        before = low[max(0, match.start() - QUOTE_NEAR) : match.start()]
+        forbidden = match[0].startswith("without") and _FORBIDDEN.search(before) is not None
+        if not forbidden and _QUOTED.search(before) is None:
             return match
     return None
 
