@@ -103,6 +103,48 @@ def test_what_was_changed_since_stays_and_gets_its_servers_again(tmp_path: Path)
     assert files.backup_of(path, files.BACKUP_MOVED).exists()
 
 
+def test_half_a_surrogate_pair_comes_back_into_a_file_that_was_changed_since(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    for name in ("cursor", "claude-code"):
+        path = file_of(BY_NAME[name], world)
+        path.write_text('{"mcpServers": {"odd\\ud83d": {"command": "x"}}}')
+        move(BY_NAME[name], world)
+        path.write_text('{"theme": "dark"}')
+    assert [done.why_not for done in put_back(world)] == ["", ""]
+    for name in ("cursor", "claude-code"):
+        held = json.loads(file_of(BY_NAME[name], world).read_text(encoding="utf-8"))
+        assert held == {"theme": "dark", "mcpServers": {"odd\ud83d": {"command": "x"}}}
+    assert all_moves(world) == []
+
+
+def test_an_undo_that_was_interrupted_before_its_note_is_finished_by_the_next(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    client = BY_NAME["cursor"]
+    path = file_of(client, world)
+    path.write_text('{"mcpServers": {"a": {"command": "x"}}}')
+    original = path.read_bytes()
+    move(client, world)
+    (left,) = all_moves(world)
+    path.write_bytes(original)  # as an undo of an earlier edition left it
+    left.backup.unlink()
+    (done,) = put_back(world)
+    assert (done.why_not, path.read_bytes()) == ("", original)
+    assert all_moves(world) == []
+
+
+def test_without_its_backup_a_move_stays_noted_and_the_others_are_undone(tmp_path: Path) -> None:
+    world = world_in(tmp_path)
+    for name in ("claude-code", "cursor"):
+        path = file_of(BY_NAME[name], world)
+        path.write_text('{"mcpServers": {"a": {"command": "x"}}}')
+        move(BY_NAME[name], world)
+    (last, first) = all_moves(world)
+    last.backup.unlink()
+    assert [done.why_not for done in put_back(world)] == ["their backup is gone", ""]
+    assert [left.file for left in all_moves(world)] == [last.file]
+    assert json.loads(first.file.read_text()) == {"mcpServers": {"a": {"command": "x"}}}
+
+
 def test_a_file_that_cannot_be_read_is_left_alone_and_can_be_undone_later(tmp_path: Path) -> None:
     world = world_in(tmp_path)
     client = BY_NAME["cursor"]

@@ -28,6 +28,7 @@ from trayapp.model.status import Problem
 
 DEFAULT_STEP = "  "
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s"{}\[\],:/]+', re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _REST_OF_LINE = re.compile(r"(?:[ \t]*/\*[^\n]*?\*/)*[ \t]*(?://[^\n]*)?")
 
 
@@ -221,7 +222,7 @@ class _Text:
         return _rendered(value, self.step).replace("\n", self.newline + indent)
 
     def _compact(self, value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if self._spaced() else (",", ":"))
+        return _json(value, (", ", ": ") if self._spaced() else (",", ":"))
 
     def _spaced(self) -> bool:
         """Whether a blank follows the colons."""
@@ -244,7 +245,7 @@ class _Text:
 
     def insertion(self, holder: _Object, key: str, value: Any) -> list[Splice]:
         """A new member behind the others."""
-        name = json.dumps(key, ensure_ascii=False)
+        name = _json(key)
         if not holder.members:
             return self._first(holder, name, value)
         last = holder.members[-1]
@@ -320,9 +321,15 @@ class _Text:
 def _rendered(value: Any, step: str) -> str:
     """A value in lines, lists of plain values in one."""
     if not isinstance(value, Mapping) or not value:
-        return json.dumps(value, ensure_ascii=False)
-    members = (f"{json.dumps(key, ensure_ascii=False)}: {_rendered(item, step)}" for key, item in value.items())
+        return _json(value)
+    members = (f"{_json(key)}: {_rendered(item, step)}" for key, item in value.items())
     return "{\n" + step + ",\n".join(members).replace("\n", "\n" + step) + "\n}"
+
+
+def _json(value: Any, separators: tuple[str, str] | None = None) -> str:
+    """Return JSON that UTF-8 can hold: a lone surrogate stays an escape."""
+    text = json.dumps(value, ensure_ascii=False, separators=separators)
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _is_comment(word: str) -> bool:

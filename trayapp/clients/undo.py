@@ -99,17 +99,24 @@ def put_back(world: World) -> list[PutBack]:
 
     Blocks. Raises StorageError for our own note.
     """
-    done = [_put_back(move, world) for move in all_moves(world)]
-    restored = {str(each.move.backup) for each in done if not each.why_not}
+    return [_noted(_put_back(move, world), world) for move in all_moves(world)]
+
+
+def _noted(done: PutBack, world: World) -> PutBack:
+    """Note at once what became of one file: no other file, and no interruption, can undo or repeat that."""
+    if done.why_not:
+        return done
+    backup = str(done.move.backup)
 
     def change(known: list[dict[str, Any]]) -> list[dict[str, Any]]:
         entries = [
-            {**entry, "moved": [row for row in _rows(entry, "moved") if row.get("backup") not in restored]}
-            for entry in known
+            {**entry, "moved": [row for row in _rows(entry, "moved") if row.get("backup") != backup]} for entry in known
         ]
         return [entry for entry in entries if entry["moved"] or entry.get("taken")]
 
     note_imports(world, change)
+    if done.whole:
+        files.forget(done.move.backup)
     return done
 
 
@@ -117,9 +124,10 @@ def _put_back(move: Move, world: World) -> PutBack:
     try:
         world.settle(move.file)
         now, before = files.read_text(move.file), files.read_text(move.backup)
-        if now is None or before is None:
-            gone = move.backup if before is None else move.file
-            return PutBack(move, why_not=f"{gone} is gone")
+        if now is None:
+            return PutBack(move, why_not="it is gone")
+        if before is None:
+            return PutBack(move, why_not="" if _has_all(move, now) else "their backup is gone")
         after = _whole(move, now, before)
         whole = after is not None
         if after is None:
@@ -128,10 +136,15 @@ def _put_back(move: Move, world: World) -> PutBack:
             files.replace_text(move.file, now, after, None)
         if whole:
             _renew_backup(move, after, before)
-            files.forget(move.backup)
         return PutBack(move, whole)
     except MultiMcpError as error:
         return PutBack(move, why_not=error.title)
+
+
+def _has_all(move: Move, now: str) -> bool:
+    """True if the client's file holds every server that was moved out of it."""
+    held = move.client.family.read(now, str(move.file))
+    return all(lookup(held, keys) is not None for keys in move.keys)
 
 
 def _renew_backup(move: Move, now: str, before: str) -> None:

@@ -18,7 +18,7 @@ _PLAIN = late(r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~][A-Za-z0-9_./+@=~-]*(?: [A-Z
 _PLAIN_BLOCK = late(
     r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~](?:[A-Za-z0-9_./+@=~-]|:(?=[^\s:])|[ ](?=[A-Za-z0-9_./+@=~-]))*", re.ASCII
 )
-_ESCAPED = late("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
+_ESCAPED = late("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 MAX_FLOW_CHARACTERS = 100  # a longer list or map gets a line for each item
 
 
