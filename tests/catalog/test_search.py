@@ -250,6 +250,33 @@ def test_what_is_allowed_is_found_however_many_are_not() -> None:
     assert found(index, "read file", allowed={("t", "other")}) == ["t_other"]
 
 
+CROWD = index_of(
+    *(entry(f"s{n % 7}", f"{verb}_{noun}_{n}", f"{verb.title()} a {noun} of the {place}")
+      for n, (verb, noun, place) in enumerate(
+          (verb, noun, place)
+          for verb in ("read", "write", "delete", "search", "list")
+          for noun in ("file", "issue", "note", "page", "ticket", "message", "folder", "report")
+          for place in ("project", "team", "house", "archive", "inbox", "report", "file", "garden", "search", "list")))
+)  # fmt: skip
+
+
+@pytest.mark.requirement("search-recall")
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["read", "write", "find", "file", "document", "issue", "note", "delete", "report", "team", "the", "list"]
+        ),
+        min_size=1,
+    ),
+    st.integers(1, 500),
+    st.integers(1, 500),
+)
+def test_fewer_hits_are_the_first_of_more(words: list[str], fewer: int, more: int) -> None:
+    fewer, more = sorted((fewer, more))
+    assert CROWD.search(" ".join(words), limit=fewer) == CROWD.search(" ".join(words), limit=more)[:fewer]
+
+
 @pytest.mark.requirement("search-incremental")
 def test_one_server_s_change_leaves_the_others_alone() -> None:
     index = catalogue()

@@ -136,7 +136,8 @@ class SearchIndex:
         regex: bool = False,
         allowed: Container[Key] | None = None,
     ) -> list[Hit]:
-        """The best matches, best first, of all servers or one; `allowed` narrows them to these (server, name) keys.
+        """Return the best matches, best first, of all servers or one; `allowed` narrows them to these (server, name)
+        keys. Fewer hits are the first of more: `limit` changes no order.
 
         No words, but a server: all of its tools by exposed name. Raises EmptyQueryError, InvalidPatternError.
         """
@@ -145,7 +146,7 @@ class SearchIndex:
             return self._all(server, allowed)[:limit]
         if regex:
             return matching(Pattern(words), self.listed(server, allowed), limit)
-        return self._ranked(words, among, allowed, limit)[:limit]
+        return self._ranked(words, among, allowed)[:limit]
 
     def _all(self, server: str | None, allowed: Container[Key] | None) -> list[Hit]:
         if server is None:
@@ -158,13 +159,13 @@ class SearchIndex:
         known = (entry for number in among if (entry := self._entries.get(number)) is not None)
         return sorted((e for e in known if allowed is None or e.key in allowed), key=lambda e: (e.exposed_name, e.key))
 
-    def _ranked(self, words: str, among: range, allowed: Container[Key] | None, limit: int) -> list[Hit]:
+    def _ranked(self, words: str, among: range, allowed: Container[Key] | None) -> list[Hit]:
         query = read_query(words, self._store.vocabulary, self._users)
 
         def wanted(number: int) -> bool:
             return allowed is None or self._entries[number].key in allowed
 
-        found = [(number, self._store.view(number)) for number in self._store.candidates(query, among, wanted, limit)]
+        found = [(number, self._store.view(number)) for number in self._store.candidates(query, among, wanted)]
         found = only_own(query, found)
         scored = [(*score(query, seen, self._store.vocabulary), self._entries[number]) for number, seen in found]
         scored.sort(key=lambda one: (-round(one[0], SCORE_DIGITS), one[2].exposed_name, one[2].key))

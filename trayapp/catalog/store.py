@@ -18,7 +18,7 @@ from trayapp.catalog.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import sqlite3
 
-CANDIDATES = 64  # documents that are ranked for one query: what bm25 puts behind these hardly ever comes first
+CANDIDATES = 256  # documents that are ranked for one query, however few are wanted: the order must not depend on it
 # A word in more documents than these, and in more than this part of all, leads to no candidates while others do.
 COMMON = 60
 COMMON_SHARE = 0.02
@@ -71,10 +71,9 @@ class Store:
             self._views.pop(number, None)
         self._table.execute("DELETE FROM documents WHERE rowid BETWEEN ? AND ?", (numbers.start, numbers.stop - 1))
 
-    def candidates(self, query: Query, among: range, wanted: Callable[[int], bool], limit: int) -> set[int]:
-        """The numbers of the documents worth ranking, not fewer than `limit` where there are so many: best by the words
-        themselves, and best with their synonyms."""
-        half = max(CANDIDATES // 2, limit)
+    def candidates(self, query: Query, among: range, wanted: Callable[[int], bool]) -> set[int]:
+        """Return the numbers of the documents worth ranking, the best by the words themselves and with synonyms."""
+        half = CANDIDATES // 2
         every = [(stem, stem in term.own) for term in query.terms for stem in term.gains]
         rare = [(stem, is_own) for stem, is_own in every if not self._is_common(stem)]
         own = [stem for stem, is_own in rare if is_own] or [stem for stem, is_own in every if is_own]
