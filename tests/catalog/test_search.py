@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.catalog import shelf
 from tests.catalog.strategies import json_values
 from trayapp.catalog.documents import keywords_of
+from trayapp.catalog.literals import without_literals
 from trayapp.catalog.patterns import InvalidPatternError
 from trayapp.catalog.search import EmptyQueryError, Entry, SearchIndex
 
@@ -275,6 +276,38 @@ CROWD = index_of(
 def test_fewer_hits_are_the_first_of_more(words: list[str], fewer: int, more: int) -> None:
     fewer, more = sorted((fewer, more))
     assert CROWD.search(" ".join(words), limit=fewer) == CROWD.search(" ".join(words), limit=more)[:fewer]
+
+
+LITERALS = [
+    "~/notes/delete.txt", "/var/issue/note", "src/issue/note.py", "note/issue/", r"C:\issue\note.md", "issue-note.xlsx",
+    "https://github.com/issue?x=note", "www.issue.com", "issue.com/note,", "localhost:8080/issue", "note@issue.com",
+    "'issue note'", '"list issues"', "`note issue --all`", "“issue”", "(note.pdf)",
+]  # fmt: skip
+
+
+@pytest.mark.requirement("search-literals")
+@pytest.mark.parametrize("literal", LITERALS)
+def test_what_a_tool_is_to_work_on_is_not_searched_for(literal: str) -> None:
+    assert found(catalogue(), f"take a screenshot of {literal}") == found(catalogue(), "take a screenshot of")
+
+
+@pytest.mark.requirement("search-literals")
+@pytest.mark.parametrize(("words", "first"), [
+    ('"create issue"', "github_create_issue"), ("`boot_sim`", "xcodebuild_boot_sim"), ("/vault/note", "obsidian_read_note"),
+   
+    ('the tool "create issue"', "github_create_issue"), ("https://github.com", "github_get_file_contents"),
+])  # fmt: skip
+def test_a_query_that_is_nothing_else_finds_something(words: str, first: str) -> None:
+    assert first in found(catalogue(), words)
+
+
+@pytest.mark.requirement("search-literals")
+@pytest.mark.parametrize("words", [
+    "read/write a note", "the vault's notes and users' notes", "what's in Node.js", "create_issue", "fs/read_file",
+    "e.g. a note", "monday.com", "1.2.3", "*.csv", "don't delete 'em",
+])  # fmt: skip
+def test_words_with_marks_in_them_stay_words(words: str) -> None:
+    assert without_literals(words) == words
 
 
 @pytest.mark.requirement("search-incremental")

@@ -11,10 +11,11 @@ from functools import lru_cache
 from itertools import pairwise
 
 from trayapp.catalog.documents import is_pattern
+from trayapp.catalog.literals import without_literals
 from trayapp.catalog.stem import stem
 from trayapp.catalog.synonyms import CHINESE, GROUPS, HINTS
 from trayapp.catalog.vocabulary import Vocabulary
-from trayapp.catalog.words import meaningful, split
+from trayapp.catalog.words import STOP_WORDS, meaningful, split
 
 CHARS_MOST = 4_000  # of a query, and
 WORDS_MOST = 48  # so many words of it count: the work stays bounded
@@ -84,8 +85,8 @@ class UserSynonyms:
 
 
 def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query:
-    """The query that `words` are; no terms when there is no word in them."""
-    written = split(words[:CHARS_MOST])[:WORDS_MOST]
+    """Return the query that `words` are; no terms when there is no word in them."""
+    written = words_of(words)
     chosen = list(dict.fromkeys(meaningful(written)))
     by_users = users.of([stem(word) for word in written])
     terms: dict[str, Term] = {}
@@ -102,6 +103,14 @@ def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query
         term.weigh(vocabulary)
     stems = [stem(word) for word in meaningful(written)]
     return Query(list(terms.values()), set(pairwise(stems)))
+
+
+def words_of(query: str) -> list[str]:
+    """Return the words to search for: not of literal content, unless there is nothing else."""
+    written = split(without_literals(query[:CHARS_MOST]))
+    if STOP_WORDS.issuperset(written):
+        written = split(query[:CHARS_MOST])
+    return written[:WORDS_MOST]
 
 
 def _term(word: str, by_users: Mapping[str, set[str]]) -> Term:
