@@ -293,8 +293,8 @@ def test_what_a_tool_is_to_work_on_is_not_searched_for(literal: str) -> None:
 
 @pytest.mark.requirement("search-literals")
 @pytest.mark.parametrize(("words", "first"), [
-    ('"create issue"', "github_create_issue"), ("`boot_sim`", "xcodebuild_boot_sim"), ("/vault/note", "obsidian_read_note"),
-   
+    ('"create issue"', "github_create_issue"), ("`boot_sim`", "xcodebuild_boot_sim"),
+    ("/vault", "obsidian_global_search"),
     ('the tool "create issue"', "github_create_issue"), ("https://github.com", "github_get_file_contents"),
 ])  # fmt: skip
 def test_a_query_that_is_nothing_else_finds_something(words: str, first: str) -> None:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, count, pairwise
 
 from trayapp.catalog.documents import is_pattern
 from trayapp.catalog.literals import without_literals
 from trayapp.catalog.stem import stem
-from trayapp.catalog.synonyms import CHINESE, GROUPS, HINTS
+from trayapp.catalog.synonyms import synonyms
 from trayapp.catalog.vocabulary import Vocabulary
 from trayapp.catalog.words import STOP_WORDS, meaningful, split
+from trayapp.model.late import late
 
 CHARS_MOST = 4_000  # of a query, and
 WORDS_MOST = 48  # so many words of it count: the work stays bounded
@@ -24,6 +24,11 @@ JOINED_SHORTEST = 6  # characters of two words written as one
 SYNONYM_WORTH = 0.75  # of the word itself
 USERS_WORTH = 0.95  # of a synonym out of the settings
 GUESS_WORTH = 0.7  # of what a misspelt word probably means
+# The word behind one of these says what to do.
+BEFORE_VERB = frozenset(
+    "to and or then please you i we me us just also lets can could will would should must".split()  # noqa: SIM905
+)
+_CLAUSE_END = late(r"[,;:!?()\n]|\.(?:\s|$)")
 
 
 @dataclass(slots=True)
@@ -86,13 +91,15 @@ class UserSynonyms:
 
 def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query:
     """Return the query that `words` are; no terms when there is no word in them."""
-    written = words_of(words)
+    clauses = clauses_of(words)
+    written = list(chain(*clauses))
+    verbs = _verbs(clauses)
     chosen = list(dict.fromkeys(meaningful(written)))
     by_users = users.of([stem(word) for word in written])
     terms: dict[str, Term] = {}
     guesses = GUESSED_MOST
     for word in chosen:
-        term = _term(word, by_users)
+        term = _term(word, by_users, is_verb=word in verbs)
         if not any(stemmed in vocabulary for stemmed in term.stems) and guesses:
             guesses -= 1
             _guess(term, vocabulary)
@@ -105,18 +112,28 @@ def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query
     return Query(list(terms.values()), set(pairwise(stems)))
 
 
-def words_of(query: str) -> list[str]:
-    """Return the words to search for: not of literal content, unless there is nothing else."""
-    written = split(without_literals(query[:CHARS_MOST]))
-    if STOP_WORDS.issuperset(written):
-        written = split(query[:CHARS_MOST])
-    return written[:WORDS_MOST]
+def clauses_of(query: str) -> list[list[str]]:
+    """Return the words to search for by clause: not of literal content, unless there is nothing else."""
+    clauses = _split(without_literals(query[:CHARS_MOST]))
+    if STOP_WORDS.issuperset(chain(*clauses)):
+        clauses = _split(query[:CHARS_MOST])
+    left = count(WORDS_MOST, -1)
+    return [[word for word in clause if next(left) > 0] for clause in clauses]
 
 
-def _term(word: str, by_users: Mapping[str, set[str]]) -> Term:
+def _split(query: str) -> list[list[str]]:
+    return [split(clause) for clause in _CLAUSE_END.split(query)]
+
+
+def _verbs(clauses: Iterable[Sequence[str]]) -> set[str]:
+    """Return the words that stand as verbs: the first of a clause, and those behind `to`, `and`, `please`, `you` ..."""
+    return {word for clause in clauses for before, word in pairwise(("to", *clause)) if before in BEFORE_VERB}
+
+
+def _term(word: str, by_users: Mapping[str, set[str]], *, is_verb: bool) -> Term:
     stemmed = stem(word)
     given = by_users.get(stemmed, set())
-    worths = dict.fromkeys(synonyms().get(stemmed, ()), SYNONYM_WORTH) | dict.fromkeys(given, USERS_WORTH)
+    worths = dict.fromkeys(synonyms(stemmed, is_verb=is_verb), SYNONYM_WORTH) | dict.fromkeys(given, USERS_WORTH)
     return Term(word, worths | {stemmed: 1.0}, frozenset({stemmed, *given}))
 
 
@@ -130,20 +147,6 @@ def _joined(written: Iterable[str], vocabulary: Vocabulary) -> list[str]:
     """Neighbours that documents write as one word: `mind map` for mindmap."""
     both = (left + right for left, right in pairwise(written))
     return [word for word in both if len(word) >= JOINED_SHORTEST and word in vocabulary]
-
-
-@lru_cache(maxsize=1)
-def synonyms() -> dict[str, tuple[str, ...]]:
-    """For a stem, those of general language that will do in its place."""
-    found: dict[str, dict[str, None]] = {}
-    for line in filter(None, f"{GROUPS}\n{CHINESE}".splitlines()):
-        group = [stem(word) for word in line.split()]
-        for word in group:
-            found.setdefault(word, {}).update(dict.fromkeys(other for other in group if other != word))
-    for line in filter(None, HINTS.splitlines()):
-        word, _, others = line.partition(":")
-        found.setdefault(stem(word), {}).update(dict.fromkeys(map(stem, others.split())))
-    return {word: tuple(others) for word, others in found.items()}
 
 
 def _phrase(text: str) -> tuple[str, ...]:

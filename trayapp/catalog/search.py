@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from trayapp.catalog.documents import document, keywords_of, raw_words, text
 from trayapp.catalog.names import Key
 from trayapp.catalog.patterns import Pattern
-from trayapp.catalog.query import UserSynonyms, read_query, words_of
+from trayapp.catalog.query import UserSynonyms, clauses_of, read_query
 from trayapp.catalog.ranking import only_own, score
 from trayapp.catalog.store import Store
 from trayapp.catalog.words import split
@@ -169,7 +169,7 @@ class SearchIndex:
         found = only_own(query, found)
         scored = [(*score(query, seen, self._store.vocabulary), self._entries[number]) for number, seen in found]
         scored.sort(key=lambda one: (-round(one[0], SCORE_DIGITS), one[2].exposed_name, one[2].key))
-        asked = frozenset(words_of(words)) or frozenset({""})
+        asked = frozenset(chain(*clauses_of(words))) or frozenset({""})
         best = [(worth * _as_written(asked, entry), missed, entry) for worth, missed, entry in scored[:REFINED]]
         hits = [_hit(entry, worth, missed) for worth, missed, entry in [*best, *scored[REFINED:]] if worth]
         hits.sort(key=lambda hit: (-hit.score, hit.exposed_name, hit.server, hit.name))
