@@ -168,6 +168,7 @@ REQUIREMENTS: dict[str, str] = {
     "search-synonyms": "`settings.synonyms` widens a search, for words and for tools, and a change counts at once.",
     "search-literals": "Paths, URLs, quoted text, file names and addresses are not searched for, unless they are all.",
     "search-verbs": "A word has the synonyms of a verb only where it says what to do: first, after `to`, `please` ...",
+    "search-one-hit": "The same tool on several servers is one hit of a search that names the others.",
     "search-incremental": "One server's change renews its tools in the index alone, with the answers of a new index.",
     "search-recall": "Questions in natural words find the tool among the first five answers.",
     "search-never-holds-up": "However many tools there are, a search lets other work come in between.",

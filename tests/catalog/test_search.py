@@ -310,6 +310,46 @@ def test_words_with_marks_in_them_stay_words(words: str) -> None:
     assert without_literals(words) == words
 
 
+PATHS = {"type": "object", "properties": {"path": {"type": "string"}}}
+WORDS = {"type": "object", "properties": {"query": {"type": "string"}}}
+
+
+@pytest.mark.requirement("search-one-hit")
+@pytest.mark.parametrize("more", [
+    entry("b", "read_file", "Read the text of a file"),
+    entry("b", "read_file", "Read the text of a file below /srv", inputSchema=PATHS),
+])  # fmt: skip
+@pytest.mark.parametrize("regex", [False, True])
+def test_the_same_tool_on_several_servers_is_one_hit(more: Entry, regex: bool) -> None:
+    others = [entry("c", "write_file", "Write a file"), entry("d", "read_files", "Read the text of a file")]
+    index = index_of(entry("a", "read_file", "Read the text of a file", inputSchema=PATHS), more, *others)
+    hits = index.search("read.file" if regex else "read the text of a file", regex=regex)
+    (hit,) = [hit for hit in hits if hit.name == "read_file"]
+    assert {hit.key, *hit.also} == {("a", "read_file"), ("b", "read_file")}
+    assert all(other.also == () for other in hits if other != hit)
+    assert found(index, "read the text of a file", server="b") == ["b_read_file"]
+
+
+@pytest.mark.requirement("search-one-hit")
+def test_the_server_that_is_named_stands_for_the_others() -> None:
+    index = index_of(*(entry(server, "read_file", "Read a file") for server in ("prod", "stage", "local")))
+    (hit,) = index.search("read a file on stage")
+    assert (hit.exposed_name, hit.also) == ("stage_read_file", (("local", "read_file"), ("prod", "read_file")))
+
+
+@pytest.mark.requirement("search-one-hit")
+@pytest.mark.parametrize(("one", "two"), [
+    ({"description": "Search the pages of a wiki", "inputSchema": WORDS},
+     {"description": "Search messages by their words", "inputSchema": WORDS}),
+    ({"description": "", "inputSchema": {"type": "object"}}, {"description": "", "inputSchema": {"type": "object"}}),
+    ({}, {}),
+    ({"description": "Search", "inputSchema": WORDS}, {"description": "Find", "inputSchema": PATHS}),
+])  # fmt: skip
+def test_what_only_has_the_same_name_stays_two_hits(one: dict[str, Any], two: dict[str, Any]) -> None:
+    index = index_of(entry("a", "search", **one), entry("b", "search", **two))
+    assert set(found(index, "search")) == {"a_search", "b_search"}
+
+
 @pytest.mark.requirement("search-incremental")
 def test_one_server_s_change_leaves_the_others_alone() -> None:
     index = catalogue()

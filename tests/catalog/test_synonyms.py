@@ -19,8 +19,8 @@ HOTEL = index_of(
 
 @pytest.mark.requirement("search-verbs")
 @pytest.mark.parametrize("words", [
-    "book", "book it", "please book it", "i want to book", "could you book one", "look around and book it", "no, book it",
-    "Books. Book it",
+    "book", "book it", "please book it", "i want to book", "could you book one", "look around and book it",
+    "no, book it", "Books. Book it",
 ])  # fmt: skip
 def test_a_word_that_stands_as_a_verb_has_the_synonyms_of_one(words: str) -> None:
     assert "a_reserve" in found(HOTEL, words)
@@ -41,7 +41,8 @@ def test_each_group_holds_different_words_in_plain_letters() -> None:
     assert len(LINES) > 100
     for line in LINES:
         words = line.split()
-        assert line.isascii() and line == line.lower(), line
+        assert line.isascii(), line
+        assert line == line.lower(), line
         assert all(word.isalpha() for word in words), line
         assert len({stem(word) for word in words}) > 1, line
         assert len(set(words)) == len(words), line

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import FakeServer
-from tests.gateway.catalogue import CATALOGUE, stocked
+from tests.gateway.catalogue import CATALOGUE, offer_of, said, stocked
 from tests.gateway.world import House, house, serve, server
 from trayapp.config.overlay import Overlay
 from trayapp.gateway.inquiries import PROJECT_WAIT_S
@@ -48,6 +48,19 @@ async def test_a_search_answers_with_rows_best_first_and_with_words_for_people(t
         }
         assert found["missed"] == []
         assert made.net.open_now == 0  # a person who looks starts nothing
+
+
+@pytest.mark.requirement("search-one-hit")
+async def test_the_same_tool_on_another_server_is_named_in_the_hit_alone(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        for name in ("one", "two"):
+            made.cache(server(name), offer_of("obsidian"))
+        made.apply(server("one"), server("two"), settings=Settings(expose="search"))
+        made.start()
+        rows = (await asked(made, control.SEARCH, words="read note"))["results"][0]
+        assert [(row["exposed_name"], row["also"]) for row in rows][:1] == [("one_read_note", ["two_read_note"])]
+        client = await made.ready()
+        assert "\n  The same: two_read_note" in await said(client, search="read note")
 
 
 @pytest.mark.requirement("cli-search")

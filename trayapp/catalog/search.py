@@ -6,8 +6,8 @@ Never here: which tools a session may see (only those are handed in, or named as
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from trayapp.catalog.documents import document, keywords_of, raw_words, text
@@ -26,6 +26,7 @@ RELEVANT = 0.04  # of the best one's score: what comes after those and is much w
 FIRST_CHARS = 200  # of a description: where the forms of words are compared, and its first line that patterns match
 REFINED = 12  # of the best ones, whose order the very forms of words decide
 SCORE_DIGITS = 6  # what lies beyond depends on the order in which sets are summed up, other at each start
+ALIKE = 0.5  # of the words of two descriptions: what they must have in common
 WRITTEN_MET = 0.15  # added to the factor 1 when all words are there as they are asked for
 
 
@@ -55,13 +56,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A tool that was found. `score` is larger for the better; `missed` are the words of the query that it lacks."""
+    """A tool that was found. `score` is larger for the better; `missed` are the words of the query that it lacks.
+
+    `also`: the keys of the same tool on other servers, best first.
+    """
 
     server: str
     name: str
     score: float
     exposed_name: str = ""
     missed: tuple[str, ...] = ()
+    also: tuple[Key, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -137,7 +142,7 @@ class SearchIndex:
         allowed: Container[Key] | None = None,
     ) -> list[Hit]:
         """Return the best matches, best first, of all servers or one; `allowed` narrows them to these (server, name)
-        keys. Fewer hits are the first of more: `limit` changes no order.
+        keys. Fewer hits are the first of more: `limit` changes no order. The same tool of several servers is one hit.
 
         No words, but a server: all of its tools by exposed name. Raises EmptyQueryError, InvalidPatternError.
         """
@@ -173,14 +178,42 @@ class SearchIndex:
         best = [(worth * _as_written(asked, entry), missed, entry) for worth, missed, entry in scored[:REFINED]]
         hits = [_hit(entry, worth, missed) for worth, missed, entry in [*best, *scored[REFINED:]] if worth]
         hits.sort(key=lambda hit: (-hit.score, hit.exposed_name, hit.server, hit.name))
+        hits = united(hits, {entry.key: entry.tool for _, _, entry in scored})
         return hits[:SURE] + [hit for hit in hits[SURE:] if hit.score >= hits[0].score * RELEVANT]
 
 
 def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit]:
     """The first `limit` of `entries` that fit a pattern. Touches no index: any thread may do it. Raises
     InvalidPatternError for a pattern that takes too long."""
-    fitting = (_hit(entry, 1.0) for entry in entries if pattern.matches_any(_written(entry)))
-    return list(islice(fitting, limit))
+    fitting = {entry.key: entry for entry in entries if pattern.matches_any(_written(entry))}
+    return united([_hit(entry, 1.0) for entry in fitting.values()], {key: e.tool for key, e in fitting.items()})[:limit]
+
+
+def united(hits: Iterable[Hit], tools: Mapping[Key, Mapping[str, Any]]) -> list[Hit]:
+    """Return the hits with those of the same tool on several servers as one, in the place of the best."""
+    found: dict[str, list[list[Hit]]] = {}  # by name
+    alike: list[list[Hit]] = []
+    for hit in hits:
+        tool, namesakes = tools[hit.key], found.setdefault(hit.name, [])
+        group = next((known for known in namesakes if is_same(tools[known[0].key], tool)), None)
+        if group is None:
+            group = list[Hit]()
+            namesakes.append(group)
+            alike.append(group)
+        group.append(hit)
+    return [replace(best, also=tuple(hit.key for hit in others)) if others else best for best, *others in alike]
+
+
+def is_same(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """True of two tools of one name that do the same: described alike, or with the same parameters and in much the
+    same words. Parameters alone say little: `search(query)` is found on many servers."""
+    words, others = ({*text(one, "description").split()} for one in (tool, other))
+    if words and text(tool, "description") == text(other, "description"):
+        return True
+    schema = tool.get("inputSchema")
+    if schema != other.get("inputSchema") or not (isinstance(schema, Mapping) and schema.get("properties")):
+        return False
+    return len(words & others) >= len(words | others) * ALIKE
 
 
 def _as_written(asked: frozenset[str], entry: Entry) -> float:

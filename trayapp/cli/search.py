@@ -56,7 +56,7 @@ def search_verb(
     note_lacking(lacking, as_json=as_json)
 
 
-def _print_hits(hits: list[dict[str, str]], missed: list[str], words: str) -> None:
+def _print_hits(hits: list[dict[str, Any]], missed: list[str], words: str) -> None:
     if not hits:
         say(f"No tool matches {words!r}", "See all of them: multi-mcp list")
         return
@@ -67,8 +67,9 @@ def _print_hits(hits: list[dict[str, str]], missed: list[str], words: str) -> No
     say(f"More about one: multi-mcp describe {one_line(hits[0]['name'])}")
 
 
-def _told(hit: dict[str, str]) -> str:
-    return f"[{hit['away']}] {hit['description']}" if hit["away"] else hit["description"]
+def _told(hit: dict[str, Any]) -> str:
+    also = [f"The same: {', '.join(hit['also'])}"] if "also" in hit else []
+    return " ".join([*([f"[{hit['away']}]"] if hit["away"] else []), hit["description"], *also])
 
 
 def lines_of(file: str) -> list[str]:

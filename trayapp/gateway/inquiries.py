@@ -27,7 +27,7 @@ from trayapp.gateway.callee import ArgumentsError, prepared_call
 from trayapp.gateway.calls import lost_during_call, timed_out
 from trayapp.gateway.costs import costs
 from trayapp.gateway.errors import shown
-from trayapp.gateway.expose import first_paragraph
+from trayapp.gateway.expose import Exposure, first_paragraph
 from trayapp.gateway.finish import as_tool_result
 from trayapp.gateway.index import index_text
 from trayapp.gateway.options import SessionOptions
@@ -174,6 +174,7 @@ class Inquiries:
                 "name": hit.name,
                 "exposed_name": seen.name_of((hit.server, hit.name)),
                 "score": round(hit.score, 4),
+                **_also(seen, hit),
             }
             for hit in hits
         ]
@@ -184,12 +185,13 @@ class Inquiries:
             "missed": texts.missed(hits),
         }
 
-    def _hit(self, window: Window, hit: Hit) -> dict[str, str]:
+    def _hit(self, window: Window, hit: Hit) -> dict[str, Any]:
         """Return one hit for people. `away`: why its server cannot serve."""
         seen, key = window.exposure, (hit.server, hit.name)
         said, one = seen.entries[hit.server][key].get("description"), self._standing(window, hit.server)
         description = first_paragraph(said, texts.HIT_LONGEST)
-        return {"name": seen.name_of(key), "description": description, "away": one.line_for_people if one.why else ""}
+        away = one.line_for_people if one.why else ""
+        return {"name": seen.name_of(key), "description": description, "away": away, **_also(seen, hit)}
 
     def _standing(self, window: Window, server: str) -> Standing:
         connection, now = window.find(server), self._gateway.clock.now()
@@ -270,6 +272,11 @@ class Inquiries:
                 return window.exposure.find_callable(asked, server)  # which knows better suggestions
         await self._gateway.pool.settled()
         return window.exposure.find_callable(asked, server)
+
+
+def _also(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
+    """Return the exposed names of the same tool on other servers; no member where there is none."""
+    return {"also": [seen.name_of(key) for key in hit.also]} if hit.also else {}
 
 
 def _is_blank_line(query: str, asked: Asked) -> bool:

@@ -119,7 +119,7 @@ def search_text(
     away = _away(seen, standings, asking)
     if not hits:
         return "\n".join([*away, f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *_where_to_look(seen)])
-    blocks = [_hit_text(seen, hit, standings[hit.server], schemas) for hit in hits]
+    blocks = [_hit_text(seen, hit, standings, schemas) for hit in hits]
     lacking = missed(hits)
     return "\n".join([*away, *blocks, *([f"Matched by none: {', '.join(lacking)}"] if lacking else [])])
 
@@ -142,13 +142,14 @@ def missed(hits: Sequence[Hit]) -> list[str]:
     return [word for word in hits[0].missed if all(word in hit.missed for hit in hits)] if hits else []
 
 
-def _hit_text(seen: Exposure, hit: Hit, one: Standing, schemas: bool) -> str:
-    key = hit.server, hit.name
-    item = seen.entries[hit.server][key]
+def _hit_text(seen: Exposure, hit: Hit, standings: Mapping[str, Standing], schemas: bool) -> str:
+    one, item = standings[hit.server], seen.entries[hit.server][hit.key]
     shown = " " + dumps(item.get("inputSchema")).decode("utf-8", "surrogatepass") if schemas else compact(item)
     away = f" [unavailable: {one.line}]" if one.why else ""
     line = first_paragraph(item.get("description"), HIT_LONGEST)
-    return f"{seen.name_of(key)}{shown}{away}" + (f"\n  {line}" if line else "")
+    also = [f"{seen.name_of(key)}{' [unavailable]' if standings[key[0]].why else ''}" for key in hit.also]
+    told = [f"{seen.name_of(hit.key)}{shown}{away}", *([line] if line else [])]
+    return "\n  ".join([*told, *([f"The same: {_some(also)}"] if also else [])])
 
 
 def _where_to_look(seen: Exposure) -> list[str]:
