@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,21 @@ async def test_a_search_without_words_lists_a_server_by_name_and_one_without_hit
         everything = names_in(await said(client, search="", server="github"))
         assert everything == sorted(f"github_{name}" for name in CATALOGUE["github"])
         assert "zzz" in await said(client, search="zzz")
+
+
+@pytest.mark.requirement("one-tool-search")
+async def test_an_answer_stays_short_unless_more_is_asked_for(tmp_path: Path) -> None:
+    properties = {f"parameter_number_{number}": {"type": "string"} for number in range(20)}
+    tools = [{"name": f"plant_tree_{number}", "description": f"Plant tree {number}",
+              "inputSchema": {"type": "object", "properties": properties}} for number in range(9)]  # fmt: skip
+    async with house(tmp_path) as made:
+        made.cache(server("garden"), replace(offer(), tools=tuple(tools)))
+        made.apply(server("garden"), settings=Settings(expose="search"))
+        made.start()
+        client = await made.ready()
+        assert len(names_in(await said(client, search="plant a tree"))) == 5
+        assert len(names_in(await said(client, search="plant a tree", limit=9))) == 9
+        assert len(names_in(await said(client, search="", server="garden"))) == 8
 
 
 @pytest.mark.requirement("one-tool-search")

@@ -17,15 +17,13 @@ Groups = dict[str, tuple[str, ...]]  # for a stem, those that will do in its pla
 
 
 def synonyms(word: str, *, is_verb: bool) -> tuple[str, ...]:
-    """Return the stems that will do in place of a stem: as a noun, and as a verb where it stands as one.
+    """Return the stems that will do in place of a stem: of a verb where it stands as one, else of a noun.
 
-    A word that is never a noun is a verb wherever it stands.
+    A word that is only one of the two is that wherever it stands.
     """
     verbs, others = _groups()
-    named = others.get(word)
-    if named is None:
-        return verbs.get(word, ())
-    return tuple(dict.fromkeys((*verbs.get(word, ()), *named))) if is_verb else named
+    first, second = (verbs, others) if is_verb else (others, verbs)
+    return first.get(word) or second.get(word, ())
 
 
 @lru_cache(maxsize=1)

@@ -139,7 +139,14 @@ class OneTool:
         server = self._about(request.server) if request.server is not None else None
         asking = [name for name in self._window.being_asked() if server in (None, name)]
         return texts.search_text(
-            self._seen, hits, request.text, self._standing, schemas=request.schemas, server=server, asking=asking
+            self._seen,
+            hits,
+            request.text,
+            self._standing,
+            schemas=request.schemas,
+            brief=request.limit is None and bool(request.text.strip()),
+            server=server,
+            asking=asking,
         )
 
     def _describe(self, request: Request) -> str:

@@ -6,10 +6,11 @@ Never here: carrying a request out, ranking, describing a tool's parameters (cat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 
 from trayapp.catalog.describe import compact, describe, parameters
 from trayapp.catalog.names import Key
-from trayapp.catalog.search import Hit
+from trayapp.catalog.search import SURE, Hit
 from trayapp.gateway.expose import Exposure, first_line, first_paragraph, shortened
 from trayapp.gateway.paging import page
 from trayapp.gateway.standing import Standing
@@ -22,6 +23,7 @@ SERVERS_NAMED = 40  # in an answer that is about something else
 ASKED_SHOWN = 80  # characters of what was asked for
 TITLE_LONGEST = 500  # characters of what went wrong, in which a name that was asked for may stand
 HIT_LONGEST = 240  # characters of a description in the answer of a search
+ANSWER_LONGEST = 2_400  # characters that hits past the first few may fill, some 600 tokens
 LIST_MOST = 500
 WHYS_MOST = 6  # servers of which a search says why they cannot serve
 WHY_LONGEST = 160  # characters of each
@@ -108,11 +110,13 @@ def search_text(
     standing_of: StandingOf,
     *,
     schemas: bool,
+    brief: bool = False,
     server: str | None = None,
     asking: Sequence[str] = (),
 ) -> str:
     """Return the hits with their parameters, and before them what keeps servers (all, or `server`) from serving.
 
+    `brief`: leave out hits past the first few where the answer would become long.
     `asking`: servers of which nothing is known that are being asked now.
     """
     standings = {name: standing_of(name) for name in seen.servers if server in (None, name)}
@@ -120,6 +124,10 @@ def search_text(
     if not hits:
         return "\n".join([*away, f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *_where_to_look(seen)])
     blocks = [_hit_text(seen, hit, standings, schemas) for hit in hits]
+    if brief:
+        lengths = accumulate(map(len, blocks))
+        fitting = sum(length <= ANSWER_LONGEST for length in lengths)
+        blocks = blocks[: max(SURE, fitting)]
     lacking = missed(hits)
     return "\n".join([*away, *blocks, *([f"Matched by none: {', '.join(lacking)}"] if lacking else [])])
 
