@@ -34,6 +34,8 @@ PACKAGES = {
     "xfce4-panel": "xfce4-panel",  # a panel that speaks StatusNotifierItem
     "xfconf-query": "xfconf",  # its settings
     "tint2": "tint2",  # a panel that knows only XEmbed
+    "gnome-shell": "gnome-shell",  # a panel whose menus unfold their submenus, by an extension
+    "/usr/share/gnome-shell/extensions/ubuntu-appindicators@ubuntu.com": "gnome-shell-extension-appindicator",
     "lxqt-panel": "lxqt-panel",  # panels that read the menu level by level, and build submenus once
     "plasmashell": "plasma-workspace",
     "kded5": "kded5",

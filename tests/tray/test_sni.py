@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -15,11 +16,14 @@ if sys.platform != "linux":
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jeepney import HeaderFields, MatchRule, message_bus
+from jeepney.io.blocking import open_dbus_connection
 
 from tests.tray.bus import MENU, CallFailedError, Item, Watcher, session_bus, until
 from tests.tray.icons import GREEN, RED, plain, running
 from trayapp.tray.bus import SessionBus
 from trayapp.tray.linux import Icon
+from trayapp.tray.sni.tree import KIND
 from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
 
 
@@ -219,23 +223,26 @@ def test_the_same_picture_again_is_no_news(shown: Shown, item: Item) -> None:
     assert heard(1) == ["NewIcon"]
 
 
-def signals_of(item: Item, members: list[str]) -> Any:
-    """A function that waits for that many of the item's signals, and gives the names of all that came."""
-    from jeepney import HeaderFields, MatchRule, message_bus
-    from jeepney.io.blocking import open_dbus_connection
+def signals_of(item: Item, members: list[str]) -> Callable[[int], list[str]]:
+    """Return a function that waits for that many of the item's signals, and returns their names."""
+    told = told_by(item, members)
+    return lambda count: [name for name, _ in islice(told, count)]
 
+
+def told_by(item: Item, members: list[str]) -> Iterator[tuple[str, Any]]:
+    """Listen to those signals of the item from now on: name and body of each."""
     connection = open_dbus_connection(item.address)
     connection.send_and_get_reply(message_bus.AddMatch(MatchRule(type="signal", sender=item.bus_name)))
 
-    def heard(count: int) -> list[str]:
-        names: list[str] = []
-        while len(names) < count:
-            name = connection.receive(timeout=5).header.fields.get(HeaderFields.member)
-            names += [name] if name in members else []
-        connection.close()
-        return names
+    def told() -> Iterator[tuple[str, Any]]:
+        with connection:
+            while True:
+                message = connection.receive(timeout=5)
+                name = message.header.fields.get(HeaderFields.member)
+                if name in members:
+                    yield name, message.body
 
-    return heard
+    return told()
 
 
 # -- menus that change -------------------------------------------------------------------------------------------------
@@ -342,6 +349,18 @@ def test_what_a_burst_of_changes_ended_in_is_told_once_more(shown: Shown, item: 
     shown.icon.menu = Menu(KeyedItem("git", "git   starting", None))
     shown.icon.menu = Menu(KeyedItem("git", "git   ready", None))
     assert heard(3) == ["LayoutUpdated", "ItemsPropertiesUpdated", "ItemsPropertiesUpdated"]
+
+
+@pytest.mark.requirement("tray-submenus")
+def test_what_is_told_once_more_does_not_say_of_what_kind_an_item_is(shown: Shown, item: Item) -> None:
+    """GNOME's extension folds an open submenu that is told again to be one."""
+    number = item.number("Servers")
+    heard = told_by(item, ["ItemsPropertiesUpdated"])
+    shown.servers = ["another"]
+    shown.icon.update_menu()
+    repeated = next(told for told in (dict(body[0]) for _, body in heard) if number in told)
+    assert repeated[number] == {"label": ("s", "Servers"), "enabled": ("b", True)}
+    assert not [name for properties in repeated.values() for name in properties if name in KIND]
 
 
 @pytest.mark.requirement("tray-submenus")

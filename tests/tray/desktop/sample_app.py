@@ -54,13 +54,17 @@ class App:
 
     def menu(self) -> Menu:
         return Menu(
-            KeyedItem("header", "multi-mcp: 5 of 7 servers ready", None, enabled=False),
+            KeyedItem("header", f"multi-mcp: {self.ready()} of 7 servers ready", None, enabled=False),
             Menu.SEPARATOR,
             KeyedItem("green", "Turn green", self.turn("green"), default=True),
             KeyedItem("login", "Start at login", self.turn("red"), checked=lambda item: True),
             KeyedItem("notify", "Notify", self.notify),
             self.more(),
         )
+
+    def ready(self) -> int:
+        """Return what one line is renamed by, and no wider."""
+        return 7 if self.colour == "yellow" else 5
 
     def more(self) -> KeyedItem:
         """Return an entry without a submenu at first, as before the gateway is there; what lies in it changes."""

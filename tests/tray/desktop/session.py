@@ -6,6 +6,7 @@ Never here: what a test expects to see.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -24,10 +25,10 @@ from jeepney.io.blocking import open_dbus_connection
 from PIL import Image
 
 from tests.fixtures.ending import end
-from tests.tools import require
-from tests.tray.bus import NOTIFICATIONS, WAIT_S, WATCHER, session_bus, until
+from tests.tools import require, require_file
+from tests.tray.bus import CONFIG, NOTIFICATIONS, WAIT_S, WATCHER, session_bus, until
 
-Panel = Literal["xfce4-panel", "tint2", "lxqt-panel", "plasmashell"]
+Panel = Literal["xfce4-panel", "tint2", "lxqt-panel", "plasmashell", "gnome-shell"]
 Box = tuple[int, int, int, int]  # left, top, right, bottom; pixels
 SCREEN = (900, 500)
 PANEL_HEIGHT = 28
@@ -113,6 +114,22 @@ thickness={PANEL_HEIGHT}
 """
 KDED = "org.kde.kded5"
 
+# A panel with nothing on it but the icons, and nothing in front of it.
+APPINDICATOR = "ubuntu-appindicators@ubuntu.com"
+GNOME_EXTENSIONS = Path("/usr/share/gnome-shell/extensions")
+GNOME_MODE = {
+    "parentMode": "user",
+    "hasOverview": False,
+    "hasNotifications": False,
+    "showWelcomeDialog": False,
+    "components": [],
+    "enabledExtensions": [APPINDICATOR],
+    "panel": {"left": [], "center": [], "right": []},
+}
+GNOME_SETTINGS = """[org/gnome/desktop/interface]
+enable-animations=false
+"""
+
 DUNST = r"""[global]
 origin = bottom-right
 offset = 10x10
@@ -171,9 +188,9 @@ class Desktop:
         self.picture().save(path)
         return path
 
-    def click(self, x: int, y: int, button: int = 1) -> None:
+    def click(self, x: int, y: int, button: int = 1, times: int = 1) -> None:
         """Move the mouse there and click; 1 left, 2 middle, 3 right."""
-        self.run("xdotool", "mousemove", str(x), str(y), "click", str(button))
+        self.run("xdotool", "mousemove", str(x), str(y), "click", "--repeat", str(times), str(button))
 
     def calm(self) -> Image.Image:
         """The screen once nothing moves there any more, with the mouse where it is over nothing."""
@@ -209,12 +226,35 @@ class Desktop:
             process = self.start([require("plasmashell"), "--no-respawn"], QT_QUICK_BACKEND="software")
             until(self._has_host, "plasmashell shows icons")
             self.until_gone(ROOT_COLOUR, SKY)  # its wallpaper comes last
+        elif panel == "gnome-shell":
+            process = self._start_gnome()
+            until(lambda: self.owns(WATCHER), "GNOME's extension is the watcher")
         else:
             folder = self.home / ".config/xfce4/xfconf/xfce-perchannel-xml"
             _written(folder / "xfce4-panel.xml", XFCE_PANEL)
             process = self.start([require("xfce4-panel"), "--disable-wm-check"])
             until(lambda: self.owns(WATCHER), "xfce4-panel is the watcher")
         return process
+
+    def _start_gnome(self) -> subprocess.Popen[Any]:
+        """Start the shell, a window manager of its own. It wants a system bus; nobody on it is enough."""
+        require_file(GNOME_EXTENSIONS / APPINDICATOR, "install gnome-shell-extension-appindicator")
+        data = self.home / "data"
+        _written(data / "gnome-shell/modes/icons.json", json.dumps(GNOME_MODE))
+        _written(self.home / ".config/glib-2.0/settings/keyfile", GNOME_SETTINGS)
+        _written(self.home / ".local/share/gnome-shell/lock-warning-shown", "")
+        bus = self.home / "system-bus"
+        config = _written(self.home / "system.conf", CONFIG.format(path=bus, services=""))
+        self.start([require("dbus-daemon"), f"--config-file={config}", "--nofork"])
+        until(bus.exists, "there is a system bus")
+        return self.start(
+            [require("gnome-shell"), "--x11", "--sm-disable", "--mode=icons"],
+            PATH=str(self.home),  # nothing is there: it would start ibus-daemon
+            DBUS_SYSTEM_BUS_ADDRESS=f"unix:path={bus}",
+            XDG_CURRENT_DESKTOP="GNOME",
+            XDG_DATA_DIRS=f"{data}:/usr/share",
+            GSETTINGS_BACKEND="keyfile",
+        )
 
     def _start_kde_watcher(self) -> None:
         """KDE's watcher is a module of kded5, which loads it when a whole session has started, or when it is asked."""
@@ -302,7 +342,8 @@ def desktop_session(panel: Panel | None, notifications: bool = False) -> Iterato
 def _furnish(desktop: Desktop, panel: Panel | None, notifications: bool) -> None:
     for tool in ("xdotool", "xsetroot"):
         require(tool)
-    desktop.start([require("openbox")])
+    if panel != "gnome-shell":
+        desktop.start([require("openbox")])
     desktop.run("xsetroot", "-solid", "#{:02x}{:02x}{:02x}".format(*ROOT_COLOUR))
     if panel is not None:
         desktop.start_panel(panel)

@@ -45,6 +45,8 @@ ICON_PX = (14, 28)  # a disc is that large in a panel of PANEL_HEIGHT
 class Tray:
     """The sample app in a session, and where it is on the screen."""
 
+    gnome = False  # there a left click opens the menu, and submenus unfold in it
+
     def __init__(self, desktop: Desktop, panel_wait_s: float) -> None:
         self.desktop = desktop
         argv = [sys.executable, "-m", "tests.tray.desktop.sample_app", str(panel_wait_s)]
@@ -55,9 +57,9 @@ class Tray:
         """Where the icon is on the panel, once it has that colour."""
         return self.desktop.until_seen(COLOURS[colour], PANEL)
 
-    def click(self, colour: str, button: int = 1) -> None:
+    def click(self, colour: str, button: int = 1, times: int = 1) -> None:
         """Click on the icon, which has that colour now."""
-        self.desktop.click(*middle(self.seen(colour)), button)
+        self.desktop.click(*middle(self.seen(colour)), button, times)
 
     def said(self, text: str) -> int:
         """How often it has printed that line."""
@@ -90,21 +92,25 @@ def test_the_icon_is_on_a_panel_and_a_left_click_is_its_default_action(xfce: Tra
 
 
 @pytest.mark.requirement("tray-real-panels", "tray-submenus")
-@pytest.mark.parametrize("panel", ["xfce4-panel", "lxqt-panel", "plasmashell"])
+@pytest.mark.parametrize("panel", ["xfce4-panel", "lxqt-panel", "plasmashell", "gnome-shell"])
 def test_a_submenu_that_came_after_the_first_look_and_changed_is_clicked_by_mouse(panel: Panel) -> None:
     with desktop_session(panel) as desktop:
         tray = Tray(desktop, panel_wait_s=600.0)
+        tray.gnome = panel == "gnome-shell"
         background = opened(tray, "red")[0]  # the panel has read a menu without submenus
         desktop.screenshot(f"{panel}-menu")
-        desktop.click(SCREEN[0] - 20, SCREEN[1] - 20)  # beside the menu
-        closed(tray, background)
-        tray.click("red")
+        close(tray, background)
+        tray.click("red", times=2 if tray.gnome else 1)
         desktop.calm()  # away from the icon: Plasma lightens the one below the mouse
         tray.seen("green")
-        choose_in_submenu(tray, "green", f"{panel}-submenu")
+        header = choose_in_submenu(tray, "green", f"{panel}-submenu")
         tray.seen("blue")
-        choose_in_submenu(tray, "blue", f"{panel}-submenu-changed")
+        assert choose_in_submenu(tray, "blue", f"{panel}-submenu-changed") == header
         tray.seen("yellow")
+        background, menu = opened(tray, "yellow")
+        until(lambda: first_line(desktop, menu) != header, "the renamed line is shown")
+        desktop.screenshot(f"{panel}-renamed")
+        close(tray, background)
 
 
 @pytest.mark.requirement("tray-real-panels")
@@ -160,27 +166,40 @@ def opened(tray: Tray, colour: str) -> tuple[Image.Image, Box]:
     """Open the menu by mouse; the screen before, and where the menu is."""
     tray.seen(colour)
     background = tray.desktop.calm()
-    tray.click(colour, 3)
+    tray.click(colour, 1 if tray.gnome else 3)
     until(lambda: tall(changed(tray.desktop, background)), "the menu is open")
     return background, still(lambda: changed(tray.desktop, background))
 
 
-def choose_in_submenu(tray: Tray, colour: str, name: str) -> None:
-    """Click on the last line of the menu, and on the only line of its submenu."""
+def choose_in_submenu(tray: Tray, colour: str, name: str) -> Image.Image:
+    """Click on the last line of the menu, and on the only line of its submenu; return how the first line looks."""
     desktop = tray.desktop
     background, menu = opened(tray, colour)
-    desktop.click(menu[0] + 60, menu[3] - LINE_PX // 2)
-    beside = (menu[2], BELOW[1], *SCREEN)
+    header = first_line(desktop, menu)
+    desktop.click(menu[0] + 60, menu[3] - (LINE_PX if tray.gnome else LINE_PX // 2))
+    beside = (0, menu[3], *SCREEN) if tray.gnome else (menu[2], BELOW[1], *SCREEN)
     until(lambda: wide(difference(desktop.picture(), background, beside)), "the submenu is open")
     submenu = still(lambda: difference(desktop.picture(), background, beside))
     desktop.screenshot(name)
     desktop.click(*middle(submenu))
+    closed(tray, background)
+    return header
+
+
+def close(tray: Tray, background: Image.Image) -> None:
+    """Click beside the menu."""
+    tray.desktop.click(SCREEN[0] - 20, SCREEN[1] - 20)
     closed(tray, background)
 
 
 def closed(tray: Tray, background: Image.Image) -> None:
     """Wait until no menu is open."""
     until(lambda: not tall(changed(tray.desktop, background)), "the menu is closed")
+
+
+def first_line(desktop: Desktop, menu: Box) -> Image.Image:
+    """Return the picture of the first line of a menu that is there."""
+    return desktop.picture().crop((*menu[:3], menu[1] + 2 * LINE_PX))
 
 
 def current(tray: Tray) -> Box:

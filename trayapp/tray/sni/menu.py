@@ -12,7 +12,18 @@ from typing import Any
 
 from trayapp.tray.bus import Answer, Method, SessionBus
 from trayapp.tray.sni import description
-from trayapp.tray.sni.tree import ROOT, Difference, Node, Numbers, Properties, difference, entries, numbered, walk
+from trayapp.tray.sni.tree import (
+    ROOT,
+    Difference,
+    Node,
+    Numbers,
+    Properties,
+    difference,
+    entries,
+    numbered,
+    walk,
+    without_kind,
+)
 
 MENU = "com.canonical.dbusmenu"
 ALL_LEVELS = -1
@@ -81,7 +92,8 @@ class MenuService:
         """Say it again after a burst, because a panel may have missed it.
 
         GNOME's extension may take an older answer for newer than a signal. KDE drops the first signal of a layout that
-        follows the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp).
+        follows the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp). The kind of
+        an item is not repeated: it never changes, and GNOME's extension folds an open submenu when it is told again.
         """
         if self._repeat is not None:
             self._repeat.cancel()
@@ -92,7 +104,7 @@ class MenuService:
     def _tell_again(self) -> None:
         with self._lock:
             known = self._known()
-            nodes = [(number, node.properties) for number, node in known.items() if number != ROOT]
+            nodes = [(number, without_kind(node.properties)) for number, node in known.items() if number != ROOT]
             self._tell(Difference([number for number in known if number in self._unread], nodes, []))
 
     # -- what panels ask -------------------------------------------------------------------------------------------

@@ -117,6 +117,11 @@ def walk(node: Node, depth: int = -1) -> Iterator[Node]:
             yield from walk(child, depth - 1)
 
 
+def without_kind(properties: Properties) -> Properties:
+    """Return those properties that can change while an item keeps its number."""
+    return {name: value for name, value in properties.items() if name not in KIND}
+
+
 class Difference(NamedTuple):
     """What panels have to be told. `parents`: nodes of both trees whose own children came, went or moved, outermost
     first. `changed` and `removed`: properties of nodes that are in both trees, by number.
