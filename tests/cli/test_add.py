@@ -178,7 +178,7 @@ def test_what_could_not_be_used_is_a_usage_error_and_nothing_is_written(
 def test_a_name_that_is_taken_is_refused(person: Person) -> None:
     person.says("add", "fs", "--", "x")
     done = person.says("add", "fs", "--", "y")
-    assert (done.returncode, "fs exists already" in done.stderr) == (2, True)
+    assert (done.returncode, "fs already exists" in done.stderr) == (2, True)
 
 
 def test_a_broken_file_is_left_alone(person: Person) -> None:  # config-32

@@ -133,6 +133,15 @@ def test_what_reads_like_an_order_is_shown_as_its_sentence_with_the_words_marked
     assert "It works; you are told of it until you approve it." in shown
 
 
+@pytest.mark.requirement("inspect-told")
+def test_why_a_changed_tool_was_found_is_said_once(tmp_path: Path) -> None:
+    found = {"code": "orders.conceal.user", "severity": "medium", "where": "description", "evidence": "Do not tell."}
+    found |= {"marked": "", "reason": "It hides a step"}
+    row = {**NEW, "changed": True, "reason": "its definition changed; It hides a step", "findings": [found]}
+    with FakeGateway(tmp_path, {**ANSWERS, "approvals": {"rows": [row]}}):
+        assert run_cli(tmp_path, "approve", "--all").stdout.count("It hides a step") == 1
+
+
 @pytest.mark.requirement("pin-verb")
 def test_json_alone_only_shows(tmp_path: Path) -> None:
     with FakeGateway(tmp_path, ANSWERS) as gateway:

@@ -145,7 +145,7 @@ def test_all_tells_a_line_a_tool_and_the_difference_only_when_asked(person: Pers
     assert done.stdout.splitlines() == [
         "Codex connected: ~/.codex/config.toml (backup: config.toml.multi-mcp.bak). Restart Codex to see it",
         "Cursor connected: ~/.cursor/mcp.json (backup: mcp.json.multi-mcp.bak)",
-        "What changed, line by line, shows --diff",
+        "To see each changed line: --diff",
     ]
     assert len(person.says("disconnect", "--all").stdout.splitlines()) == 3
     assert cursor.read_text() == before

@@ -590,3 +590,8 @@ def test_both_loaders_say_the_same(text: str) -> None:
 def test_reading_does_not_load_the_editing_library() -> None:
     code = "import sys, trayapp.config.parse; sys.exit('ruamel.yaml' in sys.modules or 'platformdirs' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_entry_whose_command_is_misspelt_is_told_what_was_meant() -> None:
+    (fatal,) = [problem for problem in problems_of("servers:\n  db: {comand: x}\n") if problem.fatal]
+    assert (fatal.message, fatal.hint) == ("db has neither command nor url", "Did you mean command?")

@@ -214,6 +214,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      "multi-mcp: 1 of 1 server ready, 26 tools",
      ["! Sign-ins are not kept: /c/secrets.sealed does not open",
       "! Sign-ins are not kept: /c/secrets.sealed does not open > (Check MULTI_MCP_PASSPHRASE)",
+      "! Sign-ins are not kept: /c/secrets.sealed does not open > Open servers.yaml",
       "not ! Unlock the keyring ..."]),
     ("keyring", running(GITHUB, keyring="available"), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
      ["not (! Sign-ins are not kept: there is no keyring)"]),

@@ -87,7 +87,7 @@ def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
         if len(row["difference"]) > len(lines):
             yield f"    ({count(len(row['difference']) - len(lines), 'more line')} of its definition)"
         yield f"  {_meanwhile(row)}"
-        reasons = [] if row["findings"] and not row["changed"] else [one_line(row["reason"])]
+        reasons = [] if row["findings"] else [one_line(row["reason"])]
         yield from _wrapped([*reasons, *(one_line(_words(found)) for found in row["findings"])], "  ")
         yield ""
 

@@ -152,7 +152,7 @@ def _each(
     if not (names or style.as_json or quiet):
         say("Nothing to do: see multi-mcp connect")
     elif names and not (style.as_json or style.diff):
-        say("What changed, line by line, shows --diff")
+        say("To see each changed line: --diff")
     return done, failed
 
 

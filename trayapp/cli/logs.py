@@ -23,10 +23,11 @@ from trayapp.config.parse import parse
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import nearest
 from trayapp.model.errors import NoGatewayError, ServerNotFoundError
-from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
+from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name, names_server
 from trayapp.wire.control import SNAPSHOT, ControlError
 
 LINES = 50
+LOOKED_THROUGH = 10_000  # lines of the gateway's log, for those about one server
 FOLLOW_S = 0.3  # between two looks; a person takes it for at once
 
 Show = Callable[[list[str]], None]
@@ -48,12 +49,22 @@ def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> No
     lines = log.last(count)
     if not follow:
         lines = [*lines, *log.unfinished()][-count:] if count else []
+    if server is not None and not (lines or follow or as_json):
+        lines = lines_about(server)[-count:] if count else []
+        if lines:
+            note(f"{one_line(server)} has written nothing itself. What the gateway's log says of it:")
     if not log.path.exists() and not lines:
         note(f"There is no log of {one_line(server) if server else 'the gateway'} yet")
     if lines or as_json:
         show(lines)
     for came in followed(log, pause) if follow else ():
         show(came)
+
+
+def lines_about(server: str) -> list[str]:
+    """Return the lines of the gateway's log that name this server: one at a URL has no log of its own."""
+    log = LogFile(find_paths(os.environ).log_dir / GATEWAY_LOG)
+    return [line for line in log.last(LOOKED_THROUGH) if names_server(line, server)]
 
 
 def log_path(server: str | None) -> Path:

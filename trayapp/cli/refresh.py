@@ -77,7 +77,7 @@ def change_text(outcome: Outcome) -> str:
     parts = [f"{_tools(outcome[key], word)}" for key, word in CHANGES if outcome[key]]
     wait = len(outcome.get("waiting", ()))
     after = f"; {count(wait, 'tool')} to approve, see: multi-mcp approve" if wait else ""
-    return (", ".join(parts) or ("no tool more or less" if wait else "no change")) + after
+    return (", ".join(parts) or ("no tool added or gone" if wait else "no change")) + after
 
 
 def _tools(names: list[str], word: str) -> str:

@@ -84,7 +84,7 @@ def _added(path: Path, text: str, name: str, entry: Mapping[str, Any]) -> str:
         return edits.add_server(text, name, entry, str(path))
     holder, servers = _json_servers(path, text)
     if name in servers:
-        raise UsageError(f"A server named {shown(name)} exists already", f"Remove it first: multi-mcp remove {name}")
+        raise UsageError(f"A server named {shown(name)} already exists", f"Remove it first: multi-mcp remove {name}")
     return jsonc.put(text, (holder, name), dict(entry), str(path))
 
 

@@ -120,7 +120,7 @@ def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = FILE)
     """Add a server behind the others; raises UsageError when the name is taken."""
     editor = Editor(text, file)
     if name in _servers(editor):
-        raise UsageError(f"A server named {shown(name)} exists already", f"Remove it first: multi-mcp remove {name}")
+        raise UsageError(f"A server named {shown(name)} already exists", f"Remove it first: multi-mcp remove {name}")
     holder = next((slot for slot in editor.top() if is_servers_key(slot.path[0])), None)
     if holder is None:
         editor.insert_top({"servers": {name: dict(entry)}}, depth=2)

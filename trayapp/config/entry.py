@@ -24,6 +24,7 @@ from trayapp.model.servers import ServerConfig
 from trayapp.model.status import Problem
 
 MAX_NAME_CHARACTERS = 128
+MEANT = frozenset({"Did you mean command?", "Did you mean url?"})
 STDIO_ONLY = ("args", "env", "cwd", "inherit_env")
 HTTP_ONLY = ("headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes", "callback_port")
 OAUTH_ONLY = ("client_id", "client_secret", "scopes", "callback_port")
@@ -83,6 +84,7 @@ class _Entry:
         self._surroundings = surroundings
         self._values: dict[str, tuple[Pair, Any]] = {}
         self._usable = True
+        self._meant = ""  # the hint of a misspelt `command` or `url`
 
     def read(self) -> ServerConfig | None:
         try:
@@ -111,6 +113,8 @@ class _Entry:
         self._fail(wrong.place, f"{shown(pair.name)} {wrong.message}", wrong.hint)
 
     def _unknown(self, pair: Pair, hint: str) -> None:
+        if hint in MEANT:
+            self._meant = hint
         self._report.add(pair.key, f"Unknown key {shown(pair.name)}", hint, server=self._pair.name)
 
     def _get(self, key: str) -> Any:
@@ -127,7 +131,7 @@ class _Entry:
         if has_command and has_url:
             self._fail(self._place("command", "url"), f"{name} has both command and url", "Keep one of them")
         elif not has_command and not has_url and self._usable:
-            self._fail(self._pair.key, f"{name} has neither command nor url", "Give it one of them")
+            self._fail(self._pair.key, f"{name} has neither command nor url", self._meant or "Give it one of them")
         wanted = self._get("type")
         if wanted and self._usable and (wanted == "stdio") != has_command:
             needs = "command" if wanted == "stdio" else "url"

@@ -19,6 +19,11 @@ _OUTSIDE = re.compile(r"[^A-Za-z0-9_-]")
 _DEVICES = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")  # Windows has no files of these names, whatever their end
 
 
+def names_server(text: str, server: str) -> bool:
+    """True if the server's name stands in the text as a word."""
+    return bool(server) and re.search(rf"(?<![\w-]){re.escape(server)}(?![\w-])", text) is not None
+
+
 def log_name(server: str) -> str:
     """`NAME.log` for plain names; for others a safe name that no other server has, on any file system."""
     if _PLAIN.fullmatch(server) and not _DEVICES.fullmatch(server):

@@ -14,7 +14,7 @@ from typing import Any
 
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
+from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name, names_server
 from trayapp.service.autostart import Autostart
 from trayapp.service.supervision import WishKind
 from trayapp.tray import outcomes, texts
@@ -70,7 +70,7 @@ def lines_about(server: str, log_file: Path) -> list[str]:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return []
-    return [line for line in text.splitlines() if texts.names(line, server)]
+    return [line for line in text.splitlines() if names_server(line, server)]
 
 
 class Actions:

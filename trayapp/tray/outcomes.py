@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.model.lifecycle import State
 from trayapp.model.text import clean, count
 from trayapp.tray import texts
@@ -73,7 +73,8 @@ def said(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) 
 def failed(action: Action, error: MultiMcpError) -> Notice:
     """What went wrong, and what to do."""
     about = f": {texts.name(action.target)}" if action.target and action.verb not in NAMELESS else ""
-    return said(f"{FAILURES[action.verb]}{about}", texts.plain(error.title), texts.plain(error.hint))
+    hint = texts.TRY_AGAIN if isinstance(error, NoGatewayError) else texts.plain(error.hint)  # we start the gateway
+    return said(f"{FAILURES[action.verb]}{about}", texts.plain(error.title), hint)
 
 
 def unknown(action: Action, error: Exception) -> Notice:
@@ -209,8 +210,8 @@ def changes_text(server: str, rows: Sequence[Mapping[str, Any]]) -> str:
         findings = row["findings"]
         title = texts.alarm([str(found["code"]) for found in findings]) or texts.plain(str(row["reason"]))
         lines.append(f"{texts.plain(str(row['tool']))}: {title}")
-        for found in findings:
-            lines += _folded(f"  ! In its {clean(str(found['where']))}: {clean(str(found['evidence']))}", "    ")
+        for found in dict.fromkeys(f"{clean(str(each['where']))}: {clean(str(each['evidence']))}" for each in findings):
+            lines += _folded(f"  ! In its {found}", "    ")
         for line in row["difference"]:
             lines += _folded(f"    {clean(str(line))}", "      ")
         lines.append("")

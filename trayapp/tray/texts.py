@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from trayapp.model.lifecycle import State
+from trayapp.model.logs import names_server
 from trayapp.model.status import KeyringState, Problem, ServerStatus
 from trayapp.model.text import ELLIPSIS, count, one_line, shortened
 from trayapp.tray.state import Offered
@@ -207,12 +208,7 @@ def reason(error: Mapping[str, object] | None) -> str:
 def failed_why(server: ServerStatus) -> str:
     """`github: It ended at once`; the name only once where the reason holds it."""
     why = reason(server.error)
-    return fit(why if names(why, server.name) else f"{server_name(server)}: {why}")
-
-
-def names(text: str, server: str) -> bool:
-    """True if the server's name stands in the text as a word."""
-    return bool(server) and re.search(rf"(?<![\w-]){re.escape(server)}(?![\w-])", text) is not None
+    return fit(why if names_server(why, server.name) else f"{server_name(server)}: {why}")
 
 
 def place(problem: Problem) -> str:
@@ -223,7 +219,7 @@ def place(problem: Problem) -> str:
 
 def problem_words(problem: Problem) -> str:
     """`servers.yaml, line 12: Unknown key comand`, at any length."""
-    server = f"{name(problem.server)}: " if problem.server and not names(problem.message, problem.server) else ""
+    server = f"{name(problem.server)}: " if problem.server and not names_server(problem.message, problem.server) else ""
     return f"{place(problem)}: {server}{problem.message}"
 
 
@@ -451,7 +447,8 @@ GRANT_TEXT_MANY = "Calls were refused. Sign in again to allow them."
 SHOW_CHANGES = "Show what changed"
 APPROVE_SHOWN = "Approve what was shown"
 APPROVE_TEXT = "What changed is held back until you have looked at it."
-ALARM_TEXT = "It is held back. Look at it before you approve it."
+TRY_AGAIN = "Try again once the gateway runs."
+ALARM_TEXT = "Its new words are held back. Look at them before you approve."
 
 
 def servers_failed(number: int) -> str:
