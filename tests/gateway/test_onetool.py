@@ -220,7 +220,7 @@ async def test_an_answer_stays_short_unless_more_is_asked_for(tmp_path: Path) ->
         made.apply(server("garden"), settings=Settings(expose="search"))
         made.start()
         client = await made.ready()
-        assert len(names_in(await said(client, search="plant a tree"))) == 5
+        assert len(names_in(await said(client, search="plant a tree"))) == 6
         assert len(names_in(await said(client, search="plant a tree", limit=9))) == 9
         assert len(names_in(await said(client, search="", server="garden"))) == 8
 
