@@ -111,8 +111,8 @@ def _keyring(state: KeyringState, error: Mapping[str, str]) -> Item:
         return Item("keyring/unlock", texts.UNLOCK_KEYRING, Action(Verb.UNLOCK))
     lines = [line for part in ("title", "hint") for line in texts.wrapped(error.get(part, ""))]
     rows = tuple(Item(f"keyring/{at}", line, enabled=False) for at, line in enumerate(lines))
-    below = (*rows, SEPARATOR, Item("keyring/open", texts.OPEN_FILE, Action(Verb.OPEN_FILE))) if rows else ()
-    return Item("keyring", texts.keyring(state, error), enabled=bool(rows), children=below)
+    below: tuple[Entry, ...] = (SEPARATOR, Item("keyring/open", texts.OPEN_FILE, Action(Verb.OPEN_FILE)))
+    return Item("keyring", texts.keyring(state, error), enabled=bool(rows), children=rows + below if rows else ())
 
 
 def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
