@@ -44,7 +44,8 @@ async def test_one_wrong_entry_leaves_the_others_running(gateway: Gateway, tmp_p
     odd = Odd(tmp_path)
     async with serving(gateway, odd) as client:
         pid = said(await client.call("odd_whoami"))["pid"]
-        text = f"settings: {{expose: tools}}\nservers:\n  odd: {json.dumps(entry(odd))}\n  wrong:\n    command: 17\n"
+        settings = "{expose: tools, http: {port: 0}}"  # whoever has the usual port is a problem of its own
+        text = f"settings: {settings}\nservers:\n  odd: {json.dumps(entry(odd))}\n  wrong:\n    command: 17\n"
         gateway.save(text)
         problems = await until(lambda: gateway.snapshot()["problems"])
         assert [(p["server"], p["line"] in (4, 5)) for p in problems] == [("wrong", True)]

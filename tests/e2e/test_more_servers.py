@@ -119,7 +119,11 @@ class Page(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         found = self.path == "/"
-        body = b"<html><title>A page</title><body><h1>A page of the test</h1></body></html>" if found else b""
+        body = (
+            b"<html><link rel=icon href=data:,><title>A page</title><body><h1>A page of the test</h1></body></html>"
+            if found
+            else b""
+        )
         self.send_response(200 if found else 404)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))

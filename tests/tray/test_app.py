@@ -204,13 +204,15 @@ def test_while_it_is_paused_clients_are_told_so_and_after_resume_they_go_on(app:
             assert await echo(client) == "hello"
             await anyio.to_thread.run_sync(panel.click, "Pause")
             await anyio.to_thread.run_sync(panel.until_header, "paused")
-            with pytest.raises(RpcFailure, match=r"multi-mcp is paused. Choose Resume in its tray menu"):
+            with pytest.raises(
+                RpcFailure, match=r"The user paused multi-mcp. Ask them to choose Resume in its tray menu"
+            ):
                 await echo(client)
             assert app.snapshot() is None
-            for verb, why in (("status", PAUSED_HINT), ("stdio", "Choose Resume in its tray menu")):
-                said = await anyio.to_thread.run_sync(app.says, verb)
-                assert "multi-mcp is paused" in said
-                assert why in said
+            said = {verb: await anyio.to_thread.run_sync(app.says, verb) for verb in ("status", "stdio")}
+            assert "multi-mcp is paused" in said["status"]
+            assert PAUSED_HINT in said["status"]
+            assert "The user paused multi-mcp" in said["stdio"]
             await anyio.to_thread.run_sync(panel.click, "Resume")
             await anyio.to_thread.run_sync(panel.until_header, READY)
             assert await echo(client) == "hello"

@@ -27,6 +27,7 @@ else:
 __all__ = ["Loaded", "Store", "signature"]
 
 EDIT_ATTEMPTS = 10  # against an editor that saves at the same moment
+AWAY_LOOKS = 5  # times, a QUIET_S between them, that a file is looked for which an editor may have moved away
 MISSING = ""  # the fingerprint of a file that is not there
 
 
@@ -113,14 +114,23 @@ class Store:
                         raise
 
     def _settled(self) -> Loaded:
-        """The file once nobody saves it; some editors move it away first."""
+        """Return the file once nobody saves it. Some editors move it away first: then its folder changed just now."""
         wait_until_quiet(self.path)
         seen = self.read()
-        if seen.exists:
-            return seen
-        time.sleep(QUIET_S)
-        wait_until_quiet(self.path)
-        return self.read()
+        for _ in range(AWAY_LOOKS):
+            if seen.exists or not self._folder_changed():
+                break
+            time.sleep(QUIET_S)
+            wait_until_quiet(self.path)
+            seen = self.read()
+        return seen
+
+    def _folder_changed(self) -> bool:
+        """True if something came into the file's folder, or went, within the last moments."""
+        try:
+            return abs(time.time() - self.path.parent.stat().st_mtime) < QUIET_S * AWAY_LOOKS
+        except OSError:
+            return False
 
     def merge_tools(self, found: Mapping[str, Mapping[str, ToolSwitch]]) -> dict[str, str]:
         """Write the result of a refresh (see edits.merge_tools); servers that could not be written, with the reason."""
