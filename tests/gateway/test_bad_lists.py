@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import mcp_types
+import pydantic_core
 import pytest
 
 from tests.fixtures.clock import settle
@@ -17,6 +19,7 @@ from trayapp.gateway.offers import RETRY_S
 from trayapp.model.offer import UNREAD
 from trayapp.model.status import Snapshot
 from trayapp.wire import control
+from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("cat-each-list-apart")]
@@ -243,3 +246,42 @@ async def test_one_odd_entry_of_a_list_costs_only_itself(tmp_path: Path) -> None
         assert "a_echo" in names
         assert "result" in await client.call("a_echo")
         assert made.written
+
+
+DEEP: Any = {"end": 1}
+for _ in range(300):
+    DEEP = {"a": DEEP}
+ODD: list[dict[str, Any]] = [
+    {"title": {}, "description": 9, "_meta": [1], "icons": "x"},
+    {"title": "half \ud800", "description": "of a letter \udfff", "_meta": {"\udc00": DEEP}},
+    {"icons": [{"src": 5}], "annotations": [1], "execution": []},
+    {"icons": [{"src": "a:b", "sizes": "any"}], "execution": {"taskSupport": "perhaps"}},
+    {"arguments": 5, "size": "many", "mimeType": 4, "annotations": {"audience": "user", "priority": "high"}},
+    {"arguments": [5, {"name": 7}, {"name": "a", "required": "no", "description": []}], "size": 1.5},
+    {"annotations": {"audience": ["nobody"], "priority": 2, "lastModified": 10**30}},
+]
+
+
+async def test_a_strict_client_takes_the_lists_of_all_servers_whatever_one_sends(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        net = made.net["a"]
+        net.page = 100
+        net.tools += [{**odd, "name": f"t{n}", "inputSchema": {"type": "object"}} for n, odd in enumerate(ODD)]
+        resources = [{**odd, "uri": f"x://{n}", "name": f"r{n}"} for n, odd in enumerate(ODD)]
+        resources += [{"uri": "x://nameless"}, {"uri": "x://half/\ud800"}, {"uri": "x://named", "name": []}]
+        templates = [{**odd, "uriTemplate": f"y://{n}/{{a}}", "name": f"y{n}"} for n, odd in enumerate(ODD)]
+        prompts = [{**odd, "name": f"p{n}"} for n, odd in enumerate(ODD)]
+        templates += [{"uriTemplate": "z://{a}"}]
+        serve(net, prompts=tuple(prompts), resources=tuple(resources), resourceTemplates=tuple(templates))
+        await made.known(server("a"))
+        client = await made.ready()
+        for method, member, kind, least in (
+            ("tools/list", "tools", mcp_types.Tool, len(ODD) + 1),
+            ("prompts/list", "prompts", mcp_types.Prompt, len(ODD)),
+            ("resources/list", "resources", mcp_types.Resource, len(ODD) + 3),
+            ("resources/templates/list", "resourceTemplates", mcp_types.ResourceTemplate, len(ODD) + 1),
+        ):
+            entries = (await client.ask(method))["result"][member]
+            assert len(entries) >= least
+            for entry in entries:
+                kind.model_validate(pydantic_core.from_json(dumps(entry)))

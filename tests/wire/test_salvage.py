@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import pydantic_core
 import pytest
 
-from trayapp.wire.salvage import salvaged
+from trayapp.wire.jsonio import dumps
+from trayapp.wire.salvage import LEVELS_MOST, salvaged, well_formed
 
 GOOD = {"name": "good", "description": 'a "quoted" } text ] \\'}
 DEEP = '{"name":"deep","inputSchema":' + '{"properties":' * 5_000 + "{}" + "}" * 5_000 + "}"
@@ -22,3 +25,25 @@ def test_the_other_entries_are_kept(odd: str) -> None:
 @pytest.mark.parametrize("frame", ["", "{", "[]", '{"result":{"tools":[{"a":1}]', ODD[3]])
 def test_what_is_no_list_with_a_bad_entry_is_nothing(frame: str) -> None:
     assert salvaged(frame.encode()) is None
+
+
+def nested(levels: int) -> Any:
+    value: Any = {"end": 1}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("value", [nested(LEVELS_MOST), ["\U0001f600", 2**70, None, True, 1.5, "名前"], {}, "x", 7])
+def test_what_every_parser_takes_is_left_as_it_is(value: Any) -> None:
+    assert well_formed(value) is value
+
+
+@pytest.mark.parametrize(
+    "value", ["half \ud83d", {"\udc00": ["\ud800"]}, nested(LEVELS_MOST + 1), nested(900), [{"a": [nested(300)]}]]
+)
+def test_what_a_strict_parser_refuses_is_mended(value: Any) -> None:
+    mended = well_formed(value)
+    assert mended != value
+    pydantic_core.from_json(dumps(mended))
+    assert well_formed(mended) is mended

@@ -17,7 +17,7 @@ from trayapp.model.known_secrets import KNOWN
 from trayapp.model.offer import UNREAD, Item, Offer
 from trayapp.model.redact import redacted
 from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, RpcError
-from trayapp.wire.salvage import salvaged
+from trayapp.wire.salvage import salvaged, well_formed
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,9 @@ _LISTS = {
     "resources": ("resources", "resources/list", "resources"),
     "templates": ("resources", "resources/templates/list", "resourceTemplates"),
 }
+
+
+_NAMES = ("name", "uri", "uriTemplate")
 
 
 async def fetch_offer(channel: Channel, peer: Peer, tell: Callable[[Offer], Awaitable[None]]) -> Offer:
@@ -60,9 +63,9 @@ def _offer(readings: list[_Reading], peer: Peer) -> Offer:
     ttls = [ttl for reading in readings for ttl in reading.ttls]
     return Offer(
         **{reading.name: tuple(reading.items[:MAX_ITEMS]) for reading in readings},
-        capabilities=KNOWN.without_in(peer.capabilities),
-        server_info=KNOWN.without_in(peer.server_info),
-        instructions=KNOWN.without_in(peer.instructions),
+        capabilities=well_formed(KNOWN.without_in(peer.capabilities)),
+        server_info=well_formed(KNOWN.without_in(peer.server_info)),
+        instructions=well_formed(KNOWN.without_in(peer.instructions)),
         protocol=peer.protocol,
         ttl_ms=min(ttls, default=None),
         signed=False,  # who asked knows that
@@ -77,6 +80,13 @@ def _salvaged(error: RpcError) -> Any:
         raise error
     log.warning("Entries of a list are left out that are not valid JSON, or nested too deep")
     return message["result"]
+
+
+def _mended(item: Item) -> Item:
+    """Return an entry so that no client drops the lists of all servers for it; the server knows it by its own name."""
+    mended = well_formed(item)
+    names = {key: item[key] for key in _NAMES if isinstance(item.get(key), str)}
+    return item if mended is item else {**mended, **names}
 
 
 class _Reading:
@@ -116,7 +126,7 @@ class _Reading:
             page = result.get(member)
             if isinstance(page, list):
                 # Not in what is served either: it has to match what is approved and cached
-                self.items += [item for item in KNOWN.without_in(page) if isinstance(item, dict)]
+                self.items += [_mended(item) for item in KNOWN.without_in(page) if isinstance(item, dict)]
             elif page is not None:  # null is how some servers write an empty list
                 raise RpcError(0, f"{member} of its answer is no list")
             if isinstance(ttl := result.get("ttlMs"), int) and not isinstance(ttl, bool):

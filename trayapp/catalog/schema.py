@@ -9,15 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trayapp.catalog.entries import are_icons
 from trayapp.catalog.header_params import why_no_headers
 from trayapp.catalog.mending import Mender, Schema
 from trayapp.model.offer import Item
 
-RULES = 1  # raise it with each change of what `served_tool` makes of a tool: what was found sound is looked at again
+RULES = 2  # raise it with each change of what `served_tool` makes of a tool: what was found sound is looked at again
 REASON_LONGEST = 120  # characters of what a server sent, in a reason
 _MERGED = ("oneOf", "anyOf", "allOf")
 _FORBIDDEN = (*_MERGED, "enum", "const", "not")  # readers that look for `properties` alone miss what these say
 _PUT_BESIDE = ("$ref", "enum", "const")  # which say what an object is, not what limits it
+_TASKS = ("forbidden", "optional", "required")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -194,7 +196,9 @@ def _fits(key: str, value: Any) -> bool:
         return isinstance(value, str)
     if key in ("annotations", "_meta"):
         return isinstance(value, Mapping)
-    return isinstance(value, list) if key == "icons" else value is not None or key not in ("outputSchema", "execution")
+    if key == "execution":
+        return isinstance(value, Mapping) and value.get("taskSupport", "optional") in _TASKS
+    return are_icons(value) if key == "icons" else value is not None or key != "outputSchema"
 
 
 def _hints_true_or_false(annotations: Mapping[str, Any]) -> Mapping[str, Any]:

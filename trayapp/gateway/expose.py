@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from trayapp.catalog.entries import served_entry, served_resource
 from trayapp.catalog.filters import passes
 from trayapp.catalog.lookup import HiddenReason, Lookup
 from trayapp.catalog.names import Key, expose_names, server_prefix
@@ -27,6 +28,7 @@ from trayapp.gateway.tool import DEFINITION_JSON
 from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
 from trayapp.model.offer import Item
 from trayapp.wire.jsonio import dumps
+from trayapp.wire.salvage import well_formed
 
 INSTRUCTIONS_EACH = 2_000  # characters of one server; a model reads them in every session
 INSTRUCTIONS_ALL = 12_000
@@ -257,13 +259,18 @@ class Exposure:
     def prompts_result(self) -> bytes:
         """JSON of the result of prompts/list."""
         names = self.known.prompt_names.by_key
-        return dumps({"prompts": [{**item, "name": names[key]} for key, item in self._items(self.known.prompts)]})
+        return dumps(
+            {"prompts": [{**served_entry(item), "name": names[key]} for key, item in self._items(self.known.prompts)]}
+        )
 
     @cached_property
     def resources_result(self) -> bytes:
         """JSON of the result of resources/list."""
         uris = self.known.uris
-        items = [{**item, "uri": uris.exposed(*key)} for key, item in self._items(self.known.resources)]
+        items = [
+            {**served_resource(item), "uri": well_formed(uris.exposed(*key))}
+            for key, item in self._items(self.known.resources)
+        ]
         return dumps({"resources": [*items, INDEX]})
 
     @cached_property
@@ -271,7 +278,8 @@ class Exposure:
         """JSON of the result of resources/templates/list."""
         uris = self.known.uris
         items = [
-            {**item, "uriTemplate": uris.exposed_template(*key)} for key, item in self._items(self.known.templates)
+            {**served_resource(item), "uriTemplate": well_formed(uris.exposed_template(*key))}
+            for key, item in self._items(self.known.templates)
         ]
         return dumps({"resourceTemplates": items})
 
