@@ -126,6 +126,9 @@ def test_the_folder_that_a_program_is_to_run_in_is_shown_where_it_is_another(hom
     assert lines[1:] == ["  a: ./go", f"    in the folder {project}/..", "  b: go", "    in the folder ~", "  c: x"]
 
 
+PADDING = " " * 2_000
+
+
 @pytest.mark.requirement("trust-shown")
 def test_what_decides_is_shown(home: Path, project: Path) -> None:
     (project / "run.sh").write_text("echo hello\n", encoding="utf-8")
@@ -134,7 +137,8 @@ def test_what_decides_is_shown(home: Path, project: Path) -> None:
             "command": "./run.sh",
             "args": ["a\u202eb", "c\x1b[2Jd", "e\u200bf"],
             "env": {
-                "LD_PRELOAD": "./evil.so", "PATH": "./bin", "NODE_OPTIONS": "--require ./x.js", "PYTHONPATH": ".",
+                "LD_PRELOAD": "./evil.so", "PATH": "./bin", "PYTHONPATH": ".",
+                "NODE_OPTIONS": f"-r a.js{PADDING}--require ./x.js", "OTHER": f"a{PADDING}b",
                 "GIT_TOKEN": "hush-hush", "LEVEL": "info", "KEY": "${keyring:corp}",
             },
         },
@@ -150,7 +154,8 @@ def test_what_decides_is_shown(home: Path, project: Path) -> None:
         "run: ./run.sh 'a\\u202eb' 'c\\u001b[2Jd' 'e\\u200bf'",
         "with LD_PRELOAD=./evil.so (decides which code is loaded)",
         "with PATH=./bin (decides",
-        "with NODE_OPTIONS=--require ./x.js (decides",
+        f"with NODE_OPTIONS=-r a.js{PADDING}--require ./x.js (decides",
+        f"OTHER=a{PADDING}b",
         "with PYTHONPATH=. (decides",
         "LEVEL=info",
         "gives the secret corp of the keyring to ./run.sh",

@@ -72,13 +72,19 @@ def test_a_changed_program_makes_the_project_a_stranger_again(tmp_path: Path, en
         ({"command": "docker", "args": ["compose", "run", "x"]}, ["compose.yaml"]),
         ({"command": "docker", "args": ["run", "x"]}, []),
         ({"command": "npx", "args": ["-y", "pkg", "data.db", "conf.json"]}, []),
+        ({"command": "node", "args": ["--env-file=.env", "x"]}, [".env"]),
+        (
+            {"command": "uv run --env-file dev.env.local --with-requirements requirements-dev.txt x"},
+            ["dev.env.local", "requirements-dev.txt"],
+        ),
         ({"command": "srv"}, []),
         ({"url": "https://a.test/srv/main.py"}, []),
     ],
 )
 def test_programs_are_followed_and_data_is_not(tmp_path: Path, entry: object, files: list[str]) -> None:
     (tmp_path / "srv").mkdir()
-    for name in ("srv/main.py", "package.json", "Makefile", "compose.yaml", "data.db", "conf.json"):
+    some = ("srv/main.py", "package.json", "Makefile", "compose.yaml", "data.db", "conf.json")
+    for name in (*some, ".env", "dev.env.local", "requirements-dev.txt"):
         (tmp_path / name).write_text("x")
     assert named(project(tmp_path, entry)) == [str(Path(name)) for name in files]
 

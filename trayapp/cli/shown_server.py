@@ -9,12 +9,11 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 
-from trayapp.cli.text import shortened, visible
+from trayapp.cli.text import visible
 from trayapp.config.interpolate import keyring_names, variable_names
 from trayapp.model.redact import redacted
 from trayapp.model.servers import ServerConfig
 
-LONGEST = 300  # columns of a value
 # variables that decide which code a program loads, or whom it asks for it
 _LOADS_CODE = re.compile(
     r"PATH|PATHEXT|LD_.*|DYLD_.*|LIBPATH|SHLIB_PATH|NODE_.*|NPM_CONFIG_.*|YARN_.*|PNPM_.*|BUN_.*|DENO_.*|PYTHON.*"
@@ -59,7 +58,7 @@ def redacted_value(name: str, value: str, mark: str = "=") -> str:
 
 
 def _pair(name: str, value: str, mark: str = "=") -> str:
-    return visible(shortened(f"{name}{mark}{value}", LONGEST))
+    return visible(f"{name}{mark}{value}")  # whole: what decides may stand at the end
 
 
 def gets(server: ServerConfig) -> tuple[list[str], list[str]]:

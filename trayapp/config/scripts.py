@@ -24,7 +24,9 @@ MOST = 1000  # paths that are looked at for one server
 LARGEST = 64_000_000  # bytes that are read of one; of what is larger, size and time count
 _SEPARATORS = re.compile(r"[\s;&|<>()'\"`,]+")
 _CODE = re.compile(
-    r".*\.(?:pyz?|[cm]?[jt]sx?|sh|bash|zsh|fish|rb|php|pl|jar|dll|so|dylib|wasm|lua|ps1|bat|cmd|exe)", re.I
+    r".*\.(?:pyz?|[cm]?[jt]sx?|sh|bash|zsh|fish|rb|php|pl|jar|dll|so|dylib|wasm|lua|ps1|bat|cmd|exe|env(?:\.\w+)?)"
+    r"|.*requirements[\w.-]*\.txt",
+    re.IGNORECASE,
 )
 _MANIFESTS = {  # what a program reads in its folder to know what to run
     **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun", "bunx"), ("package.json",)),
