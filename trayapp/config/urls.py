@@ -75,7 +75,11 @@ _METADATA_ADDRESSES = frozenset(  # of clouds, beside those of the link
     {"100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe"}
 )
 _INSIDE_ZONES = ("localhost", "local", "internal", "home.arpa", "localdomain", "lan")  # RFC 6761, 6762, 8375; ICANN
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_IGNORED = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_CARRYING = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/96", "::ffff:0:0:0/96")))  # NAT64, SIIT
 _COMPATIBLE = 1 << 32  # IPv6 addresses below are those of IPv4 (RFC 4291, deprecated)
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -114,8 +118,8 @@ def _host_of(url: str) -> str:
 
 
 def _as_looked_up(host: str) -> str:
-    """Other scripts' digits and full stops are plain ones (IDNA, UTS 46)."""
-    return unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".").lower()
+    """Other scripts' digits and full stops are plain ones, what draws nothing is nothing (IDNA, UTS 46)."""
+    return _IGNORED.sub("", unicodedata.normalize("NFKC", host)).replace("\u3002", ".").rstrip(".").lower()
 
 
 def _address(host: str) -> Address | None:
@@ -134,7 +138,8 @@ def _address(host: str) -> Address | None:
 
 
 def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address in it: mapped, by NAT64 (RFC 6052), 6to4, Teredo, or as the deprecated compatible ones."""
-    if address in _NAT64 or 1 < int(address) < _COMPATIBLE:
+    """The IPv4 address in it: mapped, by NAT64 (RFC 6052, 8215), SIIT (RFC 7915), 6to4, Teredo, or as the deprecated
+    compatible ones."""
+    if any(address in network for network in _CARRYING) or 1 < int(address) < _COMPATIBLE:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
