@@ -7,6 +7,7 @@ on what is found at first sight. Never here: showing it, finding (inspection), w
 from __future__ import annotations
 
 import logging
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
@@ -378,9 +379,12 @@ def _are_siblings(own: frozenset[str], others: frozenset[str]) -> bool:
     return common >= SIBLING_TOOLS and common * 2 >= len(own)
 
 
+_BETWEEN = re.compile(r"[-_./: ]")  # signs between the words of a name
+
+
 def _comparable(name: str) -> str:
     """Return the same for names that people and models take for the same."""
-    return name.casefold().replace("-", "").replace("_", "")
+    return _BETWEEN.sub("", name.casefold())
 
 
 _ALIKE_IN_ASCII = str.maketrans("01i5", "olls")
