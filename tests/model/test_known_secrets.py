@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from base64 import b64decode, b64encode, urlsafe_b64encode
@@ -34,6 +35,10 @@ def knowing(*values: str) -> KnownSecrets:
         lambda value: re.sub("%..", lambda found: found[0].lower(), quote(value)),
         lambda value: json.dumps(value)[1:-1].replace("/", "\\/"),
         lambda value: json.dumps(value)[1:-1],
+        lambda value: json.dumps(json.dumps(value)[1:-1])[1:-1],
+        lambda value: value.replace("/", "\\/"),
+        html.escape,
+        lambda value: html.escape(value, quote=False),
         lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
         lambda value: b64encode(value.encode()).decode().rstrip("="),
         lambda value: urlsafe_b64encode(value.encode() + b"\n").decode(),

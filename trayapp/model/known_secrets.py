@@ -22,6 +22,9 @@ SHORTEST_MIXED = 6  # but for those with letters and digits
 WORD_LONGEST = 9  # letters: a single word like `postgres` is a bad password, and a good name of a server
 MOST = 1_000  # values of each kind; of more the oldest is forgotten, as tokens are that were renewed long ago
 BASE64_GROUP = 3  # bytes that four letters hold: what is encoded behind others has one of three forms
+_TAGS = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
+_QUOTES = {ord('"'): "&quot;"}
+_HTML = (_TAGS, _TAGS | _QUOTES, *(_TAGS | _QUOTES | {ord("'"): code} for code in ("&#x27;", "&#39;", "&apos;")))
 _ESCAPE = late("%[0-9A-F]{2}")
 
 
@@ -121,7 +124,9 @@ def _forms(value: str) -> tuple[str, ...]:
     data = value.encode("utf-8", "surrogatepass")
     encoded = [_encoded(encode, data, before) for encode in (b64encode, urlsafe_b64encode) for before in (0, 1, 2)]
     escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
-    escaped += [text.replace("/", "\\/") for text in escaped]  # as PHP has it
+    escaped += [text.replace("/", "\\/") for text in (value, *escaped)]  # as PHP has it
+    escaped += [json.dumps(text)[1:-1] for text in escaped]  # JSON in JSON, as in logs
+    escaped += [value.translate(signs) for signs in _HTML]
     quoted = [quote(data, safe=""), quote(data), quote_plus(data)]
     quoted += [_ESCAPE.sub(lambda found: found[0].lower(), text) for text in quoted]
     return tuple(dict.fromkeys((value, visible(value), *escaped, *quoted, *encoded)))
