@@ -13,21 +13,23 @@ from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, of_project
 from trayapp.cli.output import waiting
 from trayapp.cli.text import count, one_line
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.wire.control import LIST, REFRESH
+from trayapp.wire.control import APPROVALS, LIST, REFRESH
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of it. `tools`: None where it did not work; `why`: why not, `hint`: what to do."""
+    """What came of it. `tools`: None where it did not work; `why`: why not, `hint`: what to do; `found`: suspicious."""
 
     tools: int | None
     why: str = ""
     hint: str = ""
+    found: int = 0
 
     def line(self, name: str) -> str:
         """Return it in words."""
         if self.tools is not None:
-            return one_line(f"{name}: {count(self.tools, 'tool')}")
+            look = f"; {self.found} to look at: multi-mcp approve {name}" if self.found else ""
+            return one_line(f"{name}: {count(self.tools, 'tool')}{look}")
         return one_line(f"{name} does not work yet: {self.why}{f'. {self.hint}' if self.hint else ''}")
 
 
@@ -37,15 +39,17 @@ def try_server(name: str, project: Path | None, *, quiet: bool) -> Trial | None:
     Return None without a gateway.
     """
     notes: list[str] = []
+    found = 0
     try:
         with waiting(f"Trying {name}", quiet=quiet):
             if project is None:
                 outcome: dict[str, Any] = ask(REFRESH, {"server": name}, DISCOVERY_TIMEOUT_S)["servers"][name]
                 if outcome["error"] is not None:
                     return Trial(None, outcome["error"]["title"], outcome["error"].get("hint", ""))
+                found = len(ask(APPROVALS, {"server": name, "tool": None})["rows"])
             rows = ask(LIST, {"server": name} | of_project(project), DISCOVERY_TIMEOUT_S, notes.append)
     except NoGatewayError:
         return None
     except MultiMcpError as error:
         return Trial(None, error.title, error.hint)
-    return Trial(None, "; ".join(notes)) if notes and not rows else Trial(len(rows))
+    return Trial(None, "; ".join(notes)) if notes and not rows else Trial(len(rows), found=found)
