@@ -16,6 +16,7 @@ from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
 from tests.gateway.world import Switches, house, offer, serve, server
 from trayapp.catalog.cache import CacheEntry, load, save
+from trayapp.gateway import offers
 from trayapp.gateway.offers import RECHECK_S, Offers
 from trayapp.gateway.prepared import PreparedOffer
 from trayapp.model.errors import StorageError
@@ -226,6 +227,19 @@ async def test_all_tools_of_a_refresh_are_one_write(tmp_path: Path) -> None:
             assert shelf.written == []
         await shelf.offers.written()
         assert shelf.written == [{name: {"x": ToolSwitch()} for name in "abc"}]
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_write_that_somebody_waits_for_is_made_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offers, "WRITING_REST", 1e9)
+    shelf = Shelf(tmp_path, server("a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shelf.offers.keep_writing)
+        for names in (["x"], ["x", "y"]):  # the second comes in the rest after the first
+            shelf.offers.take(server("a"), offer(*names))
+            with anyio.fail_after(10):
+                await shelf.offers.written()
+        assert len(shelf.written) == 2
         tasks.cancel_scope.cancel()
 
 

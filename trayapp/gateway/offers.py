@@ -31,7 +31,7 @@ RECHECK_S = 3600.0
 RETRY_S = 60.0  # the same for a server that could not list everything: it may hang over that again, for as long
 
 # Each write of servers.yaml takes as long as that file is: the next one waits for so many times its duration, so that
-# the first meeting of many servers is not spent on writing.
+# the first meeting of many servers is not spent on writing. It does not wait while somebody waits for it.
 WRITING_REST = 4
 ONE_WRITE_S = 10.0  # all tools of a refresh are one write, unless one of many servers takes longer to answer
 
@@ -66,6 +66,7 @@ class Offers:
         self._gathered = anyio.Event()  # nothing more is about to come that belongs into the same write
         self._gathered.set()
         self._gathering = 0
+        self._awaited = anyio.Event()  # somebody waits for the write
         self.changes: dict[str, ToolsChange] = {}  # of each server's last fetch
         self.write_more: Callable[[], None] = lambda: None  # what else is to be written, in the same thread; blocks
 
@@ -163,6 +164,7 @@ class Offers:
     async def written(self) -> None:
         """Wait until all that was taken is on disk, or its failure is in the log."""
         self._gathered.set()
+        self._awaited.set()
         await self._idle.wait()
 
     def sweep(self) -> None:
@@ -175,7 +177,7 @@ class Offers:
             await self._wake.wait()
             with anyio.move_on_after(ONE_WRITE_S):
                 await self._gathered.wait()
-            self._wake = anyio.Event()
+            self._wake, self._awaited = anyio.Event(), anyio.Event()
             jobs, self._jobs = self._jobs, []
             began = time.perf_counter()
             try:
@@ -183,7 +185,8 @@ class Offers:
             finally:
                 if not self._jobs:
                     self._idle.set()
-            await anyio.sleep((time.perf_counter() - began) * WRITING_REST)
+            with anyio.move_on_after((time.perf_counter() - began) * WRITING_REST):
+                await self._awaited.wait()
 
     def _write_all(self, jobs: list[Job]) -> None:
         latest = {job.entry.server: job for job in jobs}
