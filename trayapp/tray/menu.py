@@ -241,10 +241,19 @@ def _server(server: ServerStatus) -> Item:
         Item(f"{key}/reconnect", texts.RECONNECT, Action(Verb.RECONNECT, server.name), enabled=enabled),
         Item(f"{key}/refresh", texts.REFRESH, Action(Verb.REFRESH, server.name), enabled=enabled),
         *sign_out,
+        *_suspicious(server, key),
         _enabled(server, key),
         Item(f"{key}/log", texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)),
     ]
     return Item(key, texts.server_line(server), children=tuple(entries))
+
+
+def _suspicious(server: ServerStatus, key: str) -> tuple[Item, ...]:
+    """Tools that are served although they read like orders: told here, never by a notification."""
+    if not server.suspicious:
+        return ()
+    show = Item(f"{key}/look", texts.suspicious(len(server.suspicious)), Action(Verb.SHOW_CHANGES, server.name))
+    return show, Item(f"{key}/look-yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, server.name))
 
 
 def _why(server: ServerStatus, key: str) -> list[Entry]:

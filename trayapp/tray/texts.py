@@ -187,6 +187,11 @@ def alarm(codes: Sequence[str]) -> str:
     return "looks suspicious" if codes else ""
 
 
+def suspicious(number: int) -> str:
+    """`Look at 1 tool that reads like an order ...`."""
+    return f"Look at {count(number, 'tool')} that {'reads like an order' if number == 1 else 'read like orders'} ..."
+
+
 def alarmed(names: Sequence[str], codes: Sequence[str]) -> str:
     """`bank: a changed tool looks like orders to the model`."""
     return listed(names, f": a changed tool {alarm(codes)}")
