@@ -47,8 +47,8 @@ class Packaged:
         )
 
     def servers(self, servers: dict[str, dict[str, Any]], http: bool = False) -> None:
-        """Save servers.yaml."""
-        settings = {"expose": "tools", "http": {"enabled": http}}
+        """Save servers.yaml. `http`: at any port that is free."""
+        settings = {"expose": "tools", "http": {"enabled": http, "port": 0}}
         (self.home / "servers.yaml").write_text(json.dumps({"settings": settings, "servers": servers}), "utf-8")
 
     @property
@@ -120,9 +120,10 @@ class PackagedTray(TrayApp):
 
 
 @contextmanager
-def packaged_tray(home: Path, address: str, bundle: Path) -> Iterator[PackagedTray]:
-    """A tray that is started; it and its gateway have ended at the end."""
+def packaged_tray(home: Path, address: str, bundle: Path, **environ: str) -> Iterator[PackagedTray]:
+    """A tray that is started; it and its gateway have ended at the end. `environ`: more of its environment."""
     made = PackagedTray(home, address, bundle)
+    made.env.update(environ)
     made.servers("sample", sample={"command": [str(bundle / "multi-mcp-shim"), "sample-server"]})
     made.start()
     try:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,16 @@ def test_lintian_finds_no_error(deb: Path) -> None:
 def test_the_desktops_entry_is_valid_and_starts_what_is_there(root: Path) -> None:
     entry = root / "usr/share/applications/multi-mcp.desktop"
     subprocess.run([require("desktop-file-validate"), entry], check=True)
-    keys = dict(line.split("=", 1) for line in entry.read_text().splitlines() if "=" in line)
+    groups = ConfigParser(interpolation=None)
+    groups.read(entry, "utf-8")
+    keys = groups["Desktop Entry"]
+    actions = [f"Desktop Action {name}" for name in keys["Actions"].rstrip(";").split(";")]
+    assert groups.sections() == ["Desktop Entry", *actions]
     assert os.access(root / keys["Exec"].lstrip("/"), os.X_OK)
+    assert keys["TryExec"] == keys["Exec"]
+    for action in actions:
+        program, verb = groups[action]["Exec"].split()
+        subprocess.run([root / program.lstrip("/"), verb, "--help"], stdout=subprocess.DEVNULL, check=True)
     assert (root / f"usr/share/icons/hicolor/48x48/apps/{keys['Icon']}.png").exists()
     assert list(root.rglob("autostart")) == []  # off until the user switches it on
 

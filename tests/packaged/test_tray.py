@@ -18,7 +18,9 @@ from tests.e2e.client import client_of
 from tests.packaged.running import PackagedTray, packaged_tray
 from tests.tools import require
 from tests.tray.bus import until
+from tests.tray.desktop.session import start_screen
 from tests.tray.running import END_S, Panel
+from tests.tray.test_selection import Reader
 
 READY = "1 of 1 server ready, 3 tools"
 
@@ -33,8 +35,11 @@ def app(home: Path, address: str, panel: Panel, bundle: Path) -> Iterator[Packag
 @pytest.mark.requirement("package-tray", "package-version")
 def test_the_icon_registers_and_its_menu_works_to_the_end(app: PackagedTray, panel: Panel) -> None:
     assert panel.item.pixel()[0] > 0
+    panel.click("Servers > sample > Reconnect")  # it sleeps, and "Reconnect all" wakes nobody
+    panel.told("Reconnected: sample")
+    panel.server.shown.clear()
     panel.click("Reconnect all")
-    panel.told("Reconnected", "sample")
+    panel.told("Reconnected: sample")
     panel.click("About")
     panel.told("multi-mcp 0.", "(")
     gateway = app.gateway()
@@ -44,16 +49,29 @@ def test_the_icon_registers_and_its_menu_works_to_the_end(app: PackagedTray, pan
 
 
 @pytest.mark.requirement("package-stable", "package-clean-children", "autostart-update")
-def test_start_at_login_and_clients_name_the_programs_themselves(app: PackagedTray, panel: Panel) -> None:
-    panel.click("Start at login")
-    entry = app.user / ".config" / "autostart" / "multi-mcp.desktop"
-    until(entry.exists, "the entry is written")
-    assert f'"{app.bundle / "multi-mcp-tray"}" "tray" "--autostart"' in entry.read_text()
-    app.program("xclip", f"/bin/cat > {app.user}/copied; /usr/bin/env > {app.user}/got")
-    panel.click("AI tools > Copy stdio command")
-    panel.told("Copied")
-    assert (app.user / "copied").read_text().strip() == f"{app.bundle / 'multi-mcp-shim'} stdio"
-    assert "LD_LIBRARY_PATH" not in (app.user / "got").read_text()
+def test_start_at_login_and_clients_name_the_programs_themselves(
+    home: Path, address: str, panel: Panel, bundle: Path
+) -> None:
+    with packaged_tray(home, address, bundle, WAYLAND_DISPLAY="none") as app:
+        panel.click("Start at login")
+        entry = app.user / ".config" / "autostart" / "multi-mcp.desktop"
+        until(entry.exists, "the entry is written")
+        assert f'"{app.bundle / "multi-mcp-tray"}" "tray" "--autostart"' in entry.read_text()
+        app.program("wl-copy", f"/bin/cat > {app.user}/copied; /usr/bin/env > {app.user}/got")
+        panel.click("AI tools > Copy stdio command")
+        panel.told("Copied")
+        assert (app.user / "copied").read_text().strip() == f"{app.bundle / 'multi-mcp-shim'} stdio"
+        assert "LD_LIBRARY_PATH" not in (app.user / "got").read_text()
+
+
+@pytest.mark.requirement("package-tray", "tray-actions")
+def test_what_is_copied_is_pasted_on_an_x_display(home: Path, address: str, panel: Panel, bundle: Path) -> None:
+    with start_screen() as name, packaged_tray(home, address, bundle, DISPLAY=name) as app:
+        panel.click("AI tools > Copy stdio command")
+        panel.told("Copied")
+        reader = Reader(name)
+        assert reader.paste("UTF8_STRING").decode() == f"{app.bundle / 'multi-mcp-shim'} stdio"
+        reader.display.close()
 
 
 @pytest.mark.anyio
