@@ -225,6 +225,18 @@ async def test_a_request_state_works_once(tmp_path: Path) -> None:
         assert "error" in await client.ask("tools/call", again, 3)
 
 
+async def test_a_session_that_cannot_see_the_server_carries_on_no_call_of_it(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"), server("b"))
+        asker, stranger = made.client(), made.client(servers="b")
+        call = tool_call("a_ask", method="roots/list")
+        first = await asker.result("tools/call", enveloped(call), 1)
+        key = next(iter(first["inputRequests"]))
+        again = enveloped({**call, "requestState": first["requestState"], "inputResponses": {key: {"roots": []}}})
+        assert (await stranger.error("tools/call", again, 2))["code"] == INVALID_PARAMS
+        assert "result" in await asker.ask("tools/call", again, 3)
+
+
 async def test_a_newer_client_that_went_away_ends_its_parked_call(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a"))

@@ -217,9 +217,10 @@ class Bridge:
         state = params.get("requestState") if isinstance(params, dict) else None
         if not isinstance(state, str) or not state.startswith(STATE_PREFIX):
             return False
-        call = self._parked.pop(state, None)
-        if call is None:
+        call = self._parked.get(state)
+        if call is None or not session.has_server(self._gateway.own.base(call.connection.name)):
             raise RpcError(INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"})
+        del self._parked[state]
         call.questions.resume(session, request_id, params.get("inputResponses"))
         return True
 
