@@ -99,13 +99,12 @@ def _gain(met: _Met) -> float:
 
 
 def _name_factor(met: Iterable[_Met], seen: View, vocabulary: Vocabulary) -> float:
-    whole = sum(map(vocabulary.rarity, seen.name))
     worths: dict[str, float] = {}
     for _, _, term in met:
         for known in term.stems.keys() & seen.name:
             worths[known] = max(term.stems[known], worths.get(known, 0.0))
     part = sum(vocabulary.rarity(known) * worth for known, worth in worths.items())
-    return 1 + NAME_MET * part / whole if whole else 1.0
+    return 1 + NAME_MET * part / sum(map(vocabulary.rarity, seen.name)) if part else 1.0
 
 
 def _pairs_factor(query: Query, seen: View) -> float:

@@ -207,12 +207,13 @@ def united(hits: Iterable[Hit], tools: Mapping[Key, Mapping[str, Any]]) -> list[
 def is_same(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """True of two tools of one name that do the same: described alike, or with the same parameters and in much the
     same words. Parameters alone say little: `search(query)` is found on many servers."""
-    words, others = ({*text(one, "description").split()} for one in (tool, other))
-    if words and text(tool, "description") == text(other, "description"):
+    one, two = text(tool, "description"), text(other, "description")
+    if one and one == two:
         return True
     schema = tool.get("inputSchema")
     if schema != other.get("inputSchema") or not (isinstance(schema, Mapping) and schema.get("properties")):
         return False
+    words, others = {*one.split()}, {*two.split()}
     return len(words & others) >= len(words | others) * ALIKE
 
 

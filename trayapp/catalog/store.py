@@ -18,7 +18,7 @@ from trayapp.catalog.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import sqlite3
 
-CANDIDATES = 256  # documents that are ranked for one query, however few are wanted: the order must not depend on it
+CANDIDATES = 128  # documents that are ranked for one query, however few are wanted: the order must not depend on it
 # A word in more documents than these, and in more than this part of all, leads to no candidates while others do.
 COMMON = 60
 COMMON_SHARE = 0.02
