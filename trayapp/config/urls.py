@@ -24,6 +24,8 @@ def url_fault(url: str) -> str | None:
         _ = parts.port  # raises for one that is no number up to 65535
     except ValueError:
         return "is no web address"
+    if _IGNORED.search(parts.netloc):
+        return "has invisible characters in its host"
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         return "must begin with http:// or https:// and name a host"
     if "@" in parts.netloc:

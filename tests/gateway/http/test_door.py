@@ -154,6 +154,7 @@ async def test_servers_and_tools_are_those_of_the_command_line(tmp_path: Path) -
         (b'{"name": "n", "url": null, "serverUrl": " http://169.254.169.254/"}', 403),
         (b'{"name": "n", "url": "${X:-http://169.254.169.254}/"}', 403),
         (b'{"name": "n", "url": "http://y.test/mcp"}', 422),
+        (b'{"name": "n", "url": "https://y\\u200b.test/mcp"}', 422),
         (b'{"name": "n", "url": "http://${HOST}/mcp"}', 422),
         (b'{"name": "n", "url": "${X:-http://y.test}/mcp"}', 422),
         (b'{"name": "n", "url": "http://127.0.0.1:3000/mcp"}', 201),
