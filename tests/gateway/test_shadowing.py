@@ -122,6 +122,13 @@ def test_a_name_that_reads_as_anothers_tool_is_held_back_at_first_sight(tmp_path
     assert (verdicts[name].withheld is not None) is held
 
 
+@pytest.mark.requirement("name-shadow")
+@pytest.mark.parametrize("odd", ["lookup\u200d", "l\u043eokup", "lo\u0301okup", "lookup!"])
+def test_a_plain_name_is_not_held_back_for_an_odd_one_that_was_known_first(tmp_path: Path, odd: str) -> None:
+    verdicts = alone(tmp_path, {"evil": {odd}}).judge("good", Offer((LOOKUP,)))
+    assert verdicts["lookup"].withheld is None
+
+
 @pytest.mark.requirement("name-shadow", "pin-held")
 async def test_a_server_called_mcp_is_held_to_the_same(tmp_path: Path) -> None:
     async with house(tmp_path) as made:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from trayapp.catalog import pins
 from trayapp.catalog.changes import difference, in_approved_form, still_takes, whole
 from trayapp.catalog.lookup import fold
-from trayapp.catalog.names import call_spelling, server_prefix
+from trayapp.catalog.names import call_spelling, clean, server_prefix
 from trayapp.catalog.pins import Pin, ServerPins, definition_hash
 from trayapp.gateway.subjects import apart_of, findings_of, is_apart, tools_of
 from trayapp.inspection.finding import Finding, finding, is_held
@@ -244,6 +244,8 @@ class Approvals:
             if _are_siblings(own, tools):
                 continue
             if _comparable(alike) != _comparable(name):
+                if clean(name) == name and clean(alike) != alike:
+                    continue  # the odd one is the imitation, whichever was known first
                 return finding("name.look-alike", "high", "name", f"Its name passes for {other}'s {alike}", name)
             if known.known:
                 return finding(
