@@ -230,6 +230,25 @@ async def test_all_tools_of_a_refresh_are_one_write(tmp_path: Path) -> None:
         tasks.cancel_scope.cancel()
 
 
+async def test_two_refreshes_at_once_are_written_when_the_last_one_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offers, "ONE_WRITE_S", 1e9)
+    shelf = Shelf(tmp_path, server("a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shelf.offers.keep_writing)
+        with shelf.offers.one_write():
+            shelf.offers.take(server("a"), offer("x"))
+            await settle()
+            with shelf.offers.one_write():
+                await settle()
+            assert shelf.written == []
+        with anyio.fail_after(10):
+            await shelf.offers.written()
+        assert shelf.written == [{"a": {"x": ToolSwitch()}}]
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_write_that_somebody_waits_for_is_made_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offers, "WRITING_REST", 1e9)
     shelf = Shelf(tmp_path, server("a"))

@@ -189,7 +189,7 @@ async def running(
 
 
 class _Begun:
-    """A coroutine that has run up to its first wait inside of `context`: whoever awaits this goes on from there."""
+    """A coroutine that has run up to its first wait inside of `context`. Awaiting this goes on from there."""
 
     def __init__(self, work: Coroutine[Any, Any, None], context: AbstractContextManager[None]) -> None:
         self._work = work

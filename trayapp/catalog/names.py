@@ -212,7 +212,7 @@ class Spellings:
 
 
 def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) -> Callable[[Key, str], Key | None]:
-    """Return what finds the tool of another server that a name stands for by rule, whoever has it in `mode`.
+    """Return what finds the tool of another server that a name stands for by rule, even if a third has it in `mode`.
 
     `mcp__SERVER__TOOL` is understood in every mode, and is of that server whatever tools it has. The spellings behind a
     server's name alone count in mode none, where no name has its own server before it.

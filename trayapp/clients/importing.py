@@ -19,7 +19,7 @@ from trayapp.clients.secrets import without_secrets
 from trayapp.clients.servers import Found, found_servers
 from trayapp.clients.table import Client
 from trayapp.clients.world import World, said_no
-from trayapp.config.edits import add_server
+from trayapp.config.edits import LONGEST_KEY, add_server
 from trayapp.config.entry import read_one
 from trayapp.config.files import wait_until_quiet
 from trayapp.model.errors import FileChangedError, MultiMcpError
@@ -27,7 +27,6 @@ from trayapp.model.plan import Config
 from trayapp.model.servers import SAMPLE, ServerConfig, launch_settings
 
 HOME = "~"
-LONGEST_KEY = 1000  # characters; YAML's readers take no longer one
 LONGEST_NAME = 100  # characters; with a client's name or a number behind it, one that servers.yaml takes
 ATTEMPTS = 3  # against a client that saves at the same moment
 

@@ -1,4 +1,4 @@
-"""The names under which clients have seen tools, kept on disk: whoever had a name first keeps it.
+"""The names under which clients have seen tools, kept on disk: the first tool that had a name keeps it.
 
 One file beside the approvals, since it has to outlive the cache. Never here: who gets a name (catalog/names).
 """

@@ -77,7 +77,7 @@ class Known:
 
     @cached_property
     def hidden(self) -> dict[Key, HiddenReason]:
-        """The tools that no client sees, with the reason for whoever calls one."""
+        """The tools that no client sees, with the reason that a call of one gets."""
         return {key: why for key, tool in self.tools.items() if (why := self.why_not(key, tool)) is not None}
 
     def why_not(self, key: Key, tool: PreparedTool) -> HiddenReason | None:

@@ -153,7 +153,8 @@ class Offers:
     def one_write(self) -> Iterator[None]:
         """Write what is taken inside together, within ONE_WRITE_S."""
         self._gathering += 1
-        self._gathered = anyio.Event()
+        if self._gathered.is_set():  # else the writer already waits for this one
+            self._gathered = anyio.Event()
         try:
             yield
         finally:

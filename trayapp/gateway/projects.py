@@ -7,6 +7,7 @@ Never here: what sessions see of it (view), asking the user.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -81,8 +82,9 @@ def look_with(trust: TrustStore, home: Path) -> Look:
             return Finding(problems=(untrusted_problem(file),))
         found = overlay.overlay(user, trusted)
         finding = Finding(found, found.config.problems)
-        if read_project(path) == file:  # else it was saved meanwhile, and its mark is that of another content
-            laid[path] = seen, file.watched, user, finding
+        with suppress(StorageError):
+            if read_project(path) == file:  # else it was saved meanwhile, and its mark is that of another content
+                laid[path] = seen, file.watched, user, finding
         return finding
 
     return look

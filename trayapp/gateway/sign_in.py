@@ -258,7 +258,7 @@ class SignIns:
 
     @staticmethod
     async def _connect(connection: Connection) -> None:
-        """Connect, together with whoever else wants that now."""
+        """Connect, in one attempt with all others that want the server now."""
         try:
             await connection.ensure(explicit=True)
         except ServerError as error:

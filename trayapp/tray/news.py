@@ -207,7 +207,7 @@ def _counts(known: Facts, told: Told, waiting: set[str]) -> Mapping[str, tuple[i
 
 
 def _notice(kind: Kind, title: str, lines: Iterable[str], *actions: tuple[str, Action]) -> Notice:
-    """No line is broken here: whoever shows it does that, for its own width."""
+    """Break no line: the program that shows it does that, for its own width."""
     text = texts.within([line for line in lines if line], texts.BODY)
     return Notice(kind, texts.within([texts.fit(title)], texts.TITLE), text, actions)
 

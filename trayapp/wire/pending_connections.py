@@ -1,6 +1,6 @@
 """Connections that have not yet said who they are: few, and not for long.
 
-Whoever floods a socket must not keep others out, nor use up the process's descriptors. Never here: who may come in.
+A flood of connections must not keep others out, nor use up the process's descriptors. Never here: who may come in.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def bind(wanted: int) -> Bound | None:
         except OSError as error:
             if error.errno == errno.EADDRINUSE or sys.platform == "win32":  # there it may be EACCES, too
                 taken[port] = taken.get(port) or port_holder(port)
-            elif error.errno != errno.EACCES:
+            elif error.errno != errno.EACCES or port == wanted:  # a port below 1,024 may be forbidden
                 log.warning("Cannot listen on %s:%d: %s", HOST, port, error.strerror)
             continue
         if taken.get(port) is None:
