@@ -15,21 +15,21 @@ from trayapp.catalog.query import Query, Term
 from trayapp.catalog.vocabulary import Vocabulary
 
 WEIGHTS = {
-    "name": 2.0, "compound": 2.0, "title": 1.7, "server": 4.0, "head": 1.0, "body": 0.6, "params": 0.8, "keywords": 3.0
+    "name": 3.0, "compound": 3.0, "title": 1.7, "server": 1.5, "head": 1.3, "body": 0.6, "params": 0.8, "keywords": 3.0
 }  # fmt: skip
 # How much a long field counts less, and which length (in stems) is the usual one. Constants and not averages of the
 # catalog: then no tool's weight depends on another tool, and an update of one server touches nothing else.
 LENGTH_MATTERS = {
-    "name": 0.6, "compound": 0.0, "title": 0.3, "server": 0.7, "head": 0.7, "body": 0.6, "params": 0.4, "keywords": 0.0
+    "name": 0.3, "compound": 0.0, "title": 0.4, "server": 0.6, "head": 0.7, "body": 0.4, "params": 0.45, "keywords": 0.0
 }  # fmt: skip
 USUAL_LENGTH = {
     "name": 3, "compound": 2, "title": 3, "server": 3, "head": 8, "body": 25, "params": 25, "keywords": 4
 }  # fmt: skip
-SATURATION = 2.6  # k1 of BM25: how quickly a further occurrence stops to matter
+SATURATION = 2.0  # k1 of BM25: how quickly a further occurrence stops to matter
 PAIRED_FIELDS = ("name", "title", "head", "body")  # where neighbours count
 NAME_MET = 1.3  # added to the factor 1 when all of the tool's name is in the query
 PAIRS_MET = 1.6  # added when each two neighbours of the query are neighbours here
-TWICE = 0.9  # of the worth of a word that another word of the query has met already
+TWICE = 0.7  # of the worth of a word that another word of the query has met already
 
 _Met = tuple[float, str, Term]  # what is gained, by which stem, for which term
 

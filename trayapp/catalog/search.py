@@ -27,7 +27,7 @@ FIRST_CHARS = 200  # of a description: where the forms of words are compared, an
 REFINED = 12  # of the best ones, whose order the very forms of words decide
 SCORE_DIGITS = 6  # what lies beyond depends on the order in which sets are summed up, other at each start
 ALIKE = 0.5  # of the words of two descriptions: what they must have in common
-WRITTEN_MET = 0.25  # added to the factor 1 when all words are there as they are asked for
+WRITTEN_MET = 0.15  # added to the factor 1 when all words are there as they are asked for
 
 
 class EmptyQueryError(MultiMcpError):

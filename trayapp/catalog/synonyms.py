@@ -17,13 +17,15 @@ Groups = dict[str, tuple[str, ...]]  # for a stem, those that will do in its pla
 
 
 def synonyms(word: str, *, is_verb: bool) -> tuple[str, ...]:
-    """Return the stems that will do in place of a stem: of a verb where it stands as one, else of a noun.
+    """Return the stems that will do in place of a stem: of a noun, and of a verb where it stands as one.
 
-    A word that is only one of the two is that wherever it stands.
+    A word that is never a noun is a verb wherever it stands.
     """
     verbs, others = _groups()
-    first, second = (verbs, others) if is_verb else (others, verbs)
-    return first.get(word) or second.get(word, ())
+    named = others.get(word)
+    if named is None or not is_verb:
+        return verbs.get(word, ()) if named is None else named
+    return tuple(dict.fromkeys((*verbs.get(word, ()), *named)))
 
 
 @lru_cache(maxsize=1)
