@@ -143,12 +143,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
         await self._exits_within(STOP_GRACE_S)
         self._transport.close()
 
-    def kill_now(self) -> None:
-        """The last rung at once, for a scope that may not wait."""
-        signal_group(self.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-        if self._transport is not None:
-            self._transport.close()
-
     async def _exits_within(self, seconds: float) -> bool:
         with anyio.move_on_after(seconds):
             await self._exited.wait()

@@ -35,16 +35,6 @@ def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ)
         return set_secret(*_here(environ), name, value)
 
 
-def keep_secret(name: str, value: str, environ: Mapping[str, str] = os.environ) -> None:
-    """As `store_secret`; a value that would be lost with the gateway raises KeyringUnavailableError and is forgotten.
-
-    For whoever takes the value out of the place where it was.
-    """
-    if not store_secret(name, value, environ):
-        delete_secret(name, environ)
-        raise KeyringUnavailableError("There is no keyring that keeps secrets", "See: multi-mcp doctor", "missing")
-
-
 def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether secrets would be kept; the user may be asked to unlock the keyring."""
     try:
