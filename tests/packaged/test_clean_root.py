@@ -98,6 +98,8 @@ async def test_a_fresh_user_of_a_clean_system_has_it_all_and_after_its_removal_t
     async with client_of(clean.command(SHIM, "stdio"), {"PATH": "/usr/bin"}, clean.folder) as client:
         assert (await client.call("sample_add", a=2, b=3))["content"][0]["text"] == "5"
         clean.dpkg("--install", DEB)  # in place, while all of it runs
+        old = [path for path in clean.processes() if "deleted" in path and SHIM not in path]
+        assert old == [], "no call meets a gateway that is about to end"
         assert (await client.call("sample_add", a=3, b=4))["content"][0]["text"] == "7"
     until(lambda: clean.processes() and not any("deleted" in path for path in clean.processes()), "all of it is new")
     desktop.until_seen(healthy(), PANEL, TOLERANCE)
