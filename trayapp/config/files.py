@@ -23,6 +23,7 @@ from trayapp.model.errors import FileChangedError, StorageError
 
 FILE_MODE = 0o600  # a new file may come to hold secrets
 FOLDER_MODE = 0o700
+PUT_BACK_S = 0.01  # between two looks whether a program is done with the file that was replaced under it
 QUIET_S = 0.2  # a file that was saved within it may be half written
 QUIET_LOOKS = 10  # 2 s in all: a program that writes for longer is not waited for
 REPLACE_TRIES = 40 if os.name == "nt" else 1  # 2 s: Windows replaces no file that some program has open
@@ -163,9 +164,10 @@ class _Opened:
         return not is_same or (not self._has_writer and _has_writer(self.descriptor))
 
     def is_quiet(self) -> bool:
-        """True if nobody writes, and nobody did a moment ago."""
-        age = time.time() - os.fstat(self.descriptor).st_mtime
-        return abs(age) >= QUIET_S and not _has_writer(self.descriptor)
+        """True if nobody writes; where the system does not tell, if nobody did a moment ago."""
+        if sys.platform == "linux":
+            return not _has_writer(self.descriptor)
+        return abs(time.time() - os.fstat(self.descriptor).st_mtime) >= QUIET_S
 
     def content(self) -> bytes:
         """Read all of it."""
@@ -205,11 +207,13 @@ def _has_writer(descriptor: int) -> bool:
 
 
 def _put_back(target: Path, old: _Opened, ours: Signature | None, mode: int) -> None:
-    """Let what a program wrote into the replaced file count as its save, unless somebody saved again since."""
-    for _ in range(QUIET_LOOKS):
-        if old.is_quiet():
-            break
-        time.sleep(QUIET_S)
+    """Let what a program wrote into the replaced file count as its save, unless somebody saved again since.
+
+    Soon: whoever reads the file meanwhile does not find that save.
+    """
+    latest = time.monotonic() + QUIET_LOOKS * QUIET_S
+    while not old.is_quiet() and time.monotonic() < latest:
+        time.sleep(PUT_BACK_S)
     if signature(target) == ours:
         replace_file(target, old.content(), mode)
 

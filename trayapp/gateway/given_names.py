@@ -65,7 +65,7 @@ class GivenNames:
         if not self._dirty:
             return
         self._dirty = False
-        names = {mode: dict(names) for mode, names in (self._by_mode or {}).items()}
+        names = {mode: dict(names) for mode, names in dict(self._by_mode or {}).items()}
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(self._path, dumps({"version": VERSION, "names": names}))
