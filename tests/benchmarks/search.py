@@ -22,7 +22,7 @@ from tests.benchmarks.table import table
 from tests.benchmarks.workloads import CATALOG, QUERIES, data_file
 from tests.catalog import shelf
 from trayapp.catalog.describe import compact
-from trayapp.catalog.search import Entry, SearchIndex
+from trayapp.catalog.search.index import Entry, SearchIndex
 from trayapp.catalog.tokens import tokens
 
 Catalog = dict[str, list[Entry]]

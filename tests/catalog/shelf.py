@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trayapp.catalog.search import Entry
+from trayapp.catalog.search.index import Entry
 
 # server: then a line for each tool: name | description | parameters (`!` required, `#` integer, `?` boolean, `[]` list)
 SHELF = """

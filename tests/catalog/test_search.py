@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.catalog import shelf
 from tests.catalog.strategies import json_values
-from trayapp.catalog.documents import keywords_of
-from trayapp.catalog.literals import without_literals
 from trayapp.catalog.patterns import InvalidPatternError
-from trayapp.catalog.search import EmptyQueryError, Entry, SearchIndex
+from trayapp.catalog.search.documents import keywords_of
+from trayapp.catalog.search.index import EmptyQueryError, Entry, SearchIndex
+from trayapp.catalog.search.literals import without_literals
 
 CATALOGUE = [
     ("github", "search_repositories", "Find repositories on GitHub using a topic, a name or free words"),
@@ -393,7 +393,7 @@ def test_sqlite_is_imported_with_the_first_tool() -> None:
     """It costs start-up time, and many sessions never search."""
     code = """
 import sys
-from trayapp.catalog.search import Entry, SearchIndex
+from trayapp.catalog.search.index import Entry, SearchIndex
 index = SearchIndex({"a": ["b"]})
 index.update("s", [])
 index.remove("s")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.catalog.stem import stem
-from trayapp.catalog.words import STOP_WORDS, joined, meaningful, split
+from trayapp.catalog.search.stem import stem
+from trayapp.catalog.search.words import STOP_WORDS, joined, meaningful, split
 
 
 @pytest.mark.requirement("search-cases")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.world import offer, server
 from trayapp.catalog.patterns import InvalidPatternError
-from trayapp.catalog.search import STEP
+from trayapp.catalog.search.index import STEP
 from trayapp.gateway.expose import Exposure
 from trayapp.gateway.finder import Finder
 from trayapp.gateway.known import Known

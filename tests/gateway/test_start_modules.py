@@ -9,7 +9,12 @@ import sys
 LATE = (
     *("click", "rich", "mcp", "httpx2", "starlette", "sqlite3", "keyring", "html", "psutil"),
     *("trayapp.auth.callback", "trayapp.auth.login", "trayapp.backends.http", "trayapp.backends.npx"),
-    *("trayapp.catalog.arguments", "trayapp.catalog.describe", "trayapp.catalog.search", "trayapp.catalog.tokens"),
+    *(
+        "trayapp.catalog.arguments",
+        "trayapp.catalog.describe",
+        "trayapp.catalog.search.index",
+        "trayapp.catalog.tokens",
+    ),
     *("trayapp.config.edits", "trayapp.config.overlay", "trayapp.config.splice", "trayapp.gateway.admin"),
     *(
         "trayapp.gateway.index",

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 
-from trayapp.catalog.stem import stem
-from trayapp.catalog.words import STOP_WORDS, split
+from trayapp.catalog.search.stem import stem
+from trayapp.catalog.search.words import STOP_WORDS, split
 from trayapp.model.offer import Item
 
 READ_MOST = 160  # characters of a description: its first sentence, most often

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from trayapp.catalog.describe import compact
-from trayapp.catalog.search import LIMIT
+from trayapp.catalog.search.index import LIMIT
 from trayapp.catalog.tokens import tokens
 from trayapp.gateway.expose import Exposure, first_paragraph
 from trayapp.gateway.texts import HIT_LONGEST

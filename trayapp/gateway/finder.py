@@ -21,10 +21,11 @@ from trayapp.model.late import late_module
 from trayapp.model.offer import Item
 
 if TYPE_CHECKING:
-    from trayapp.catalog import patterns, search
-    from trayapp.catalog.search import Entry, Hit, SearchIndex
+    from trayapp.catalog import patterns
+    from trayapp.catalog.search import index
+    from trayapp.catalog.search.index import Entry, Hit, SearchIndex
 else:
-    patterns, search = late_module("trayapp.catalog.patterns"), late_module("trayapp.catalog.search")
+    patterns, index = late_module("trayapp.catalog.patterns"), late_module("trayapp.catalog.search.index")
 
 ROUNDS_MOST = 3  # while servers are being met, each changes what is known: what the last one missed is little
 STEP = 50  # tools: so many are made ready before other work comes in between
@@ -44,7 +45,7 @@ class Finder:
 
     @cached_property
     def _index(self) -> SearchIndex:
-        return search.SearchIndex()
+        return index.SearchIndex()
 
     def answers_at_once(self, exposure: Exposure, *, regex: bool = False) -> bool:
         """Whether `search` holds up nobody: the index is up to date, and no pattern is tried on every tool."""
@@ -62,7 +63,7 @@ class Finder:
             return self.search(exposure(), words, server=server, limit=limit)
         entries = self._index.listed(server, _allowed(exposure()))
         return await anyio.to_thread.run_sync(
-            search.matching, patterns.Pattern(words), entries, limit, abandon_on_cancel=True
+            index.matching, patterns.Pattern(words), entries, limit, abandon_on_cancel=True
         )
 
     def search(
@@ -129,7 +130,7 @@ def entry_of(known: Known, key: Key, name: str, title: str = "") -> Entry:
     """What the index holds of a tool, or of a resource as one."""
     tool = known.tools.get(key)
     item: Item = tool.item if tool is not None else read_tool(known.resources[key], key[1], name)
-    return search.Entry(*key, name, item, title)
+    return index.Entry(*key, name, item, title)
 
 
 def prepare(exposure: Exposure, finder: Finder) -> Iterator[None]:

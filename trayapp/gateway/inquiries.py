@@ -20,7 +20,7 @@ from trayapp.backends.connection import Connection
 from trayapp.catalog.arguments import as_typed
 from trayapp.catalog.names import Key
 from trayapp.catalog.prompt_line import prompt_arguments, split_line, split_words
-from trayapp.catalog.search import LIMIT, Hit
+from trayapp.catalog.search.index import LIMIT, Hit
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway import texts
 from trayapp.gateway.callee import ArgumentsError, prepared_call

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.names import Key
-from trayapp.catalog.search import LIMIT, Hit
+from trayapp.catalog.search.index import LIMIT, Hit
 from trayapp.gateway import texts
 from trayapp.gateway.callee import prepared_call
 from trayapp.gateway.errors import explained, model_hint, shown

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trayapp.catalog.gist import gist
-from trayapp.catalog.words import split
+from trayapp.catalog.search.words import split
 from trayapp.gateway.known import ONE_TOOL
 from trayapp.inspection.inspect import inspect_text
 from trayapp.model.text import count, one_line

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from trayapp.catalog.describe import compact, describe, parameters
 from trayapp.catalog.names import Key
-from trayapp.catalog.search import SURE, Hit
+from trayapp.catalog.search.index import SURE, Hit
 from trayapp.gateway.expose import Exposure, first_line, first_paragraph, shortened
 from trayapp.gateway.paging import page
 from trayapp.gateway.standing import Standing

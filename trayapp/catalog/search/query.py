@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count, pairwise
 
-from trayapp.catalog.documents import is_pattern
-from trayapp.catalog.literals import without_literals
-from trayapp.catalog.stem import stem
-from trayapp.catalog.synonyms import synonyms
-from trayapp.catalog.vocabulary import Vocabulary
-from trayapp.catalog.words import STOP_WORDS, meaningful, split
+from trayapp.catalog.search.documents import is_pattern
+from trayapp.catalog.search.literals import without_literals
+from trayapp.catalog.search.stem import stem
+from trayapp.catalog.search.synonyms import synonyms
+from trayapp.catalog.search.vocabulary import Vocabulary
+from trayapp.catalog.search.words import STOP_WORDS, meaningful, split
 from trayapp.model.late import late
 
 CHARS_MOST = 4_000  # of a query, and

@@ -1,6 +1,6 @@
 """The index of all tools that a search may find: kept up to date server by server, asked with words or a pattern.
 
-Never here: which tools a session may see (only those are handed in, or named as `allowed`), texts for people, I/O.
+Never here: which tools a session may see (only those are handed in, or named as `allowed`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from trayapp.catalog.documents import document, keywords_of, raw_words, text
 from trayapp.catalog.names import Key
 from trayapp.catalog.patterns import Pattern
-from trayapp.catalog.query import UserSynonyms, clauses_of, read_query
-from trayapp.catalog.ranking import only_own, score
-from trayapp.catalog.store import Store
-from trayapp.catalog.words import split
+from trayapp.catalog.search.documents import document, keywords_of, raw_words, text
+from trayapp.catalog.search.query import UserSynonyms, clauses_of, read_query
+from trayapp.catalog.search.ranking import only_own, score
+from trayapp.catalog.search.store import Store
+from trayapp.catalog.search.words import split
 from trayapp.model.errors import MultiMcpError
 
 STEP = 25  # tools that are indexed at a time: some 5 ms

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from trayapp.catalog.stem import stem
+from trayapp.catalog.search.stem import stem
 
 WORDS = Path(__file__).with_name("synonyms.txt")
 VERBS = "[verbs]"  # the section of groups that hold for a word where it says what to do

@@ -9,7 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from trayapp.catalog.stem import stem
+from trayapp.catalog.search.stem import stem
 from trayapp.catalog.suggest import edits_between
 
 NEAR_MOST = 4  # words that one misspelt word may mean

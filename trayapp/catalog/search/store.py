@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from trayapp.catalog.documents import FIELDS
-from trayapp.catalog.query import Query
-from trayapp.catalog.ranking import WEIGHTS, View, view
-from trayapp.catalog.vocabulary import Vocabulary
+from trayapp.catalog.search.documents import FIELDS
+from trayapp.catalog.search.query import Query
+from trayapp.catalog.search.ranking import WEIGHTS, View, view
+from trayapp.catalog.search.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import sqlite3

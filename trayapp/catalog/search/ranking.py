@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trayapp.catalog.documents import FIELDS
-from trayapp.catalog.query import Query, Term
-from trayapp.catalog.vocabulary import Vocabulary
+from trayapp.catalog.search.documents import FIELDS
+from trayapp.catalog.search.query import Query, Term
+from trayapp.catalog.search.vocabulary import Vocabulary
 
 WEIGHTS = {
     "name": 3.0, "compound": 3.0, "title": 1.7, "server": 1.5, "head": 1.3, "body": 0.6, "params": 0.8, "keywords": 3.0
