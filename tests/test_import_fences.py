@@ -68,7 +68,7 @@ LIBRARIES: dict[str, set[str]] = {
 # Inside functions only, for start-up time: `multi-mcp start` becomes the gateway, `multi-mcp tray` the tray; every
 # other verb must load neither.
 # Without a gateway a secret is kept by the process that has it (service.secrets): no other verb pays for the vault.
-LAZY = {("cli.become", "gateway.run"), ("cli.tray", "tray.start"), ("service.secrets", "auth.direct")}
+LAZY = {("cli.become", "gateway.main"), ("cli.tray", "tray.start"), ("service.secrets", "auth.direct")}
 
 # module -> all that it may import at module level. The way to the shim: each further import is felt at every start.
 CHEAP = {"os", "sys", "select", "time", "_socket", "socket", "errno"}
@@ -227,9 +227,9 @@ def test_every_listed_lazy_import_is_used() -> None:
         ("model.plan", "from trayapp.config import paths"),
         ("model.plan", "from ..config import paths"),
         ("wire.frames", "from mcp.shared import dispatcher"),
-        ("backends.pool", "def f():\n    from trayapp.gateway import run"),
-        ("cli.status", "def f():\n    from trayapp.gateway import run"),
-        ("cli.start", "from trayapp.gateway import run"),
+        ("backends.pool", "def f():\n    from trayapp.gateway import main"),
+        ("cli.status", "def f():\n    from trayapp.gateway import main"),
+        ("cli.start", "from trayapp.gateway import main"),
         ("tray.menu", "import pystray"),
         ("auth.login", "import keyring"),
         ("shim", "import json"),
@@ -243,7 +243,7 @@ def test_an_import_across_a_fence_is_found(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("cli.become", "def f():\n    from trayapp.gateway import run"),
+        ("cli.become", "def f():\n    from trayapp.gateway import main"),
         ("shim", "def f():\n    import json"),
         ("backends.pool", "from trayapp import __version__"),
         ("wire.frames", "from .messages import Request"),

@@ -16,7 +16,7 @@ from typing import Any, Self
 import anyio
 import anyio.abc
 
-from trayapp.gateway.errors import to_rpc
+from trayapp.gateway.calls.errors import to_rpc
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command import own_command
 from trayapp.wire import control

@@ -315,7 +315,7 @@ def test_neither_shim_nor_gateway_load_the_sdk_before_a_cached_list_is_served(ho
         said.seek(0)
         loaded |= imported(said.read().decode())
     assert pids == [None]
-    assert "trayapp.gateway.core" in loaded
+    assert "trayapp.gateway.gateway" in loaded
     assert [name for name in loaded if name.split(".")[0] in ("mcp", "mcp_types", "httpx2", "starlette")] == []
 
 

@@ -12,13 +12,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
 
-from trayapp.backends.handshake import HANDSHAKE_VERSIONS, shake_hands
+from trayapp.backends.handshake import shake_hands
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch, prepared
 from trayapp.backends.transports import SSE_AFTER, Inbound, Transport, refused, ways
 from trayapp.backends.world import Live, World
 from trayapp.model.errors import ConnectFailedError, ServerError
 from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
 
 @asynccontextmanager

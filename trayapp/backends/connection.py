@@ -59,6 +59,7 @@ class Connection:
         self.error: ServerError | None = None
         self.live: Live | None = None
         self.in_flight = 0
+        self.open_calls: dict[Call, None] = {}  # of those in flight: the sessions', in the order in which they began
         self.own_requests = 0  # of those in flight: the command line's and the gateway's, no session's
         self.calls = 0
         self.last_used: float | None = None  # by the clock
@@ -89,8 +90,22 @@ class Connection:
 
     # -- use -----------------------------------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """A call starts: it keeps the connection from being idle."""
+    @property
+    def is_up(self) -> bool:
+        """True if a call can be sent now. A server that died is `live` until its own task has taken note."""
+        return self.live is not None and not self.live.transport.gone.is_set()
+
+    async def up(self) -> None:
+        """Wait until a call can be sent, starting the server if need be. Raises ServerError."""
+        while not self.is_up:
+            if self.live is not None:
+                await self.dropped.wait()
+            await self.ensure()
+
+    def begin(self, call: Call | None = None) -> None:
+        """Start a call, a session's `call` or one of our own: it keeps the connection from being idle."""
+        if call is not None:
+            self.open_calls[call] = None
         self.in_flight += 1
         self.calls += 1
         self.last_used = self._world.clock.now()
@@ -98,8 +113,10 @@ class Connection:
             self.used_since_connected = True
             self.used.set()
 
-    def end(self) -> None:
-        """A call ended, whatever way."""
+    def end(self, call: Call | None = None) -> None:
+        """End a call, whatever way it went."""
+        if call is not None:
+            self.open_calls.pop(call, None)
         self.in_flight -= 1
         self.last_used = self._world.clock.now()
 

@@ -31,7 +31,6 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 
 from trayapp.auth.accounts import Accounts
-from trayapp.backends.handshake import MODERN_VERSIONS
 from trayapp.backends.http_signed import signed_for
 from trayapp.backends.http_wire import SESSION, SESSION_LOST, Wire, retry_after_s, trust_for
 from trayapp.backends.launch import HttpLaunch
@@ -51,6 +50,7 @@ from trayapp.wire.messages import (
     Reply,
     RpcError,
 )
+from trayapp.wire.revisions import MODERN_VERSIONS
 
 log = logging.getLogger(__name__)
 

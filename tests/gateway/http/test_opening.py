@@ -17,7 +17,7 @@ from tests.fixtures.clock import settle
 from tests.gateway.http.place import TOKEN, Place, place, until
 from tests.gateway.world import house, serve, server
 from tests.wire.pair import Waiting
-from trayapp.backends.handshake import HANDSHAKE_VERSIONS
+from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.http.arrivals import Arrivals
 from trayapp.gateway.http.asgi import Headers, replayed, respond
 from trayapp.gateway.http.opening import FORGOTTEN_S, HANDED_ON_S, Opening, Standing, handshake_in, session_line
@@ -25,6 +25,7 @@ from trayapp.gateway.http.presence import GONE_S, Presence
 from trayapp.gateway.http.single import METHODS, is_list, request_in
 from trayapp.wire.envelope import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from trayapp.wire.messages import RpcError
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-both-eras")]
 
@@ -61,7 +62,7 @@ async def opened(at: Place, http: httpx2.AsyncClient, accept: str = STREAMS) -> 
 
 
 def test_what_listens_loads_nothing_of_the_sdk() -> None:
-    program = "import sys, trayapp.gateway.run, trayapp.gateway.http.app; print(*sys.modules)"
+    program = "import sys, trayapp.gateway.main, trayapp.gateway.http.app; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "trayapp.gateway.http.opening" in loaded
     large = ("mcp", "mcp_types", "pydantic", "pydantic_core", "starlette", "sse_starlette", "httpx2")
@@ -79,7 +80,7 @@ async def test_a_session_is_opened_used_and_ended_without_a_stream(tmp_path: Pat
         answer = await http.post("/mcp", json=message("tools/list", request_id="l"), headers=headers)
         assert answer.headers["content-type"] == "application/json"
         assert "a_echo" in [tool["name"] for tool in answer.json()["result"]["tools"]]
-        (status,) = at.made.gateway.snapshot().gateway.sessions
+        (status,) = snapshot_of(at.made.gateway).gateway.sessions
         assert (status.client, status.protocol, status.transport) == ("plain", OLDER, "http")
         assert (await http.delete("/mcp", headers=headers)).status_code == 200
         await until(lambda: not at.made.gateway.sessions)
@@ -121,7 +122,7 @@ async def test_the_sdk_goes_on_with_a_session_that_was_opened_before_it(tmp_path
             await client.call("a_release", key="k")
             assert "result" in await waiting
             assert client.session == session
-            assert [one.client for one in at.made.gateway.snapshot().gateway.sessions] == ["test client"]
+            assert [one.client for one in snapshot_of(at.made.gateway).gateway.sessions] == ["test client"]
 
 
 async def test_what_is_told_before_the_sdk_is_there_comes_by_the_stream(tmp_path: Path) -> None:
@@ -130,9 +131,9 @@ async def test_what_is_told_before_the_sdk_is_there_comes_by_the_stream(tmp_path
         async with http_client(f"{at.url}/mcp", OLDER, {"Authorization": f"Bearer {TOKEN}"}) as client:
             await client.initialize(OLDER)
             await client.request("tools/list")
-            await until(lambda: any(session.ready for session in at.made.gateway.sessions))
+            await until(lambda: any(session.client.ready for session in at.made.gateway.sessions))
             at.made.apply(server("a"), server("b"))
-            await at.made.gateway.pool.settled()
+            await at.made.gateway.services.pool.settled()
             with anyio.fail_after(20):
                 while not client.told:
                     await at.made.told()
@@ -146,7 +147,7 @@ async def test_what_is_asked_beside_all_requests_is_asked_by_the_stream_that_was
         await at.made.known(server("a"))
         async with http_client(f"{at.url}/mcp", OLDER, {"Authorization": f"Bearer {TOKEN}"}) as client:
             await client.initialize(OLDER, **ABLE)
-            await until(lambda: any(session.ready for session in at.made.gateway.sessions))
+            await until(lambda: any(session.client.ready for session in at.made.gateway.sessions))
             (session,) = at.made.gateway.sessions
             waiting = Waiting()
             session.peer.relay("roots/list", None, waiting)
@@ -196,7 +197,7 @@ async def test_a_session_that_its_client_ends_while_the_sdk_is_loaded_is_not_int
             await loaded.wait()
             return app
 
-        clock = made.gateway.clock
+        clock = made.gateway.services.clock
         opening = Opening(Arrivals(made.gateway, tasks), Presence(clock, tasks), sdk, tasks).around(app)
 
         async def ask(method: str, body: Any, *more: tuple[bytes, bytes]) -> str | None:

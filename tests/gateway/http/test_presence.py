@@ -15,13 +15,14 @@ from tests.e2e.http_client import STREAMS, HttpClient, http_client
 from tests.fixtures.clock import FakeClock
 from tests.gateway.http.place import OWNER, TOKEN, Place, place, until
 from tests.gateway.world import serve, server
-from trayapp.gateway.boundary import fenced
+from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.http import app
 from trayapp.gateway.http.asgi import Headers
 from trayapp.gateway.http.door import bind
 from trayapp.gateway.http.guard import Access
 from trayapp.gateway.http.peers import HttpPeer
 from trayapp.gateway.http.presence import GONE_S, SESSION_HEADER, Presence
+from trayapp.gateway.process.tasks import fenced
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-client-gone")]
 
@@ -121,7 +122,7 @@ async def test_a_client_that_comes_again_late_need_not_know(tmp_path: Path) -> N
             call = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "a_echo", "arguments": {}}}
             answer = await http.post("/mcp", json=call)
             assert '"result"' in answer.text
-            (status,) = at.made.gateway.snapshot().gateway.sessions
+            (status,) = snapshot_of(at.made.gateway).gateway.sessions
             assert (status.client, status.protocol) == ("test client", VERSION)
             before = at.made.clock.slept.count(GONE_S)
             async with http.stream("GET", "/mcp") as stream:

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from tests.fixtures.clock import FakeClock
+from trayapp.gateway.client import Request
 from trayapp.gateway.http.peers import BEGUN, HttpPeer
 from trayapp.gateway.http.quick import LARGEST, SEEN_S, Quick
 from trayapp.wire.messages import CANCELLED, Reply
@@ -35,7 +36,8 @@ class Side:
         self.passed: list[tuple[bytes, bool]] = []  # to the SDK: the body, and whether it was begun
         self.quick = Quick({"s": self.peer}.get, self.clock, at_once_s)  # type: ignore[arg-type]
 
-    def on_request(self, request_id: Any, method: str, params: Any) -> None:
+    def on_request(self, request: Request) -> None:
+        request_id, method, _ = request
         self.heard.append(method)
         if method == "breaks":
             raise LookupError(method)
@@ -111,7 +113,7 @@ async def test_a_second_request_of_an_id_does_not_take_the_stream_of_the_first()
         tasks.start_soon(at.post, {**CALL, "method": "waits"})
         await anyio.wait_all_tasks_blocked()
         _, body = await at.post(CALL)
-        assert "under way already" in json.loads(body["body"])["error"]["message"]
+        assert "already under way" in json.loads(body["body"])["error"]["message"]
         assert at.heard == ["waits"]
         assert not at.passed
         at.peer.respond("c", Reply.of_result({}))

@@ -33,7 +33,7 @@ from trayapp.model.late import load_in_turn
 from trayapp.wire.pending_connections import PendingConnections
 
 if TYPE_CHECKING:
-    from trayapp.gateway.core import Gateway
+    from trayapp.gateway.gateway import Gateway
     from trayapp.gateway.http.manage import FileEdits
 
 LAST_ANSWERS_S = 1.0  # at the end, for what is on its way
@@ -84,10 +84,10 @@ async def serve(
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
         arrivals = Arrivals(gateway, tasks)
-        presence = Presence(gateway.clock, tasks, idle_most)
+        presence = Presence(gateway.services.clock, tasks, idle_most)
         sdk = Sdk(file, arrivals, presence, tasks)
         opened = Opening(arrivals, presence, sdk.loaded, tasks).around(sdk.streamable)
-        quick = Quick(presence.peer_of, gateway.clock).around(opened)
+        quick = Quick(presence.peer_of, gateway.services.clock).around(opened)
         streamable = presence.around(Batches(presence.peer_of).around(Single(arrivals).around(quick)))
         await listen(Guard(by_path(streamable, Streams(arrivals), sdk.others), access), sock)
 

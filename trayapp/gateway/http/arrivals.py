@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio.abc
 
-from trayapp.gateway.frontend import Session
-from trayapp.gateway.peer import ClientPeer
+from trayapp.gateway.client import ClientPeer
+from trayapp.gateway.sessions.session import Session
 
 if TYPE_CHECKING:
-    from trayapp.gateway.core import Gateway
+    from trayapp.gateway.gateway import Gateway
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class Arrivals:
 
     def begin(self, peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
         """A session for who comes by `peer`, with the options of its URL (see Session)."""
-        self._tasks.start_soon(self._serve, Session(self.gateway, peer, options, "http", lasting=lasting))
+        self._tasks.start_soon(self._serve, self.gateway.new_session(peer, options, "http", lasting=lasting))
 
     async def _serve(self, session: Session) -> None:
         """The boundary at which one session's failure stops."""

@@ -21,7 +21,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 
 from trayapp import __version__
-from trayapp.backends.handshake import MODERN_VERSIONS
 from trayapp.gateway.http.arrivals import Arrivals
 from trayapp.gateway.http.asgi import Asgi, options_of
 from trayapp.gateway.http.events import RecentEvents
@@ -33,9 +32,10 @@ from trayapp.gateway.http.sse import STREAM_PING_S
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.messages import CONNECTION_CLOSED, Params, RpcError
+from trayapp.wire.revisions import MODERN_VERSIONS
 
 if TYPE_CHECKING:
-    from trayapp.gateway.core import Gateway
+    from trayapp.gateway.gateway import Gateway
 
 RETRY_MS = 1_000  # after which a client should come back for a stream that broke off
 
@@ -135,12 +135,12 @@ class Front:
 
     def schema_of(self, name: str) -> Any:
         """The input schema of a listed tool, by which the SDK checks the headers that repeat arguments."""
-        view = self._arrivals.gateway.view
+        view = self._arrivals.gateway.servers.view
         try:
-            server, tool = view.whole.exposure.find(name)
+            server, tool = view.exposure().find(name)
         except MultiMcpError:
             return None
-        item = view.known.tools.get((server, tool))
+        item = view.catalog.tools.get((server, tool))
         return item.item.get("inputSchema") if item is not None else None
 
 

@@ -6,7 +6,7 @@ Never here: who may come in, how servers.yaml is edited.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import anyio
 from starlette.requests import Request
@@ -16,14 +16,14 @@ from starlette.routing import Route
 from trayapp.config.interpolate import expand
 from trayapp.config.parse import parse
 from trayapp.config.urls import is_forbidden_place, unsafe_url
-from trayapp.gateway.errors import shown
+from trayapp.gateway.calls.errors import shown
+from trayapp.gateway.control.snapshot import snapshot_of
+from trayapp.gateway.control.tool_rows import tool_rows
+from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import ConfigError, MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.lifecycle import State
 from trayapp.model.plan import Config
 from trayapp.wire.jsonio import JsonError, dumps, loads
-
-if TYPE_CHECKING:
-    from trayapp.gateway.core import Gateway
 
 LARGEST_BODY = 256 * 1024  # one server's entry
 
@@ -70,7 +70,7 @@ class Manage:
 
     async def health(self, request: Request) -> tuple[int, Any]:
         """Ready once the gateway runs; a server that is down does not make it unready."""
-        states = [connection.state for connection in self._gateway.pool]
+        states = [connection.state for connection in self._gateway.services.pool]
         ready = self._gateway.state == "running"
         body = {
             "status": "ok" if ready else self._gateway.state,
@@ -81,11 +81,11 @@ class Manage:
 
     async def servers(self, request: Request) -> tuple[int, Any]:
         """As `status --json`, its servers."""
-        return 200, {"servers": self._gateway.snapshot().to_json()["servers"]}
+        return 200, {"servers": snapshot_of(self._gateway).to_json()["servers"]}
 
     async def tools(self, request: Request) -> tuple[int, Any]:
         """As `list --json`."""
-        return 200, {"tools": self._gateway.view.known.tool_rows()}
+        return 200, {"tools": tool_rows(self._gateway.servers.view.catalog)}
 
     async def add(self, request: Request) -> tuple[int, Any]:
         """Write a new server into servers.yaml."""

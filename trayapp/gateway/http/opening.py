@@ -17,7 +17,6 @@ import anyio
 import anyio.abc
 import orjson
 
-from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.http.arrivals import Arrivals
 from trayapp.gateway.http.asgi import (
     STREAM,
@@ -36,6 +35,7 @@ from trayapp.gateway.http.presence import SESSION_HEADER, Presence
 from trayapp.gateway.http.quick import VERSION_HEADER, VERSIONS, takes_both
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import CONNECTION_CLOSED, Params, RequestId, RpcError, is_request_id
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
 log = logging.getLogger(__name__)
 
@@ -251,7 +251,7 @@ class Opening:
             one.stood.set()
 
     async def _hand_on_late(self, one: Opened) -> None:
-        clock = self._arrivals.gateway.clock
+        clock = self._arrivals.gateway.services.clock
         with one.waiting:
             await clock.sleep(HANDED_ON_S)
             if one.peer.closed:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import anyio
 import anyio.abc
 
-from trayapp.gateway.peer import OnNotification, OnRequest
+from trayapp.gateway.client import OnNotification, OnRequest, Request
 from trayapp.wire.messages import (
     CANCELLED,
     CONNECTION_CLOSED,
@@ -192,7 +192,7 @@ class HttpPeer:
         assert self._on_request is not None
         self._open[AGAIN] = exchange = Exchange(None)
         try:
-            self._on_request(AGAIN, "initialize", params)
+            self._on_request(Request(AGAIN, "initialize", params))
             await exchange.until_answered()
         finally:
             del self._open[AGAIN]
@@ -224,7 +224,7 @@ class HttpPeer:
                 begun.attach(channel)
             else:
                 self._open[request_id] = begun = Exchange(channel)
-                self._on_request(request_id, method, _plain(params))
+                self._on_request(Request(request_id, method, _plain(params)))
             return (await begun.until_answered()).result()
         except RpcError:
             raise
@@ -253,7 +253,7 @@ class HttpPeer:
 
         self._open[request_id] = exchange = Exchange(None, end)
         try:
-            self._on_request(request_id, method, params)
+            self._on_request(Request(request_id, method, params))
         except Exception:  # the boundary at which one request's failure stops; the SDK's own is not around this one
             log.exception("A request failed in a way that we do not know")
             exchange.put(Reply.of_error(RpcError(INTERNAL_ERROR, "The request could not be answered")))
@@ -335,7 +335,7 @@ class HttpPeer:
 
 
 def _twice(request_id: RequestId) -> RpcError:
-    return RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
+    return RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already under way")
 
 
 def _plain(params: Mapping[str, Any] | None) -> dict[str, Any] | None:

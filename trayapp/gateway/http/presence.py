@@ -19,9 +19,9 @@ from weakref import WeakValueDictionary
 import anyio.abc
 
 from trayapp.backends.clock import Clock
-from trayapp.gateway.boundary import fenced
 from trayapp.gateway.http.asgi import Asgi, Headers, replayed
 from trayapp.gateway.http.peers import HttpPeer
+from trayapp.gateway.process.tasks import fenced
 
 log = logging.getLogger(__name__)
 

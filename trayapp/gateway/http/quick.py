@@ -16,13 +16,13 @@ import anyio.to_thread
 import orjson
 
 from trayapp.backends.clock import Clock
-from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.http.asgi import JSON, STREAM, Asgi, Headers, replayed, respond, whole
 from trayapp.gateway.http.peers import BEGUN, HttpPeer
 from trayapp.gateway.http.presence import SESSION_HEADER
-from trayapp.gateway.lists import LISTS
+from trayapp.gateway.sessions.lists import LISTS
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import RequestId
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
 AT_ONCE_S = 0.1
 LISTED_S = 1.0  # a list has nothing to tell before; the first ones wait for servers that are being asked

@@ -11,14 +11,13 @@ from typing import Any
 import anyio
 import orjson
 
-from trayapp.backends.handshake import MODERN_VERSIONS
 from trayapp.gateway.http.arrivals import Arrivals
 from trayapp.gateway.http.asgi import JSON, STREAM, Asgi, Headers, options_of, replayed, respond, until_gone, whole
 from trayapp.gateway.http.opening import is_able, is_info
 from trayapp.gateway.http.peers import HttpPeer
 from trayapp.gateway.http.presence import SESSION_HEADER
 from trayapp.gateway.http.quick import SHORT, VERSION_HEADER
-from trayapp.gateway.lists import LISTS
+from trayapp.gateway.sessions.lists import LISTS
 from trayapp.wire.envelope import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
@@ -30,6 +29,7 @@ from trayapp.wire.messages import (
     RequestId,
     is_request_id,
 )
+from trayapp.wire.revisions import MODERN_VERSIONS
 
 METHODS = frozenset({"server/discover", *LISTS})
 ENVELOPE = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO}

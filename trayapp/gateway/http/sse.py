@@ -14,7 +14,7 @@ import anyio
 
 from trayapp.gateway.http.arrivals import Arrivals
 from trayapp.gateway.http.asgi import JSON, Headers, event, open_stream, options_of, respond, until_gone, whole
-from trayapp.gateway.peer import FramePeer
+from trayapp.gateway.sessions.peer import FramePeer
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, loads
 
