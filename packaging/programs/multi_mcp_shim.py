@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
         from trayapp.samples.server import main as sample
 
         return sample()
-    from trayapp.shim import main as shim
+    from trayapp.shim.main import main as shim
 
     return shim(argv[1:] if verb == "stdio" else argv)
 

@@ -1,6 +1,6 @@
-"""The shim where pipes cannot be polled: one thread a side, the same session as in shim over loopback TCP.
+"""The shim where pipes cannot be polled: one thread a side, the same session as in relay over loopback TCP.
 
-Never here: what travels and what a lost gateway means (shim, shim_ledger).
+Never here: what travels and what a lost gateway means (relay, ledger).
 """
 
 from __future__ import annotations
@@ -13,20 +13,14 @@ import time
 from collections import deque
 from contextlib import suppress
 
-from trayapp.shim import CHUNK, LOOK_MS, QUIET_MS, PartlyWritten, Shim, greeting, run
+from trayapp.shim.relay import CHUNK, LOOK_MS, QUIET_MS, PartlyWritten, Shim, greeting
 from trayapp.wire.greeting import read_endpoint
-from trayapp.wire.rundir import run_dir
 
 CONNECT_TIMEOUT_S = 2.0
 CLIENT = 0  # where an event comes from: the client, or the connection with that number
 NO_GATEWAY = -1
 
 Event = tuple[int, bytes]  # from whom, what; no bytes: gone
-
-
-def run_shim(options: dict[str, str]) -> int:
-    """As shim.main; the exit code."""
-    return run(ThreadedShim(options, run_dir(os.environ)))
 
 
 class ThreadedShim(Shim):

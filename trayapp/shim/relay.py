@@ -1,7 +1,7 @@
 """The stdio process that an AI tool starts: its stdin and stdout, joined to the gateway's local socket.
 
-It outlives the gateway: see shim_ledger for what it then needs to know. Never here: asyncio, json, threads, anything
-that costs start-up time (DESIGN, decision 3).
+It outlives the gateway: see ledger for what it then needs to know. Never here: asyncio, json, threads, anything that
+costs start-up time.
 """
 
 import os
@@ -9,7 +9,7 @@ import select
 import sys
 import time
 
-from trayapp.wire.rundir import STOPPING, run_dir, socket_path
+from trayapp.wire.rundir import STOPPING, socket_path
 
 CHUNK = 1 << 20  # bytes a read, once a line has turned out to be long
 FIRST_CHUNK = 1 << 16  # bytes a read before that: buffers of 1 MiB, one after the other, wander over 2 MiB of the heap
@@ -27,24 +27,6 @@ REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; one t
 MUTE_S = 12.0  # a gateway answers its first request in milliseconds; what says nothing for so long is none that works
 MUTE_TRIES = 2  # connections in a row that said nothing, before the client is told; its own patience is 30 s or more
 LOOK_MS = 1000  # how often a gateway that was stopped on purpose is looked for while the client wants nothing
-
-
-def main(argv: list[str]) -> int:
-    """Relay until the client ends. `argv` without the verb; the exit code."""
-    options: dict[str, str] | None = {}
-    if argv:
-        from trayapp.shim_options import USAGE, parse
-
-        options = parse(argv)
-        if options is None:
-            say(USAGE)
-    if options is None:
-        return 2
-    if sys.platform == "win32":
-        from trayapp.shim_windows import run_shim
-
-        return run_shim(options)
-    return run(Shim(greeting(options), run_dir(os.environ)))
 
 
 def run(shim: "Shim") -> int:
@@ -101,7 +83,7 @@ class Shim:
         self._asked_at = 0.0  # by the monotonic clock: when it was asked first, while it has said nothing; else 0
         self._mute = 0  # connections in a row that said nothing
         self._large = self._swollen = False  # by answers that a pipe does not hold; by lines from UNJOINED_FROM
-        if sys.platform != "win32":  # there shim_windows waits in its own way
+        if sys.platform != "win32":  # there windows waits in its own way
             self._poll = select.poll()
 
     # -- finding a gateway ---------------------------------------------------------------------------------------
@@ -121,7 +103,7 @@ class Shim:
 
     def _started(self, until: float) -> "bool | None":
         """Start a gateway and connect; None when it ended because it found another one."""
-        from trayapp.shim_start import CONNECTED, FOUND_ANOTHER, PAUSED, start
+        from trayapp.shim.start import CONNECTED, FOUND_ANOTHER, PAUSED, start
 
         outcome = start(self._connect, self._pause, until)
         if outcome in (CONNECTED, FOUND_ANOTHER):
@@ -275,7 +257,7 @@ class Shim:
     def _known(self) -> "Ledger":
         """The ledger, loaded once the first answers are out."""
         if self._ledger is None:
-            from trayapp.shim_ledger import Ledger as Loaded
+            from trayapp.shim.ledger import Ledger as Loaded
 
             self._ledger = Loaded()
             early, self._early = self._early, []
@@ -350,7 +332,7 @@ class Shim:
             self._gateway_sent(data)
         return True
 
-    # -- the only places that touch connection and client; shim_windows has its own ------------------------------
+    # -- the only places that touch connection and client; windows has its own -----------------------------------
 
     def _connect(self) -> bool:
         import _socket  # half of what `socket` costs
@@ -441,4 +423,4 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 TYPE_CHECKING = False  # typing costs 5 ms
 if TYPE_CHECKING:
-    from trayapp.shim_ledger import Ledger
+    from trayapp.shim.ledger import Ledger
