@@ -112,9 +112,6 @@ CIRCLES: set[frozenset[str]] = {
         {"backends.connecting", "backends.connection", "backends.listening", "backends.serving", "backends.world"}
     ),
     frozenset({"backends.http", "backends.http_signed", "backends.http_wire", "backends.transports"}),
-    frozenset({"wire.context", "wire.frames", "wire.handling"}),
-    frozenset({"service.autostart", "service.autostart_macos", "service.autostart_windows"}),
-    frozenset({"service.child", "service.detached"}),
     frozenset({"tray.hosts", "tray.linux"}),
     frozenset({"backends.wake", "backends.wake_linux"}),
     frozenset({"gateway.http.app", "gateway.http.door"}),

@@ -47,7 +47,11 @@ MAC: list[tuple[str, str, Any]] = [
     ("wire.rundir", "run_dir({})", "HOME/Library/Caches/multi-mcp/run"),
     ("service.opener", "open_file(pathlib.Path('/x'), {}), noted.pop()", [None, ["open", "-t", "/x"]]),
     ("service.opener", "open_url('https://a/', {}), noted.pop()", [True, ["open", "https://a/"]]),
-    ("service.autostart", "find_autostart({}, ['/a']).where", "HOME/Library/LaunchAgents/dev.multimcp.tray.plist"),
+    (
+        "service.autostart.switch",
+        "find_autostart({}, ['/a']).where",
+        "HOME/Library/LaunchAgents/dev.multimcp.tray.plist",
+    ),
     ("service.clipboard", "OTHERS[sys.platform][0]", ["pbcopy"]),
     ("config.watch", "watch_folders_of(pathlib.Path('/x'))", None),
     ("backends.wake", "suspended_s()", 0.0),

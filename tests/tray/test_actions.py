@@ -12,7 +12,9 @@ import pytest
 
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.service.autostart import Autostart, Start, XdgEntry
+from trayapp.service.autostart.entry import Start
+from trayapp.service.autostart.linux import XdgEntry
+from trayapp.service.autostart.switch import Autostart
 from trayapp.service.supervision import WishKind
 from trayapp.tray import outcomes
 from trayapp.tray.actions import Actions, Means, offered_of

@@ -20,7 +20,8 @@ from tests.tray.bus import until
 from tests.tray.running import Panel, TrayApp, tray_app
 from tests.tray.test_drawing import FakeEntry
 from trayapp.config.parse import parse
-from trayapp.service.autostart import Autostart, Start
+from trayapp.service.autostart.entry import Start
+from trayapp.service.autostart.switch import Autostart
 from trayapp.service.command import own_command, sample_command
 from trayapp.tray.desk import Desk
 from trayapp.tray.news import Kind, Notice

@@ -22,7 +22,7 @@ from trayapp.config.paths import Paths, find_paths
 from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.model.logs import TRAY_LOG
 from trayapp.service.about import version_text
-from trayapp.service.autostart import Autostart, absolute_home, find_autostart
+from trayapp.service.autostart.switch import Autostart, absolute_home, find_autostart
 from trayapp.service.clipboard import copy
 from trayapp.service.command import shim_command, tray_command
 from trayapp.service.installed import Update

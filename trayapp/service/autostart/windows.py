@@ -5,11 +5,12 @@ Never here: another platform's way.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import Protocol
 
 from trayapp.model.errors import MultiMcpError, StorageError
-from trayapp.service.autostart import APP, HOME, Start, windows_command
+from trayapp.service.autostart.entry import APP, HOME, Start
 
 RUN = r"Software\Microsoft\Windows\CurrentVersion\Run"
 APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"  # first byte odd = switched off
@@ -29,7 +30,7 @@ class Registry(Protocol):
 
 
 class RunKey:
-    """Implements autostart.Entry."""
+    """Implements entry.Entry."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -75,6 +76,11 @@ class RunKey:
             return self._registry.get(key, APP)
         except OSError as error:
             raise StorageError(f"Cannot read {self.where}: {error.strerror}", "Check the rights of the key") from None
+
+
+def windows_command(start: Start) -> str:
+    """As the Run key has it: one line in the quoting of CommandLineToArgvW, the program always in quotes."""
+    return " ".join([f'"{start.argv[0]}"', subprocess.list2cmdline(start.argv[1:])]).strip()
 
 
 def split_command(command: str) -> list[str]:

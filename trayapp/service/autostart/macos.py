@@ -8,7 +8,7 @@ from __future__ import annotations
 import plistlib
 from xml.parsers.expat import ExpatError
 
-from trayapp.service.autostart import HOME, FileEntry, Start, remove_file, unreadable, write_file
+from trayapp.service.autostart.entry import HOME, FileEntry, Start, remove_file, unreadable, write_file
 
 LABEL = "dev.multimcp.tray"  # of the LaunchAgent, and of the app bundle
 
