@@ -59,10 +59,10 @@ LIBRARIES: dict[str, set[str]] = {
     "cryptography": {"auth.sealed"},
     "yaml": {"config"},
     "platformdirs": {"config"},
-    "pystray": {"tray.toolkit", "tray.xembed"},
-    "Xlib": {"tray.selection", "tray.xembed"},
-    "PIL": {"tray.icons", "tray.artwork", "tray.xembed"},
-    "jeepney": {"tray.bus", "tray.sni", "tray.notifications", "backends", "auth"},
+    "pystray": {"tray.toolkit", "tray.linux.xembed"},
+    "Xlib": {"tray.linux.selection", "tray.linux.xembed"},
+    "PIL": {"tray.icons", "tray.artwork", "tray.linux.xembed"},
+    "jeepney": {"tray.linux.bus", "tray.linux.sni", "tray.linux.notifications", "backends", "auth"},
     "AppKit": {"tray.darwin"},
     "Foundation": {"tray.darwin"},
     "PyObjCTools": {"tray.darwin"},
@@ -91,7 +91,7 @@ NARROW: dict[str, set[str]] = {
 }
 
 # What the tray shows is decided by pure functions: of these modules none imports anything that does, waits or draws.
-DECIDES = {f"trayapp.tray.{name}" for name in ("state", "facts", "texts", "menu", "view", "news")}
+DECIDES = {f"trayapp.tray.state.{name}" for name in ("state", "facts", "texts", "menu", "view", "notices")}
 DECIDES_WITH = {
     "itertools",
     "__future__",
@@ -112,7 +112,6 @@ CIRCLES: set[frozenset[str]] = {
         {"backends.connecting", "backends.connection", "backends.listening", "backends.serving", "backends.world"}
     ),
     frozenset({"backends.http", "backends.http_signed", "backends.http_wire", "backends.transports"}),
-    frozenset({"tray.hosts", "tray.linux"}),
     frozenset({"backends.wake", "backends.wake_linux"}),
     frozenset({"gateway.http.app", "gateway.http.door"}),
     frozenset({"gateway.expose", "gateway.summary"}),
@@ -310,7 +309,7 @@ def test_every_listed_lazy_import_is_used() -> None:
         ("backends.pool", "def f():\n    from trayapp.gateway import run"),
         ("cli.status", "def f():\n    from trayapp.gateway import run"),
         ("cli.start", "from trayapp.gateway import run"),
-        ("tray.menu", "import pystray"),
+        ("tray.state.menu", "import pystray"),
         ("auth.login", "import keyring"),
         ("shim.relay", "import json"),
         ("shim.ledger", "def f():\n    from trayapp.service import detached"),

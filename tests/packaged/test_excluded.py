@@ -18,7 +18,7 @@ LEFT = {
     "trayapp.tray.darwin",
     "trayapp.tray.windows",
     "trayapp.__main__",
-    "trayapp.tray.xembed",
+    "trayapp.tray.linux.xembed",
 }
 # What libraries import when they are used, and not before.
 USED = [

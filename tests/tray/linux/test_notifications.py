@@ -13,8 +13,8 @@ if sys.platform != "linux":
 from PIL import Image
 
 from tests.tray.bus import NotificationServer, session_bus, until
-from trayapp.tray.bus import SessionBus
-from trayapp.tray.notifications import Notifier
+from trayapp.tray.linux.bus import SessionBus
+from trayapp.tray.linux.notifications import Notifier
 from trayapp.tray.worker import Worker
 
 

@@ -15,7 +15,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.logs import names_server
 from trayapp.model.status import KeyringState, Problem, ServerStatus
 from trayapp.model.text import ELLIPSIS, count, one_line, shortened
-from trayapp.tray.state import Offered
+from trayapp.tray.state.state import Offered
 
 LINE = 60  # characters: menus and notifications get unwieldy beyond
 NAME = 28  # characters of a server's name where more has to stand beside it
@@ -427,7 +427,7 @@ def client(title: str, drift: str | None) -> str:
     return fit(f"{name(title)}: renew its entry ({fit(drift)})") if drift else name(title)
 
 
-# -- notifications (tray/news) ---------------------------------------------------------------------------------------
+# -- notifications (notices) ------------------------------------------------------------------------------------------
 
 FILE_MENDED = "servers.yaml is fine again"
 FILE_MENDED_TEXT = "Its changes are applied."

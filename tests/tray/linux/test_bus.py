@@ -16,7 +16,7 @@ if sys.platform != "linux":
 from jeepney import message_bus
 
 from tests.tray.bus import WAIT_S, CallFailedError, Item, Watcher, session_bus, until
-from trayapp.tray.bus import Answer, Method, NoBusError, SessionBus, connect, method_call, session_address
+from trayapp.tray.linux.bus import Answer, Method, NoBusError, SessionBus, connect, method_call, session_address
 
 INTERFACE = "org.example.Thing"
 ERROR = "org.freedesktop.DBus.Error"

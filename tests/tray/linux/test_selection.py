@@ -15,7 +15,7 @@ import Xlib.X
 
 from tests.tray.bus import until
 from tests.tray.desktop.session import start_screen
-from trayapp.tray.selection import SELECTION, own
+from trayapp.tray.linux.selection import SELECTION, own
 
 
 class Reader:

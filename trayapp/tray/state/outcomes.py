@@ -1,6 +1,6 @@
 """What is said after a click: done, partly done, or what went wrong and what to do. Pure; a Notice each.
 
-Never here: doing it (actions), what is told without a click (news).
+Never here: doing it (actions), what is told without a click (notices).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.model.lifecycle import State
 from trayapp.model.text import clean, count
-from trayapp.tray import texts
-from trayapp.tray.news import Kind, Notice
-from trayapp.tray.state import Action, Offered, Verb
+from trayapp.tray.state import texts
+from trayapp.tray.state.notices import Kind, Notice
+from trayapp.tray.state.state import Action, Offered, Verb
 
 KEY = "click"  # of every outcome: the newest takes the place of the one before
 Outcome = Mapping[str, Any]  # of one server, see wire/control

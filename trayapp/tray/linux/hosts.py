@@ -1,23 +1,12 @@
-"""Who could show an icon here, which way is taken, and the classes that take it.
-
-The interface for tray/app on Linux:
-
-    notifier = Notifier(None, "multi-mcp", worker.submit)            (trayapp.tray.notifications)
-    icon = icon_class()("multi-mcp", artwork, "tooltip, lines", menu, worker=worker, on_no_host=say_so,
-                        on_bus=notifier.join)        # as soon as there is a session bus
-    icon.on_open = read_again                        # the menu is opened
-    icon.attention = True; icon.icon = other; icon.title = ...; icon.menu = ...     # any thread
-    icon.run(setup)                                  # until stop(), or the session ends; goes on without any host
-    icon.host                                        # "sni", "xembed" or None, as it is now
+"""Who could show an icon here, and which way is taken.
 
 Never here: the protocols (sni, xembed), what is shown.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 Kind = Literal["sni", "xembed"]
 KINDS: tuple[Kind, ...] = ("sni", "xembed")
@@ -71,18 +60,3 @@ def may_have_xembed(environ: Mapping[str, str]) -> bool:
     Under Wayland there is none worth it: its panels speak StatusNotifierItem, and asking would start Xwayland.
     """
     return bool(environ.get("DISPLAY")) and not environ.get("WAYLAND_DISPLAY")
-
-
-def icon_class(kind: Kind | None = None) -> type[Any]:
-    """The class of icon to make: on Linux one that takes whichever way there is, or only the `kind` given.
-
-    On Windows and macOS pystray's own. All are subclasses of pystray's base class. Touches no display.
-    """
-    if sys.platform in ("win32", "darwin"):
-        from trayapp.tray.toolkit import NativeIcon
-
-        native: type[Any] = NativeIcon
-        return native
-    from trayapp.tray import linux
-
-    return {None: linux.Icon, "sni": linux.SniIcon, "xembed": linux.XembedIcon}[kind]

@@ -14,10 +14,10 @@ if sys.platform != "linux":
 
 from tests.tray.bus import WAIT_S, NotificationServer, Watcher, session_bus, until
 from tests.tray.icons import GREEN, RED, plain, running
-from trayapp.tray.bus import SessionBus
-from trayapp.tray.hosts import icon_class
-from trayapp.tray.linux import Icon
-from trayapp.tray.notifications import Notifier
+from trayapp.tray.icon_class import icon_class
+from trayapp.tray.linux.bus import SessionBus
+from trayapp.tray.linux.icon import Icon
+from trayapp.tray.linux.notifications import Notifier
 from trayapp.tray.toolkit import Menu, MenuItem
 from trayapp.tray.worker import Worker
 

@@ -15,7 +15,7 @@ from typing import Any
 from jeepney import HeaderFields, Message
 
 from trayapp.tray.artwork import Artwork, at_size
-from trayapp.tray.bus import Body, SessionBus, method_call, values
+from trayapp.tray.linux.bus import Body, SessionBus, method_call, values
 
 log = logging.getLogger(__name__)
 SERVER = "org.freedesktop.Notifications"

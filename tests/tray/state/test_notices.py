@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tray.state.test_view import STATES
 from tests.tray.states import FILE, problem, running, server
-from tests.tray.test_view import STATES
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import ServerStatus, SignInStatus
-from trayapp.tray import texts
-from trayapp.tray.news import CALM_S, DELAYS_S, Kind, Notice, Told, news
-from trayapp.tray.state import Action, Offered, TrayState, Verb, offer_key
+from trayapp.tray.state import texts
+from trayapp.tray.state.notices import CALM_S, DELAYS_S, Kind, Notice, Told, news
+from trayapp.tray.state.state import Action, Offered, TrayState, Verb, offer_key
 
 C, S = ChildState, State
 UP, DOWN, GONE, LOOP = running(server("a")), TrayState(C.RESTARTING), TrayState(C.PAUSED), TrayState(C.CRASH_LOOP)

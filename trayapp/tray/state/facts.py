@@ -12,7 +12,7 @@ from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import SAMPLE
 from trayapp.model.status import KeyringState, Problem, ServerStatus, Snapshot
-from trayapp.tray.state import Offered, TrayState
+from trayapp.tray.state.state import Offered, TrayState
 
 ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trayapp.tray.artwork import Pixmap
-from trayapp.tray.bus import Answer, Method, SessionBus
-from trayapp.tray.sni import description
+from trayapp.tray.linux.bus import Answer, Method, SessionBus
+from trayapp.tray.linux.sni import description
 
 ITEM = "org.kde.StatusNotifierItem"
 # A tooltip may hold markup (specification), but panels differ: XFCE shows none with <br>, Plasma shows "&amp;" as it

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import ServerStatus
-from trayapp.tray import texts
-from trayapp.tray.facts import Facts, facts
-from trayapp.tray.menu import identity
-from trayapp.tray.state import Action, TrayState, Verb, offer_key
+from trayapp.tray.state import texts
+from trayapp.tray.state.facts import Facts, facts
+from trayapp.tray.state.menu import identity
+from trayapp.tray.state.state import Action, TrayState, Verb, offer_key
 
 
 class Kind(StrEnum):

@@ -14,9 +14,9 @@ from typing import Any
 from jeepney import Message
 
 from trayapp.tray.artwork import Artwork, pixmaps
-from trayapp.tray.bus import SessionBus, method_call, values
-from trayapp.tray.sni.item import ItemService
-from trayapp.tray.sni.menu import MenuService
+from trayapp.tray.linux.bus import SessionBus, method_call, values
+from trayapp.tray.linux.sni.item import ItemService
+from trayapp.tray.linux.sni.menu import MenuService
 
 log = logging.getLogger(__name__)
 WATCHER = "org.kde.StatusNotifierWatcher"

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from trayapp.tray.hosts import DOCK_WAIT_S, PANEL_WAIT_S, STARTED_WAIT_S, Search, Step, icon_class, may_have_xembed
+from trayapp.tray.icon_class import icon_class
+from trayapp.tray.linux.hosts import DOCK_WAIT_S, PANEL_WAIT_S, STARTED_WAIT_S, Search, Step, may_have_xembed
 
 FIRST, LATER = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
 # what there is, and then (second, whether there is a watcher) -> what to do
@@ -94,10 +95,10 @@ def test_an_xembed_tray_is_looked_for_on_x_alone(environ: dict[str, str], expect
 
 LOOK = """
 import json, os, sys
-from trayapp.tray.hosts import icon_class
+from trayapp.tray.icon_class import icon_class
 icon_class()
-from trayapp.tray.notifications import Notifier
-known = ("mcp", "Xlib", "gi", "anyio", "yaml", "keyring", "asyncio", "PIL.Image", "trayapp.tray.xembed")
+from trayapp.tray.linux.notifications import Notifier
+known = ("mcp", "Xlib", "gi", "anyio", "yaml", "keyring", "asyncio", "PIL.Image", "trayapp.tray.linux.xembed")
 pages = int(open("/proc/self/statm").read().split()[1]) if os.path.exists("/proc/self/statm") else 0
 loaded = [name for name in known if name in sys.modules]
 print(json.dumps([loaded, os.environ.get("PYSTRAY_BACKEND"), pages * 4 // 1024]))

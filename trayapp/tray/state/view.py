@@ -1,4 +1,4 @@
-"""What is shown for a state: icon, tooltip, summary, menu. A pure function of TrayState; the types are in tray/state.
+"""What is shown for a state: icon, tooltip, summary, menu. A pure function of TrayState; the types are in state.
 
 Times (how long something runs, how long ago it failed) are in none of it: a view changes only with what it tells.
 Never here: pystray, I/O, clocks, drawing; the wording (texts), the entries of the menu (menu).
@@ -7,10 +7,10 @@ Never here: pystray, I/O, clocks, drawing; the wording (texts), the entries of t
 from __future__ import annotations
 
 from trayapp.model.child import ChildState
-from trayapp.tray import texts
-from trayapp.tray.facts import ANSWERS, Facts, facts
-from trayapp.tray.menu import client_titles, menu
-from trayapp.tray.state import Action, IconKind, TrayState, Verb, View
+from trayapp.tray.state import texts
+from trayapp.tray.state.facts import ANSWERS, Facts, facts
+from trayapp.tray.state.menu import client_titles, menu
+from trayapp.tray.state.state import Action, IconKind, TrayState, Verb, View
 
 SUMMARY_LINES = 5
 WHY_LINES = 2  # of the summary; the tooltip has room for one

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from trayapp.tray.bus import SessionBus, connect
-from trayapp.tray.hosts import KINDS, PANEL_WAIT_S, Kind, Search, may_have_xembed
-from trayapp.tray.sni import Face
+from trayapp.tray.linux.bus import SessionBus, connect
+from trayapp.tray.linux.hosts import KINDS, PANEL_WAIT_S, Kind, Search, may_have_xembed
+from trayapp.tray.linux.sni import Face
 from trayapp.tray.toolkit import BaseIcon, Menu
 from trayapp.tray.worker import Worker
 
@@ -128,10 +128,10 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             self._sni.menu(self._menu)
 
     def _notify(self, message: str, title: str | None = None) -> None:
-        raise NotImplementedError("trayapp.tray.notifications does that")
+        raise NotImplementedError("trayapp.tray.linux.notifications does that")
 
     def _remove_notification(self) -> None:
-        raise NotImplementedError("trayapp.tray.notifications does that")
+        raise NotImplementedError("trayapp.tray.linux.notifications does that")
 
     # -- clicks ----------------------------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     def _make_xembed(self) -> Any:
         """The icon in an XEmbed tray, docked as soon as there is one; None without a display that lets us in."""
         try:
-            from trayapp.tray import xembed  # opens the display
+            from trayapp.tray.linux import xembed  # opens the display
 
             made = xembed.Icon(self.name, self._icon, self.title, self._activated, self._docked_is, self._display_gone)
         except Exception as error:  # noqa: BLE001 (the boundary of a library that raises what it likes, by the display)

@@ -14,9 +14,20 @@ from tests.tray.states import CLIENTS, FILE, items, lines, problem, running, ser
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import KeyringState, SignInStatus, Snapshot
-from trayapp.tray import texts
-from trayapp.tray.state import Action, ClientState, IconKind, Item, Offered, Separator, TrayState, Verb, View, offer_key
-from trayapp.tray.view import view
+from trayapp.tray.state import texts
+from trayapp.tray.state.state import (
+    Action,
+    ClientState,
+    IconKind,
+    Item,
+    Offered,
+    Separator,
+    TrayState,
+    Verb,
+    View,
+    offer_key,
+)
+from trayapp.tray.state.view import view
 
 C, K = ChildState, IconKind
 CONNECTED, IDLE, CONNECTING, STOPPING = State.CONNECTED, State.IDLE, State.CONNECTING, State.STOPPING

@@ -13,9 +13,9 @@ from typing import TypeVar
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import KeyringState, Problem, ServerStatus
-from trayapp.tray import texts
-from trayapp.tray.facts import Facts, in_trouble, wants_permissions
-from trayapp.tray.state import SEPARATOR, Action, ClientState, Entry, Item, Offered, TrayState, Verb, offer_key
+from trayapp.tray.state import texts
+from trayapp.tray.state.facts import Facts, in_trouble, wants_permissions
+from trayapp.tray.state.state import SEPARATOR, Action, ClientState, Entry, Item, Offered, TrayState, Verb, offer_key
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from trayapp.tray.bus import Answer, Method, SessionBus
-from trayapp.tray.sni import description
-from trayapp.tray.sni.tree import (
+from trayapp.tray.linux.bus import Answer, Method, SessionBus
+from trayapp.tray.linux.sni import description
+from trayapp.tray.linux.sni.tree import (
     ROOT,
     Difference,
     Node,
