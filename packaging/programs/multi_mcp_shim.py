@@ -15,7 +15,7 @@ def main(argv: list[str]) -> int:
     """Be the one that is asked for; the exit code."""
     verb = argv[0] if argv else ""
     if verb == "guardian":
-        from trayapp.backends.guardian import main as guard
+        from trayapp.backends.stdio.guardian import main as guard
 
         guard(argv[1])
         return 0

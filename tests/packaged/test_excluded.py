@@ -30,7 +30,7 @@ USED = [
 ]
 USED += ["rich.table", "PIL.PngImagePlugin", "mcp.client.streamable_http", "mcp.client.sse", "mcp.server.sse"]
 SHIM = ["trayapp.shim.main", "trayapp.shim.ledger", "trayapp.service.child", "trayapp.config.environment"]
-SHIM += ["trayapp.backends.guardian", "trayapp.samples.server"]
+SHIM += ["trayapp.backends.stdio.guardian", "trayapp.samples.server"]
 IMPORTS = """
 import importlib, sys
 out = {out!r}

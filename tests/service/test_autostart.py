@@ -25,7 +25,7 @@ ODD_PATHS = ["/a b/x", "/ä/ü", '/q"uote/x', "/back\\slash/x", "/semi;colon/x",
 
 
 class FakeRegistry:
-    """Implements autostart_windows.Registry."""
+    """Implements windows.Registry."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, str], str | bytes] = {}

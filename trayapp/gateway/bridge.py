@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from trayapp.backends.connection import Connection
-from trayapp.backends.world import Live
+from trayapp.backends.context import Live
 from trayapp.gateway.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
 from trayapp.gateway.eras import INPUT_REQUIRED
 from trayapp.wire.frames import Awaited

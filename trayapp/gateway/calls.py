@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from trayapp.backends.connection import Connection
-from trayapp.backends.transports import NOT_EXECUTED
-from trayapp.backends.world import Live
+from trayapp.backends.context import Live
+from trayapp.backends.http.refusal import NOT_EXECUTED
 from trayapp.gateway.bridge import Questions
 from trayapp.gateway.eras import ASKING, as_modern, as_older, asks_for_input
 from trayapp.gateway.errors import to_client

@@ -20,11 +20,11 @@ import anyio.to_thread
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.clock import Clock
 from trayapp.backends.connection import Connection
+from trayapp.backends.context import BackendContext
 from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
-from trayapp.backends.transports import Open
-from trayapp.backends.world import World
+from trayapp.backends.transport import Open
 from trayapp.catalog.pins import FOLDER_NAME
 from trayapp.gateway.approvals import Approvals
 from trayapp.gateway.boundary import FencedTasks, fenced, kept_up
@@ -86,7 +86,7 @@ class Parts:
 
 
 class Gateway:
-    """Implements backends.world.Observer. Lives inside `tasks`."""
+    """Implements backends.connection.Observer. Lives inside `tasks`."""
 
     def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
         self.config = Config()  # the user's own
@@ -103,14 +103,13 @@ class Gateway:
         self._parts = parts
         self._tasks = tasks
         self._started = parts.clock.now()
-        world = World(
+        context = BackendContext(
             clock=parts.clock,
             settings=lambda: self.config.settings,
             environ=parts.environ,
             keyring=parts.keyring,
             open=parts.open,
             stderr=parts.stderr,
-            observer=self,
             hint=self.clientele.hint,
             wants_offer=lambda key: self.offers.worth_asking(self.own.base(key)),
             capabilities=self.clientele.capabilities,
@@ -120,7 +119,7 @@ class Gateway:
             look_over=self._look_over,
             sign_in=lambda launch: self.sign_ins.read(launch),
         )
-        self.pool = Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
+        self.pool = Pool(context, self, cast(anyio.abc.TaskGroup, FencedTasks(tasks)))  # it only ever starts tasks
         place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
         self.approvals = Approvals(place, lambda: self.config.settings, self._offered_elsewhere)
         self.approvals.unsaved = self.offers.wake
@@ -274,7 +273,7 @@ class Gateway:
             self._tasks.start_soon(fenced, self.once_calm, partial(anyio.to_thread.run_sync, clearing))
         self.changed()
 
-    # -- backends.world.Observer ---------------------------------------------------------------------------------
+    # -- backends.connection.Observer ---------------------------------------------------------------------------------
 
     def state_changed(self, connection: Connection) -> None:
         """See Observer."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trayapp.backends.connection import Connection
-from trayapp.backends.world import Live
+from trayapp.backends.context import Live
 from trayapp.gateway.calls import RoutedCall, Unheard
 from trayapp.gateway.frontend import Session
 from trayapp.gateway.introductions import LEVELS, at_least

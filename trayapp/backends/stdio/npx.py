@@ -20,8 +20,8 @@ from pathlib import Path
 
 import orjson
 
-from trayapp.backends.npm_versions import Version, is_range, read_version, satisfies
-from trayapp.backends.npx_cache import (
+from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
+from trayapp.backends.stdio.npx_cache import (
     TELLING_SETTINGS,
     Copy,
     copies,

@@ -14,8 +14,8 @@ import httpx2
 from trayapp.auth.account import Account
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.grant import SignInError
+from trayapp.backends.http.refusal import SIGN_IN_DATA, UNAUTHORIZED, HttpRefusal
 from trayapp.backends.launch import HttpLaunch
-from trayapp.backends.transports import SIGN_IN_DATA, UNAUTHORIZED, HttpRefusal
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INTERNAL_ERROR, RpcError
 

@@ -8,22 +8,19 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import anyio
 
 from trayapp.backends.clock import Clock
+from trayapp.backends.wake.witness import OnWake, Witness
 
 log = logging.getLogger(__name__)
 
 TICK_S = 5.0  # a sleep is noticed at most this long after its end
 GAP_S = 3.0  # less than this is a busy machine or a clock being set right
 TELL_DELAY_S = 1.5  # a network that comes up says so in several steps
-
-OnWake = Callable[[str], None]
-Witness = Callable[[OnWake], Coroutine[Any, Any, None]]  # reports each sign, with the reason; returns when it cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ def system_witnesses() -> list[Witness]:
     """What this system has to tell besides its clocks."""
     if sys.platform != "linux":
         return []
-    from trayapp.backends.wake_linux import bus_signals, network_changes
+    from trayapp.backends.wake.linux import bus_signals, network_changes
 
     return [network_changes, bus_signals]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 import anyio.to_thread
 
-from trayapp.backends.wake import OnWake
+from trayapp.backends.wake.witness import OnWake
 
 if TYPE_CHECKING:
     from jeepney import MatchRule, Message
@@ -96,7 +96,7 @@ def _aligned(length: int) -> int:
 
 
 async def network_changes(note: OnWake) -> None:
-    """A wake.Witness: addresses and default routes that come or go. Returns where there is no rtnetlink."""
+    """A Witness: addresses and default routes that come or go. Returns where there is no rtnetlink."""
     try:
         kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 0)
     except OSError as error:
@@ -140,7 +140,7 @@ CONNECTED_SITE = 60  # NMState: some network beyond this link; 70 is the whole i
 
 
 async def bus_signals(note: OnWake, wait_s: float = BUS_WAIT_S) -> None:
-    """A wake.Witness: the machine wakes, a network is up. Returns where there is no system bus, or once it has gone."""
+    """A Witness: the machine wakes, a network is up. Returns where there is no system bus, or once it has gone."""
     address = os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or None
     if address is None and not any(path.exists() for path in BUS_SOCKETS):
         return

@@ -9,22 +9,20 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import anyio
 import anyio.abc
 
-from trayapp.backends.listening import ACKNOWLEDGED, Listening
+from trayapp.backends.context import BackendContext, Live
+from trayapp.backends.http.refusal import UNAUTHORIZED, refused
 from trayapp.backends.listing import fetch_offer
-from trayapp.backends.transports import UNAUTHORIZED, refused
-from trayapp.backends.world import Live, World
+from trayapp.backends.subscription import ACKNOWLEDGED, Subscription
 from trayapp.model.errors import ConnectFailedError, ConnectionLostError, ServerError
 from trayapp.model.lifecycle import idle_limit_s, is_idle
 from trayapp.model.offer import UNREAD, Offer
+from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, RpcError
-
-if TYPE_CHECKING:
-    from trayapp.backends.connection import Connection
 
 log = logging.getLogger(__name__)
 
@@ -54,18 +52,42 @@ class _Round:
         return self.offer
 
 
-class Serving:
+class Maintained(Protocol):
+    """What is read of a connection to look after it, and what may be done to it."""
+
+    server: ServerConfig
+    live: Live | None
+    in_flight: int
+    last_used: float | None
+    used_since_connected: bool
+    adjusted: anyio.Event
+
+    @property
+    def name(self) -> str:
+        """The server's name in servers.yaml."""
+
+    def begin_close(self) -> None:
+        """Close without waiting."""
+
+    def tell_offer(self, offer: Offer) -> None:
+        """Tell the observer that the lists were read."""
+
+    async def reachable(self) -> None:
+        """Wait a moment for a way into the network, where this server needs one."""
+
+
+class Maintenance:
     """One live connection of `connection`, from the handshake to its end."""
 
-    def __init__(self, connection: Connection, live: Live, world: World) -> None:
+    def __init__(self, connection: Maintained, live: Live, context: BackendContext) -> None:
         self._connection = connection
         self._live = live
-        self._world = world
+        self._context = context
         self._dirty = anyio.Event()
         self._round: _Round | None = None  # while the lists are read
         self._tasks: anyio.abc.TaskGroup | None = None
-        self.listening = Listening(
-            connection.name, live, world, self.lists_changed, lambda: connection.used_since_connected
+        self.subscription = Subscription(
+            connection.name, live, context, self.lists_changed, lambda: connection.used_since_connected
         )
         self.lists_settled = anyio.Event()  # what had to be read of a new connection has been
         self._probing = False
@@ -82,7 +104,7 @@ class Serving:
                 tasks.start_soon(self._refetch)
                 tasks.start_soon(self._watch_health)
                 if self._live.peer.modern:
-                    tasks.start_soon(self.listening.listen)
+                    tasks.start_soon(self.subscription.listen)
                 yield
                 tasks.cancel_scope.cancel()
         finally:
@@ -107,10 +129,10 @@ class Serving:
     async def _watch_idle(self) -> None:
         connection = self._connection
         while True:
-            limit = idle_limit_s(connection.server, self._world.settings())
-            if self._world.subscribed(connection.name):
+            limit = idle_limit_s(connection.server, self._context.settings())
+            if self._context.subscribed(connection.name):
                 limit = None  # somebody waits for what it tells by itself
-            idle_for = self._world.clock.now() - (connection.last_used or 0.0)
+            idle_for = self._context.clock.now() - (connection.last_used or 0.0)
             if is_idle(connection.in_flight, idle_for, limit):
                 log.info("Closing %s: idle for %.0f s", connection.name, idle_for)
                 connection.begin_close()  # at once: a call that comes now must not meet a connection about to close
@@ -119,7 +141,7 @@ class Serving:
                 tasks.start_soon(_then_cancel, connection.adjusted.wait, tasks)
                 if limit is not None:
                     wait = limit if connection.in_flight else limit - idle_for
-                    tasks.start_soon(_then_cancel, lambda: self._world.clock.sleep(wait + 0.001), tasks)  # noqa: B023
+                    tasks.start_soon(_then_cancel, lambda: self._context.clock.sleep(wait + 0.001), tasks)  # noqa: B023
 
     # -- signs of life -------------------------------------------------------------------------------------------
 
@@ -130,8 +152,8 @@ class Serving:
             if "keep-alive" not in connection.server.lifecycle:
                 await connection.adjusted.wait()
                 continue
-            interval_s = self._world.settings().health_interval
-            await self._world.clock.beat(min(HEALTH_BEAT_S, interval_s), interval_s)
+            interval_s = self._context.settings().health_interval
+            await self._context.clock.beat(min(HEALTH_BEAT_S, interval_s), interval_s)
             if connection.in_flight:
                 continue
             if (why := await self._silence()) is not None:
@@ -148,7 +170,7 @@ class Serving:
             return
         self._probing = True
         try:
-            await self._world.clock.sleep(random.uniform(0, PROBE_JITTER_S))
+            await self._context.clock.sleep(random.uniform(0, PROBE_JITTER_S))
             why = await self._silence()
         finally:
             self._probing = False
@@ -174,7 +196,7 @@ class Serving:
     def told(self, method: str) -> None:
         """One of OF_OURS came."""
         if method == ACKNOWLEDGED:
-            self.listening.acknowledged()
+            self.subscription.acknowledged()
         else:
             self.lists_changed()
 
@@ -206,8 +228,8 @@ class Serving:
 
     async def _read(self, current: _Round) -> None:
         async def tell(offer: Offer) -> None:
-            await self._world.look_over(self._connection.name, offer)
-            self._connection.tell(self._world.observer.offer_fetched, offer)
+            await self._context.look_over(self._connection.name, offer)
+            self._connection.tell_offer(offer)
             current.offer = offer
             if offer.failed.get("tools") != UNREAD:
                 current.usable.set()
@@ -237,7 +259,7 @@ class Serving:
 
         A list that fails changes nothing.
         """
-        if self._world.wants_offer(self._connection.name):
+        if self._context.wants_offer(self._connection.name):
             await self._fetch_quietly(soon=True)
         self.lists_settled.set()
         while True:

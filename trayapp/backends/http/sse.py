@@ -18,7 +18,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
-from trayapp.backends.answers import messages_in
+from trayapp.backends.http.responses import messages_in
 from trayapp.model.reasons import reason_of
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, loads
@@ -147,7 +147,7 @@ async def _post(
 
 
 def _said(response: httpx2.Response, server: str) -> tuple[str, Any]:
-    """What a refused POST says of itself, and its error data: http_wire, or the server, may have put it into words."""
+    """What a refused POST says of itself, and its error data: transport, or the server, may have put it into words."""
     try:
         error = loads(response.content)["error"]
         message, data = error["message"], error.get("data")

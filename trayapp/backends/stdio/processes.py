@@ -19,8 +19,8 @@ from typing import Any, Self
 import anyio
 import anyio.to_thread
 
-from trayapp.backends.keeper import Keeper
 from trayapp.backends.launch import StdioLaunch
+from trayapp.backends.stdio.orphans import Keeper
 from trayapp.model.decoding import StderrDecoder
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.redact import redacted

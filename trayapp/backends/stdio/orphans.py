@@ -17,8 +17,8 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Protocol
 
-from trayapp.backends import guardian
-from trayapp.backends.guardian import MARK, ORDERLY, REGISTRY, Kin, start_time
+from trayapp.backends.stdio import guardian
+from trayapp.backends.stdio.guardian import MARK, ORDERLY, REGISTRY, Kin, start_time
 from trayapp.config.environment import own_environment
 
 log = logging.getLogger(__name__)
@@ -215,7 +215,7 @@ def reap_leftovers(run: str) -> int:
 def make_keeper(run: str) -> Keeper:
     """The one for this system."""
     if sys.platform == "win32":
-        from trayapp.backends.jobs import JobKeeper
+        from trayapp.backends.stdio.windows_jobs import JobKeeper
 
         return JobKeeper()
     return PosixKeeper(run)

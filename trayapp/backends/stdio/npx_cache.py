@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from trayapp.backends.npm_versions import Version, read_version
+from trayapp.backends.stdio.npm_versions import Version, read_version
 
 MANIFEST_LARGEST = 1 << 20  # bytes; real ones have up to some 100 kB
 NPMRC_LARGEST = 64 << 10

@@ -1,4 +1,4 @@
-"""What all connections share, who hears of their lives, and what a connected server is.
+"""What all connections share, and what a connected server is.
 
 Never here: doing anything with them.
 """
@@ -7,34 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from trayapp.backends.clock import Clock
 from trayapp.backends.handshake import Peer
 from trayapp.backends.launch import HttpLaunch, Keyring
-from trayapp.backends.transports import Open, Transport
+from trayapp.backends.transport import Open, Transport
 from trayapp.model.offer import Offer
 from trayapp.model.settings import Settings
-from trayapp.wire.messages import Call, Channel, Params
-
-if TYPE_CHECKING:
-    from trayapp.backends.connection import Connection
-
-
-class Observer(Protocol):
-    """Who hears of a connection's life. Nothing here may block."""
-
-    def state_changed(self, connection: Connection) -> None:
-        """Its `state` or `error` is another now."""
-
-    def offer_fetched(self, connection: Connection, offer: Offer) -> None:
-        """The server's lists were read from it just now."""
-
-    def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
-        """Pass on a notification that is no business of the connection's own; `about` as in transports.Inbound."""
-
-    async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
-        """Answer a request of the server, except ping. Raises RpcError."""
+from trayapp.wire.messages import Channel
 
 
 def _nothing(name: str) -> Mapping[str, Any]:
@@ -64,7 +45,7 @@ async def _no_wait() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class BackendContext:
     """What all connections share."""
 
     clock: Clock
@@ -73,7 +54,6 @@ class World:
     keyring: Keyring
     open: Open
     stderr: Callable[[str], Callable[[bytes], None]]  # server name -> where its stderr goes
-    observer: Observer
     hint: Callable[[str], str]  # server name -> protocol revision of last time, "" when never met
     wants_offer: Callable[[str], bool]  # server name -> whether its lists should be read once it is connected
     capabilities: Callable[[str], Mapping[str, Any]] = _nothing  # server name -> what its clients can do for it

@@ -18,11 +18,18 @@ import anyio.abc
 import anyio.to_thread
 import httpx2
 
-from trayapp.backends.answers import Kind, is_json_rpc, kind_of, the_answer_in, words
-from trayapp.backends.event_lines import EventLines
-from trayapp.backends.http_signed import Signed
+from trayapp.backends.http.auth import Signed
+from trayapp.backends.http.event_lines import EventLines
+from trayapp.backends.http.refusal import (
+    LONGEST_WAIT_S,
+    NOT_EXECUTED,
+    SIGN_IN_DATA,
+    UNAUTHORIZED,
+    HttpRefusal,
+    refused,
+)
+from trayapp.backends.http.responses import Kind, is_json_rpc, kind_of, the_answer_in, words
 from trayapp.backends.launch import HttpLaunch
-from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED, SIGN_IN_DATA, UNAUTHORIZED, HttpRefusal, refused
 from trayapp.model.reasons import reason_of
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads

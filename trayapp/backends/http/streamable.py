@@ -1,7 +1,6 @@
 """Streamable HTTP and legacy SSE servers: the SDK's transports under its dispatcher, behind our Channel.
 
-With backends/sse, http_wire and http_signed the only one that imports the SDK or httpx2, whose exceptions end here.
-Never here: sign-in flows.
+This package alone imports httpx2 and the SDK for servers, and their exceptions end here. Never here: sign-in flows.
 """
 
 from __future__ import annotations
@@ -32,11 +31,12 @@ from mcp.shared.transport_context import TransportContext
 
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.handshake import MODERN_VERSIONS
-from trayapp.backends.http_signed import signed_for
-from trayapp.backends.http_wire import SESSION, SESSION_LOST, Wire, retry_after_s, trust_for
+from trayapp.backends.http.auth import signed_for
+from trayapp.backends.http.refusal import UNAUTHORIZED, HttpRefusal, refused
+from trayapp.backends.http.sse import sse_streams
+from trayapp.backends.http.transport import SESSION, SESSION_LOST, Wire, retry_after_s, trust_for
 from trayapp.backends.launch import HttpLaunch
-from trayapp.backends.sse import sse_streams
-from trayapp.backends.transports import UNAUTHORIZED, HttpRefusal, Inbound, Transport, first_cause, refused
+from trayapp.backends.transport import Inbound, Transport, first_cause
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.reasons import reason_of
 from trayapp.wire.frames import progress_token

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import anyio
 
-from trayapp.backends.world import Live, World
+from trayapp.backends.context import BackendContext, Live
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 
 log = logging.getLogger(__name__)
@@ -21,15 +21,15 @@ AGAIN_S = 1.0  # after a request that broke off: a server that is started anew i
 AGAIN_MOST_S = 60.0  # doubling, where it breaks off again and again
 
 
-class Listening:
+class Subscription:
     """To one live connection of the server `name`. `missed` is told when something may not have been heard: a call may
     have changed the lists before the server took the request; `used` says whether there was one.
     """
 
     def __init__(
-        self, name: str, live: Live, world: World, missed: Callable[[], None], used: Callable[[], bool]
+        self, name: str, live: Live, context: BackendContext, missed: Callable[[], None], used: Callable[[], bool]
     ) -> None:
-        self._name, self._live, self._world, self._missed = name, live, world, missed
+        self._name, self._live, self._context, self._missed = name, live, context, missed
         self._used = used
         self._changed = anyio.Event()
         self._first = True  # it has not told yet
@@ -60,11 +60,11 @@ class Listening:
     def _wanted(self) -> dict[str, object]:
         announced = self._live.peer.capabilities
         kinds = [k for k in ("tools", "prompts", "resources") if (announced.get(k) or {}).get("listChanged")]
-        uris = sorted(self._world.subscribed(self._name))
+        uris = sorted(self._context.subscribed(self._name))
         return {**{f"{kind}ListChanged": True for kind in kinds}, **({"resourceSubscriptions": uris} if uris else {})}
 
     async def _keep_listening(self, wanted: dict[str, object]) -> None:
-        clock, pause_s = self._world.clock, AGAIN_S
+        clock, pause_s = self._context.clock, AGAIN_S
         while True:
             began, self._heard = clock.now(), False
             if not await self._listen_once(wanted):
