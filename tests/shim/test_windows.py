@@ -13,7 +13,7 @@ import anyio
 import anyio.abc
 import pytest
 
-from trayapp.shim_ledger import MUTE, NOT_REPEATED
+from trayapp.shim.ledger import MUTE, NOT_REPEATED
 from trayapp.wire.endpoint import Link, Listener, listen, private_folder
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from trayapp.backends.world import Live
+from trayapp.backends.context import Live
 from trayapp.wire.messages import INVALID_PARAMS, Call, Params, Reply, RequestId, RpcError
 
 

@@ -19,11 +19,11 @@ import anyio.to_thread
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.clock import Clock
 from trayapp.backends.connection import Connection
+from trayapp.backends.context import BackendContext
 from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
-from trayapp.backends.transports import Open
-from trayapp.backends.world import World
+from trayapp.backends.transport import Open
 from trayapp.catalog.given_names import GivenNames
 from trayapp.catalog.pins import FOLDER_NAME
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
@@ -78,7 +78,7 @@ class Parts:
 
 
 class Gateway:
-    """Implements backends.world.Observer. Lives inside `tasks`."""
+    """Implements backends.connection.Observer. Lives inside `tasks`."""
 
     def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
         self.state: GatewayState = "starting"
@@ -122,14 +122,13 @@ class Gateway:
         self._capabilities = capabilities = ClientCapabilities(self.sessions, listings)
         place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
         approvals = Approvals(place, lambda: self.config.settings, lambda server: self.intake.tools_elsewhere(server))
-        world = World(
+        context = BackendContext(
             clock=parts.clock,
             settings=lambda: self.config.settings,
             environ=parts.environ,
             keyring=parts.keyring,
             open=parts.open,
             stderr=parts.stderr,
-            observer=self,
             hint=capabilities.revision_to_try,
             wants_offer=lambda key: listings.worth_asking(own.shared_key(key)),
             capabilities=capabilities.of_clients,
@@ -143,7 +142,7 @@ class Gateway:
             clock=parts.clock,
             state=lambda: self.state,
             settings=lambda: self.config.settings,
-            pool=Pool(world, cast(anyio.abc.TaskGroup, FencedTasks(self._tasks))),  # it only ever starts tasks
+            pool=Pool(context, self, cast(anyio.abc.TaskGroup, FencedTasks(self._tasks))),  # it only ever starts tasks
             listings=listings,
             writer=writer,
             approvals=approvals,
@@ -246,7 +245,7 @@ class Gateway:
             self.services.pool.discover(self.services.listings.expired())
             self._parts.calm.set()
 
-    # -- backends.world.Observer ---------------------------------------------------------------------------------
+    # -- backends.connection.Observer ---------------------------------------------------------------------------------
 
     def state_changed(self, connection: Connection) -> None:
         """See Observer."""

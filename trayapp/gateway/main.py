@@ -24,11 +24,12 @@ from trayapp.auth.places import SEALED_NAME, place_for
 from trayapp.auth.secret_service import secret_service_signals
 from trayapp.auth.vault import Vault
 from trayapp.backends.clock import SystemClock, next_beat
-from trayapp.backends.keeper import make_keeper, reap_leftovers
 from trayapp.backends.launch import own_environment
-from trayapp.backends.shellenv import Environment
-from trayapp.backends.transports import Open, first_cause, open_transport
-from trayapp.backends.wake import watch_wake
+from trayapp.backends.open_transport import open_transport
+from trayapp.backends.stdio.orphans import make_keeper, reap_leftovers
+from trayapp.backends.stdio.shellenv import Environment
+from trayapp.backends.transport import Open, first_cause
+from trayapp.backends.wake.watch import watch_wake
 from trayapp.catalog.pins import FOLDER_NAME as APPROVED
 from trayapp.config.own_log import level_of
 from trayapp.config.paths import Paths, find_paths

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from trayapp.model.errors import StorageError
 from trayapp.model.logs import GATEWAY_LOG
-from trayapp.service.child import last_lines, start_detached
+from trayapp.service.child import last_lines
+from trayapp.service.detached import start_detached
 from trayapp.service.pause import Pause, StartTurn
 from trayapp.service.supervision import Process
 from trayapp.wire.control import STOP, ControlClient

@@ -11,7 +11,7 @@ import pytest
 from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
 from tests.gateway.world import Client, House, echo_of, house, offer, serve, server
-from trayapp.backends.transports import NOT_EXECUTED
+from trayapp.backends.http.refusal import NOT_EXECUTED
 from trayapp.gateway.exposure.exposure import INDEX_URI
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from trayapp.backends.connection import Connection
-from trayapp.backends.transports import NOT_EXECUTED
-from trayapp.backends.world import Live
+from trayapp.backends.context import Live
+from trayapp.backends.http.refusal import NOT_EXECUTED
 from trayapp.gateway.calls.errors import to_client
 from trayapp.gateway.client import ClientSession, Request
 from trayapp.model.errors import LEAVE_IT, ConnectionLostError

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from trayapp.backends.connection import Connection
-from trayapp.backends.world import Live
+from trayapp.backends.context import Live
 from trayapp.gateway.calls.call import RoutedCall, Unheard
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services

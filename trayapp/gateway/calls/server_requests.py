@@ -14,7 +14,7 @@ from typing import Any
 from weakref import ref
 
 from trayapp.backends.connection import Connection
-from trayapp.backends.world import Live
+from trayapp.backends.context import Live
 from trayapp.gateway.calls.call import RoutedCall
 from trayapp.gateway.client import ClientSession, Request
 from trayapp.gateway.services import Services

@@ -17,6 +17,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import uvicorn
 
+from trayapp.auth.sdk import load_sdk
 from trayapp.gateway.http.arrivals import Arrivals
 from trayapp.gateway.http.asgi import Asgi, respond
 from trayapp.gateway.http.batches import Batches
@@ -29,7 +30,6 @@ from trayapp.gateway.http.presence import IDLE_MOST, Presence
 from trayapp.gateway.http.quick import Quick
 from trayapp.gateway.http.single import Single
 from trayapp.gateway.http.sse import MESSAGES, Streams
-from trayapp.model.late import load_in_turn
 from trayapp.wire.pending_connections import PendingConnections
 
 if TYPE_CHECKING:
@@ -70,10 +70,18 @@ class Sdk:
         return self._applications[0]
 
     async def _run(self) -> None:
-        module: Any = await anyio.to_thread.run_sync(load_in_turn, "trayapp.gateway.http.full")
+        module = await anyio.to_thread.run_sync(_load_full)
         async with module.running(*self._parts) as self._applications:
             self._there.set()
             await anyio.sleep_forever()
+
+
+def _load_full() -> Any:
+    """Load what needs the SDK. Not before a client on HTTP wants it."""
+    load_sdk()
+    from trayapp.gateway.http import full
+
+    return full
 
 
 async def serve(
