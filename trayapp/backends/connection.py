@@ -140,13 +140,15 @@ class Connection:
         self.last_used = self._context.clock.now()
 
     def relay(self, method: str, params: Params, call: Call, capabilities: Mapping[str, Any]) -> int:
-        """Send a request over the live connection; the caller has seen that there is one.
+        """Send a session's request over the live connection; the caller has seen that there is one.
 
         `capabilities` are those of the client that asks, which a 2026-07-28 server hears with each request.
         """
         live = self.live
         assert live is not None
-        return live.transport.channel.relay(method, live.peer.stamped(params, capabilities), call)
+        if live.peer.modern or (params is not None and "_meta" in params):
+            params = live.peer.stamped(params, capabilities)
+        return live.transport.channel.relay(method, params, call)
 
     async def request(self, method: str, params: Params) -> dict[str, Any]:
         """Connect if needed, ask, and await the result. Raises ServerError or RpcError."""

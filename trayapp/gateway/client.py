@@ -7,23 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from trayapp.backends.context import Live
-from trayapp.wire.messages import INVALID_PARAMS, Call, Params, Reply, RequestId, RpcError
-
-
-class Request(NamedTuple):
-    """One request of a client's, on its way."""
-
-    id: RequestId
-    method: str
-    params: Any
-
-    def with_params(self, params: Any) -> Request:
-        """Return the same request with other params."""
-        return self._replace(params=params)
-
+from trayapp.wire.messages import INVALID_PARAMS, Call, Params, Reply, Request, RequestId, RpcError
 
 OnRequest = Callable[[Request], None]  # answered sooner or later with ClientPeer.respond
 OnNotification = Callable[[str, Params], None]

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypedDict
 
 import anyio
 
-from trayapp.wire.messages import PROGRESS, Params, RequestId
+from trayapp.wire.messages import PROGRESS, Params, Request, RequestId
 
 
 class CallOptions(TypedDict, total=False):
@@ -79,4 +79,4 @@ class RequestContext:
 OnRequest = Callable[[RequestContext, str, Params], Awaitable[dict[str, Any]]]
 OnNotify = Callable[[RequestContext, str, Params], Awaitable[None]]
 NotifyIntercept = Callable[[str, Params], bool]
-RequestIntercept = Callable[[RequestId, str, Any], bool | None]
+RequestIntercept = Callable[[Request], bool | None]

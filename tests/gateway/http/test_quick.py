@@ -11,10 +11,9 @@ import anyio
 import pytest
 
 from tests.fixtures.clock import FakeClock
-from trayapp.gateway.client import Request
 from trayapp.gateway.http.peers import BEGUN, HttpPeer
 from trayapp.gateway.http.quick import LARGEST, SEEN_S, Quick
-from trayapp.wire.messages import CANCELLED, Reply
+from trayapp.wire.messages import CANCELLED, Reply, Request
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.backends.http.refusal import NOT_EXECUTED
 from trayapp.gateway.calls.errors import to_client
-from trayapp.gateway.client import ClientSession, Request
+from trayapp.gateway.client import ClientSession
 from trayapp.model.errors import LEAVE_IT, ConnectionLostError
 from trayapp.wire.envelope import LOG_LEVEL
 from trayapp.wire.jsonio import JsonError
@@ -23,6 +23,7 @@ from trayapp.wire.messages import (
     INTERNAL_ERROR,
     REQUEST_TIMEOUT,
     Reply,
+    Request,
     RequestId,
     RpcError,
 )
@@ -178,24 +179,21 @@ class RoutedCall:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _deliver(self, reply: Reply) -> None:
-        """Answer the client, with an error where memory does not suffice for the answer."""
-        try:
-            self._pass_on(reply)
-        except MemoryError:
-            why = f"The gateway has too little memory for the answer of {self.connection.name}"
-            self.session.peer.respond(self.request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
-
-    def _pass_on(self, reply: Reply) -> None:
         """Answer the client as its protocol revision wants it."""
+        why = ""
         try:
             modern = self._live is not None and self._live.peer.modern
             own = reply if self.session.client.modern == modern else self._translated(reply)
             if own is not None and self.finish is not None:
                 own = self.finish(own)
+            if own is not None:
+                self.session.peer.respond(self.request_id, own)
         except JsonError:
-            own = Reply.of_error(RpcError(INTERNAL_ERROR, f"The answer of {self.connection.name} is not valid JSON"))
-        if own is not None:
-            self.session.peer.respond(self.request_id, own)
+            why = f"The answer of {self.connection.name} is not valid JSON"
+        except MemoryError:
+            why = f"The gateway has too little memory for the answer of {self.connection.name}"
+        if why:
+            self.session.peer.respond(self.request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
 
     def _translated(self, reply: Reply) -> Reply | None:
         """Return the answer as the other era has it; None for a question, which an older client is asked first."""

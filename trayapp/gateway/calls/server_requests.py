@@ -16,7 +16,7 @@ from weakref import ref
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.gateway.calls.call import RoutedCall
-from trayapp.gateway.client import ClientSession, Request
+from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
 from trayapp.wire.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
 from trayapp.wire.frames import Awaited
@@ -27,6 +27,7 @@ from trayapp.wire.messages import (
     Call,
     Params,
     Reply,
+    Request,
     RequestId,
     RpcError,
 )

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import anyio
 import anyio.abc
 
-from trayapp.gateway.client import OnNotification, OnRequest, Request
+from trayapp.gateway.client import OnNotification, OnRequest
 from trayapp.wire.messages import (
     CANCELLED,
     CONNECTION_CLOSED,
@@ -23,6 +23,7 @@ from trayapp.wire.messages import (
     Call,
     Params,
     Reply,
+    Request,
     RequestId,
     RpcError,
 )

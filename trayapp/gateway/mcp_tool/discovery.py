@@ -29,10 +29,7 @@ class ToolSession(Protocol):
 
     client: Client
     lasting: bool  # else it is one request
-
-    @property
-    def seen(self) -> SessionView:
-        """Return what it sees."""
+    seen: SessionView
 
     def connection(self, server: str) -> Connection:
         """Return the connection of a server. Raises ServerNotFoundError."""

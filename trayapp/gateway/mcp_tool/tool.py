@@ -13,7 +13,6 @@ from trayapp.backends.connection import Connection
 from trayapp.catalog.names import Key
 from trayapp.gateway.calls.call import Finishing
 from trayapp.gateway.calls.errors import explained, model_hint, shown
-from trayapp.gateway.client import Request
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.options import UnknownOptionsError
 from trayapp.gateway.mcp_tool import texts
@@ -25,7 +24,7 @@ from trayapp.gateway.mcp_tool.request import ToolRequest, read_request
 from trayapp.gateway.mcp_tool.results import FitResult, error_result, text_result
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
-from trayapp.wire.messages import RequestId
+from trayapp.wire.messages import Request, RequestId
 
 LISTS_S = 2.0  # what a call waits at most for the lists of its server, which was just started and has old ones
 

@@ -25,7 +25,9 @@ class Viewer(Visiting, Hashable, Protocol):
     """A client's session, as its servers see it."""
 
     lasting: bool  # else it is one request
-    view: View
+
+    def follow(self, view: View) -> None:
+        """See that view from now on."""
 
 
 class Servers:
@@ -61,7 +63,7 @@ class Servers:
         for folder, overlay in overlays.items():
             self._views[folder].take(overlay.config, overlay.own)
         for session in self._sessions:
-            session.view = self.view_of(session)
+            session.follow(self.view_of(session))
         self._renew()
 
     def _renew(self) -> None:

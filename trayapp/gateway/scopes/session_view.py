@@ -14,13 +14,13 @@ from trayapp.catalog.lookup import server_of
 from trayapp.catalog.names import Key
 from trayapp.catalog.resources import SCHEME
 from trayapp.catalog.suggest import nearest
-from trayapp.gateway.client import Request, text_of
+from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import SessionOptions
 from trayapp.gateway.scopes.view import NO_OPTIONS, View
 from trayapp.model.errors import MultiMcpError, ServerError, ServerNotFoundError, ToolNotFoundError
-from trayapp.wire.messages import INVALID_PARAMS, RpcError
+from trayapp.wire.messages import INVALID_PARAMS, Request, RpcError
 from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 
 ROUTED = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
@@ -46,7 +46,7 @@ class SessionView:
         self._exposure: Exposure | None = None
         self._lists: ListResults | None = None
         self._routes: dict[str, Route] = {}
-        self._routes_of: Exposure | None = None
+        self._routes_of = -1  # the revision of the view that they are of
 
     # -- what they see -------------------------------------------------------------------------------------------
 
@@ -125,16 +125,14 @@ class SessionView:
     def route(self, params: Any) -> Route | None:
         """Return the route of a tool that was called before and whose server is up; None of all others."""
         name = params.get("name") if isinstance(params, dict) else None
-        if type(name) is not str or self._routes_of is not self.exposure:
-            return None
-        route = self._routes.get(name)
-        return route if route is not None and route.connection.is_up else None
+        route = self._routes.get(name) if type(name) is str and self._routes_of == self.view.revision else None
+        live = route.connection.live if route is not None else None
+        return route if live is not None and not live.transport.gone.is_set() else None
 
     def keep_route(self, name: str, connection: Connection, tool: str) -> None:
         """Send later calls of `name` to that tool, whichever session calls it."""
-        exposure = self.exposure
-        if self._routes_of is not exposure or len(self._routes) >= ROUTES_MOST:
-            self._routes_of, self._routes = exposure, {}
+        if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
+            self._routes_of, self._routes = self.view.revision, {}
         self._routes[name] = Route(connection, tool, self.timeout_s(connection))
 
     def server_of_unknown(self, params: Any) -> str | None:

@@ -42,6 +42,7 @@ class View:
         self._services = services
         self.first_lists = FirstLists(services, self.being_asked)
         self._keys: dict[str, str] = {}
+        self.revision = 0  # of its catalog: another number, another catalog
         self._catalog: Catalog | None = None
         self._noted: Catalog | None = None  # whose names are kept
         self._plain_exposure: Exposure | None = None
@@ -100,7 +101,8 @@ class View:
         return self._services.served_tools.of(self.key(name), offer)
 
     def forget(self) -> None:
-        """Make the catalog anew: what it was made from has changed."""
+        """Make the catalog again when it is next asked for: what it was made from has changed."""
+        self.revision += 1
         self._catalog = None
 
     def exposure(self, options: SessionOptions = NO_OPTIONS) -> Exposure:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trayapp.gateway.client import OnNotification, OnRequest, Request
+from trayapp.gateway.client import OnNotification, OnRequest
 from trayapp.wire.context import RequestContext
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RequestId, RpcError
@@ -30,10 +30,7 @@ class FramePeer:
             on_notification(method, params)
             return True
 
-        def request(request_id: RequestId, method: str, params: Any) -> None:
-            on_request(Request(request_id, method, params))
-
-        self.dispatcher.request_intercept = request
+        self.dispatcher.request_intercept = on_request
         await self.dispatcher.run(_never_asked, _never_told, notification)
 
     def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:

@@ -14,7 +14,7 @@ from trayapp.backends.connection import Connection
 from trayapp.catalog.names import Key
 from trayapp.gateway.calls.call import Finishing, RoutedCall
 from trayapp.gateway.calls.errors import unknown_method
-from trayapp.gateway.client import Request, text_of
+from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import INDEX_URI
 from trayapp.gateway.exposure.mcp_definition import is_one_tool
 from trayapp.gateway.scopes.session_view import ROUTED
@@ -25,7 +25,7 @@ from trayapp.gateway.sessions.session import Session, SessionParts
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.envelope import LOG_LEVEL, has_envelope
 from trayapp.wire.jsonio import dumps
-from trayapp.wire.messages import CANCELLED, Params, RequestId, RpcError, is_request_id
+from trayapp.wire.messages import CANCELLED, Params, Request, RequestId, RpcError, is_request_id
 
 if TYPE_CHECKING:
     from trayapp.gateway.mcp_tool.tool import McpTool
@@ -71,7 +71,8 @@ class ClientRequests:
         """Answer, or pass on, what can be done at once: calls of connected servers above all."""
         session, method = self._session, request.method
         try:
-            enveloped = session.client.modern or has_envelope(request.params)
+            params = request.params
+            enveloped = session.client.modern or (params is not None and "_meta" in params and has_envelope(params))
             if enveloped and take_envelope(session.client, method, request.params, lasting=session.lasting):
                 self._parts.services.changes.changed()
             if method in ROUTED:
@@ -103,7 +104,8 @@ class ClientRequests:
             case "ping":
                 result = {}
             case "subscriptions/listen":
-                self._refuse_twice(request.id)
+                if request.id in session.open_calls or request.id in session.pending.scopes:
+                    raise already_under_way(request.id)
                 session.lists.begin(session.listings())
                 listen = partial(self._parts.subscriptions.listen, session, request.id, params, session.place_of)
                 session.start(request.id, listen)
@@ -122,11 +124,6 @@ class ClientRequests:
         else:
             await subscriptions.unsubscribe(session, session.place_of(uri))
         session.send_result(request.id, b"{}")
-
-    def _refuse_twice(self, request_id: RequestId) -> None:
-        """Raises RpcError: a request with that id has no answer yet."""
-        if request_id in self._session.open_calls or request_id in self._session.pending.scopes:
-            raise already_under_way(request_id)
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
@@ -155,15 +152,18 @@ class ClientRequests:
 
     def _route(self, request: Request) -> None:
         session, method, params = self._session, request.method, request.params
-        self._refuse_twice(request.id)
+        if request.id in session.open_calls or request.id in session.pending.scopes:
+            raise already_under_way(request.id)
         if session.client.modern and self._parts.server_requests.resume(session, request):
             return
         if method == "tools/call":
             # A call like one before it, of a server in use: most are, and take the short way.
             route = session.seen.route(params)
             if route is not None and route.connection.used_since_connected:
-                own = request.with_params({**params, "name": route.tool})
-                self._send(own, route.connection, route.timeout_s)
+                own = Request(request.id, method, {**params, "name": route.tool})
+                if session.client.modern or session.client.log_level is not None:
+                    own = self._with_log_level(own, route.connection)
+                RoutedCall(session, own, route.connection).send(route.timeout_s)
                 return
             if is_one_tool(params):
                 self._one_tool.answer(request)
@@ -208,19 +208,19 @@ class ClientRequests:
 
     def send_on(self, request: Request, connection: Connection, finish: Finishing | None = None) -> None:
         """Pass a request on to a connected server; `finish` makes of its answer what the client gets."""
-        self._send(request, connection, self._session.seen.timeout_s(connection), finish)
+        timeout_s = self._session.seen.timeout_s(connection)
+        RoutedCall(self._session, self._with_log_level(request, connection), connection, finish).send(timeout_s)
 
-    def _send(
-        self, request: Request, connection: Connection, timeout_s: float, finish: Finishing | None = None
-    ) -> None:
+    def _with_log_level(self, request: Request, connection: Connection) -> Request:
+        """Return the request with what the client wants of logs, where the server hears that with each request."""
         client, params = self._session.client, request.params
         if client.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
             meta = {**(meta if isinstance(meta, dict) else {}), LOG_LEVEL: client.log_level}
-            request = request.with_params({**params, "_meta": meta})
-        elif client.modern and LOG_LEVEL in params.get("_meta", ()):
+            return request.with_params({**params, "_meta": meta})
+        if client.modern and LOG_LEVEL in params.get("_meta", ()):
             self._parts.notifications.set_level(connection, params["_meta"][LOG_LEVEL])
-        RoutedCall(self._session, request, connection, finish).send(timeout_s)
+        return request
 
     async def _route_later(self, request: Request) -> None:
         """Make a call whose server must be started, or even be found, first."""

@@ -62,22 +62,20 @@ class Session:
         self._parts = parts
         self.peer = peer
         self.client = Client()
-        self.view: View = parts.servers.view  # another one once its project is known
         self.options = session_options(options)
+        self.view: View
+        self.seen: SessionView  # the same one for all sessions of its view with its options
+        self.follow(parts.servers.view)  # another one once its project is known
         self.cwd = options.get("cwd")
         self.transport = transport
         self.lasting: bool = lasting
         self.open_calls: dict[RequestId, RoutedCall] = {}
         self.pending = PendingRequests(self.refuse)
         self.lists = ClientLists()
-        self._seen: SessionView | None = None
 
-    @property
-    def seen(self) -> SessionView:
-        """Return what this session sees; the same one for all sessions of its view with its options."""
-        if self._seen is None or self._seen.view is not self.view:
-            self._seen = self._parts.views.of(self.view, self.options)
-        return self._seen
+    def follow(self, view: View) -> None:
+        """See that view from now on."""
+        self.view, self.seen = view, self._parts.views.of(view, self.options)
 
     @property
     def status(self) -> SessionStatus:
