@@ -23,7 +23,6 @@ from trayapp.gateway.capabilities import united
 from trayapp.gateway.known import UNTAKEABLE, WAITS, Known
 from trayapp.gateway.options import Choice
 from trayapp.gateway.prepared import PreparedTool
-from trayapp.gateway.summary import summary
 from trayapp.gateway.tool import DEFINITION_JSON
 from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
 from trayapp.model.offer import Item
@@ -301,6 +300,8 @@ class Exposure:
 
         The rest comes with the list of each server's tools. None when there is nothing to say."""
         if self.mode == "search":
+            from trayapp.gateway.summary import summary  # with the inspection 2 ms, for the one tool alone
+
             return summary(self)
         parts = [f"# {name}\n{text}" for name in self.servers if (text := self.instructions_of(name))]
         return "\n\n".join(parts)[:INSTRUCTIONS_ALL] or None
