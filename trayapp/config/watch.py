@@ -5,6 +5,7 @@ Never here: reading the file, deciding whether it changed (files.signature), an 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from contextlib import suppress
@@ -39,8 +40,6 @@ def watch_folders_of(path: Path) -> FolderWatch | None:
     """A watch on the folder of `path`, and on that of the file it links to; None where there is no such thing."""
     if sys.platform != "linux":
         return None
-    import ctypes  # 2 ms: the first list is served before the first watch begins
-
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         descriptor = libc.inotify_init1(_FLAGS)
