@@ -168,6 +168,8 @@ REQUIREMENTS: dict[str, str] = {
     "search-synonyms": "`settings.synonyms` widens a search, for words and for tools, and a change counts at once.",
     "search-literals": "Paths, URLs, quoted text, file names and addresses are not searched for, unless they are all.",
     "search-verbs": "A word has the synonyms of a verb only where it says what to do: first, after `to`, `please` ...",
+    "search-actions": "A question or a verb finds first what reads, writes or deletes as it asks.",
+    "search-servers": "A query that names a server finds that server's tools first.",
     "search-one-hit": "The same tool on several servers is one hit of a search that names the others.",
     "search-incremental": "One server's change renews its tools in the index alone, with the answers of a new index.",
     "search-recall": "Questions in natural words find the tool among the first five answers.",

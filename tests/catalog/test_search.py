@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 from tests.catalog import shelf
 from tests.catalog.strategies import json_values
 from trayapp.catalog.patterns import InvalidPatternError
+from trayapp.catalog.search.actions import DELETE, READ, WRITE, of_tool
 from trayapp.catalog.search.documents import keywords_of
 from trayapp.catalog.search.index import EmptyQueryError, Entry, SearchIndex
 from trayapp.catalog.search.literals import without_literals
+from trayapp.catalog.search.query import UserSynonyms, read_query
+from trayapp.catalog.search.servers import ServerNames
+from trayapp.catalog.search.stem import stem
+from trayapp.catalog.search.vocabulary import Vocabulary
+from trayapp.catalog.search.words import split
 
 CATALOGUE = [
     ("github", "search_repositories", "Find repositories on GitHub using a topic, a name or free words"),
@@ -348,6 +354,68 @@ def test_the_server_that_is_named_stands_for_the_others() -> None:
 def test_what_only_has_the_same_name_stays_two_hits(one: dict[str, Any], two: dict[str, Any]) -> None:
     index = index_of(entry("a", "search", **one), entry("b", "search", **two))
     assert set(found(index, "search")) == {"a_search", "b_search"}
+
+
+CLOUD = [
+    entry("north", "list_instances", "List the instances of a tenant"),
+    entry("north", "create_instance", "Create an instance for a tenant"),
+    entry("north", "remove_instance", "Remove an instance of a tenant"),
+]
+
+
+@pytest.mark.requirement("search-actions")
+@pytest.mark.parametrize(("words", "first"), [
+    ("which instances does the tenant have", "list_instances"), ("how many instances are there", "list_instances"),
+    ("set up an instance", "create_instance"), ("please start an instance for me", "create_instance"),
+    ("this tenant is new, I want to destroy his instance", "remove_instance"),
+])  # fmt: skip
+def test_what_reads_writes_or_deletes_as_it_is_asked_comes_first(words: str, first: str) -> None:
+    assert found(index_of(*CLOUD), words)[0] == f"north_{first}"
+
+
+@pytest.mark.requirement("search-actions")
+@pytest.mark.parametrize(("words", "action"), [
+    ("what is new", READ), ("Is it open", READ), ("show it", READ), ("please create it", WRITE), ("Forget it", DELETE),
+    ("for later: move it", WRITE), ("I want to cancel it", DELETE), ("a new page", ""), ("drawing", ""), ("", ""),
+    ("the report that was deleted", ""), ("check it and remove it", DELETE), ("find it and remove it", READ),
+])  # fmt: skip
+def test_a_query_s_action_is_that_of_its_question_or_first_verb(words: str, action: str) -> None:
+    assert read_query(words, Vocabulary(), UserSynonyms({})).action == action
+
+
+@pytest.mark.requirement("search-actions")
+@pytest.mark.parametrize(("name", "head", "action"), [
+    ("get-page", "", READ), ("page_delete", "List", DELETE), ("pages", "Creates a page", WRITE),
+    ("pages", "Those that were created", ""), ("", "", ""),
+])  # fmt: skip
+def test_a_tool_s_action_is_that_of_its_name_or_the_first_word_about_it(name: str, head: str, action: str) -> None:
+    assert of_tool([stem(word) for word in split(name)], [stem(word) for word in split(head)]) == action
+
+
+@pytest.mark.requirement("search-servers")
+def test_the_tools_of_the_server_that_is_named_come_first() -> None:
+    index = index_of(
+        entry("post", "send_message", "Send a welcome message to a user"),
+        entry("acme", "notify", "Send a message"),
+        entry("acme-eu", "notify_all", "Send a message"),
+        entry("phone", "call", "Call a user"),
+    )
+    assert found(index, "send a message to the user")[0] == "post_send_message"
+    assert found(index, "send a message to the acme user")[0] == "acme_notify"
+    index.remove("acme")
+    assert found(index, "send a message to the acme user")[0] == "acme-eu_notify_all"
+
+
+@pytest.mark.requirement("search-servers")
+def test_a_word_that_other_servers_tools_have_says_less_about_the_server_named_after_it() -> None:
+    names = ServerNames()
+    names.add("pages", ["page"])
+    names.add("acme", ["acm"])
+    names.add("more", ["more"])
+    shares = names.shares(["acm", "page", "none"], {"acm": 1, "page": 3}.__getitem__)
+    assert shares.keys() == {"acm", "page"}
+    assert shares["acm"] == 1.0
+    assert 0 < shares["page"] < 0.2
 
 
 @pytest.mark.requirement("search-incremental")

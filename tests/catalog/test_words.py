@@ -77,6 +77,19 @@ def test_different_words_stay_apart(one: str, other: str) -> None:
     assert stem(one) != stem(other)
 
 
+@pytest.mark.parametrize(("one", "verb"), [
+    ("reader", "read"), ("readers", "read"), ("scanner", "scan"), ("linter", "lint"), ("writer", "writing"),
+    ("maker", "make"), ("editor", "edited"), ("converter", "convert"),
+])  # fmt: skip
+def test_one_that_does_it_has_the_stem_of_the_verb(one: str, verb: str) -> None:
+    assert stem(one) == stem(verb)
+
+
+@pytest.mark.parametrize("word", ["user", "order", "number", "server", "folder", "player", "worker", "header"])
+def test_other_words_that_end_alike_are_no_verbs(word: str) -> None:
+    assert stem(word) == word
+
+
 @given(st.text(max_size=40))
 def test_words_are_short_lower_case_and_split_no_further(text: str) -> None:
     for word in split(text):

@@ -6,7 +6,6 @@ Never here: states, backoff, what a connected server is used for.
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -88,6 +87,8 @@ def _remedy(server: ServerConfig, transport: Transport) -> str:
         return f"Check its url in servers.yaml, then: multi-mcp reconnect {server.name}"
     if transport.has_printed():
         return f"See: multi-mcp logs {server.name}"
+    import shlex  # for the few servers that end without a word
+
     return f"It printed nothing. Run it yourself: {' '.join((server.command or '', *map(shlex.quote, server.args)))}"
 
 

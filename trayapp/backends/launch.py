@@ -6,9 +6,7 @@ Never here: starting it; what npm's cache holds (npx), what the login shell know
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -173,6 +171,8 @@ async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: flo
 def working_folder(cwd: str | None, home: str) -> str:
     """Return the folder in which a server runs: its `cwd`, else the home folder; never the gateway's own."""
     if cwd is None and not Path(home).is_dir():  # users of services may have none
+        import tempfile  # 2 ms, for the few users without a home folder
+
         return tempfile.gettempdir()
     return str(Path(home, cwd or ""))
 
@@ -188,6 +188,8 @@ def find_program(command: str, env: Mapping[str, str], cwd: str | None) -> str |
     if _is_path(command):
         path = Path(cwd or ".", command)
         return str(path.absolute()) if path.is_file() else None
+    import shutil  # with bz2 and lzma, 3 ms: no cached list needs it
+
     return shutil.which(command, path=env.get("PATH"))
 
 

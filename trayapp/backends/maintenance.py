@@ -45,8 +45,8 @@ class _Round:
         self.error: RpcError | None = None
 
     def outcome(self) -> Offer:
-        """What was read. Raises RpcError."""
-        if self.offer is None:
+        """What was read. Raises RpcError when it ended before the tools were."""
+        if self.offer is None or self.offer.failed.get("tools") == UNREAD:
             error = self.error or RpcError(CONNECTION_CLOSED, "The connection was closed")
             raise error.with_traceback(None)
         return self.offer
@@ -205,7 +205,7 @@ class Maintenance:
         self._dirty.set()
 
     async def fetch(self, *, soon: bool = False) -> Offer:
-        """Read all lists now and tell the observer. Raises RpcError when the connection ended before one was read.
+        """Read all lists now and tell the observer. Raises RpcError when the connection ended before the tools were.
 
         `soon`: return what was read while other lists take long. Who has waited for a reading in which a list failed
         does not begin another: a list that hangs takes a minute each time.

@@ -5,7 +5,6 @@ Pure. Never here: who approved what (pins).
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from typing import Any
@@ -29,6 +28,8 @@ _READ = frozenset({"type", "properties", "required", "additionalProperties", "en
 
 def difference(old: Item, new: Item) -> list[str]:
     """Lines as of a unified diff: `- ` what was approved, `+ ` what the server says now, `  ` around it. Cleaned."""
+    import difflib  # 1 ms, for definitions that a person looks at
+
     lines: list[str] = []
     for field in (*PINNED, *sorted((old.keys() | new.keys()) - PINNED_SET)):
         before, after = _lines(old.get(field)), _lines(new.get(field))

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from trayapp.model.settings import PREFIX_MODES, PrefixMode
 
@@ -223,17 +223,22 @@ def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) ->
         alone = {f"{server_prefix(server, other)}_" for other in PREFIX_MODES if other != "none"}
         return {f"{called}__", f"{called}_"} | (alone if mode == "none" else set())
 
-    spellings = Spellings(keys, starts)
-    addresses = {caseless(call_spelling(server, "")): server for server in servers}
+    @cache
+    def spellings() -> Spellings:
+        return Spellings(keys, starts)  # seldom needed: in most modes for names that begin with mcp alone
+
+    @cache
+    def addresses() -> dict[str, str]:
+        return {caseless(call_spelling(server, "")): server for server in servers}
 
     def others(key: Key, wish: str) -> Key | None:
         if mode != "none" and wish[:3].lower() != "mcp":
             return None
         loose = caseless(wish)
-        found = [other for other in spellings.behind(wish) if other[0] != key[0]]
+        found = [other for other in spellings().behind(wish) if other[0] != key[0]]
         for end in (at + 2 for at in range(5, len(loose)) if loose.startswith("__", at)):
-            if addresses.get(loose[:end], key[0]) != key[0]:
-                found.append((addresses[loose[:end]], wish[end:]))
+            if (server := addresses().get(loose[:end], key[0])) != key[0]:
+                found.append((server, wish[end:]))
         return min(found, default=None)  # the order of the tools must not matter
 
     return others

@@ -5,7 +5,6 @@ Never here: YAML, what is right or wrong.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -77,5 +76,7 @@ def shown(word: str) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` was most likely meant to be, or None."""
+    import difflib  # 1 ms, for files with a word that nobody knows
+
     found = difflib.get_close_matches(word[:SHOWN_CHARACTERS], sorted(known), n=1, cutoff=0.6)
     return found[0] if found else None

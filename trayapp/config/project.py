@@ -8,12 +8,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trayapp.config.files import read_bytes
 from trayapp.config.parse import read_top, server_pairs
 from trayapp.config.problems import Unparsable
-from trayapp.config.scripts import Script, read_script, watched_paths
 from trayapp.config.text import MAX_BYTES, decode, without_comments
+
+if TYPE_CHECKING:
+    from trayapp.config.scripts import Script
 
 PROJECT_FILES = (".multi-mcp.yaml", ".mcp.json")  # in one folder the first one counts
 
@@ -86,6 +89,8 @@ def read_project(path: Path) -> ProjectFile | None:
         entries = server_pairs(read_top(file.text(), str(path)), str(path))
     except Unparsable:
         return file  # it starts nothing
+    from trayapp.config.scripts import read_script, watched_paths  # 1 ms, for those whose client is in a project
+
     watched = {name: watched_paths(entry, file.folder) for name, entry in entries.items()}
     found = {each: read_script(name, each, file.folder) for name, paths in watched.items() for each in paths}
     scripts = sorted((script for script in found.values() if script), key=lambda script: script.name)

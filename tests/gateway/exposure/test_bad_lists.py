@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import mcp_types
 import pydantic_core
 import pytest
@@ -221,6 +222,23 @@ async def test_tools_are_there_before_a_list_that_hangs_is_given_up(
         await made.net["a"].heard_of("tools/list", times=2)
         await anyio.sleep(0.3)
         assert "a_late" in await client.names()
+
+
+async def test_a_server_that_ends_before_it_listed_its_tools_is_said_to_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although its other lists were read."""
+    monkeypatch.setattr(listing, "LIST_TIMEOUT_S", 60)
+    async with house(tmp_path) as made:
+        full(made.net["a"]).replies["tools/list"] = hanging
+        made.apply(server("a"))
+        client = await made.ready()
+        client.call_only("a_echo", 1)
+        with anyio.fail_after(10):
+            while made.gateway.services.listings.get("a") is None:
+                await anyio.lowlevel.checkpoint()
+        made.net["a"].die()
+        assert "The connection was closed" in (await client.answer(1))["error"]["message"]
 
 
 async def test_one_odd_entry_of_a_list_costs_only_itself(tmp_path: Path) -> None:

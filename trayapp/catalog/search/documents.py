@@ -36,12 +36,17 @@ def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: 
         [stem(word) for word in split(name)],
         _compounds(name),
         _stems(f"{text(tool, 'title')} {text(marks, 'title')}"),
-        _stems(f"{server} {server_title}"),
+        server_stems(server, server_title),
         _stems(head),
         _stems(f"{description[len(head) : BODY_CHARS]} {' '.join(_marks(marks))}"),
         _stems(" ".join(islice(_parameters(tool.get("inputSchema")), PARAMS_MOST * 3))),
         _stems(" ".join(keywords)),
     )
+
+
+def server_stems(server: str, title: str) -> list[str]:
+    """The stems of what a server is called."""
+    return _stems(f"{server} {title}")
 
 
 def raw_words(server: str, tool: Mapping[str, Any]) -> list[str]:

@@ -12,9 +12,10 @@ from typing import Any
 
 from trayapp.catalog.names import Key
 from trayapp.catalog.patterns import Pattern
-from trayapp.catalog.search.documents import document, keywords_of, raw_words, text
+from trayapp.catalog.search.documents import document, keywords_of, raw_words, server_stems, text
 from trayapp.catalog.search.query import UserSynonyms, clauses_of, read_query
 from trayapp.catalog.search.ranking import only_own, score
+from trayapp.catalog.search.servers import ServerNames
 from trayapp.catalog.search.store import Store
 from trayapp.catalog.search.words import split
 from trayapp.model.errors import MultiMcpError
@@ -26,8 +27,8 @@ RELEVANT = 0.04  # of the best one's score: what comes after those and is much w
 FIRST_CHARS = 200  # of a description: where the forms of words are compared, and its first line that patterns match
 REFINED = 12  # of the best ones, whose order the very forms of words decide
 SCORE_DIGITS = 6  # what lies beyond depends on the order in which sets are summed up, other at each start
-ALIKE = 0.5  # of the words of two descriptions: what they must have in common
 WRITTEN_MET = 0.15  # added to the factor 1 when all words are there as they are asked for
+ALIKE = 0.5  # of the words of two descriptions: what they must have in common
 
 
 class EmptyQueryError(MultiMcpError):
@@ -81,6 +82,7 @@ class SearchIndex:
         self._synonyms = dict(synonyms or {})
         self._users = UserSynonyms(self._synonyms)
         self._store = Store()
+        self._names = ServerNames()
         self._numbers: dict[str, range] = {}
         self._entries: dict[int, Entry] = {}
         self._next = 1
@@ -122,6 +124,7 @@ class SearchIndex:
             self._store.add(first + place, documents, [raw_words(entry.server, entry.tool) for entry in some])
             self._numbers[server] = numbers = range(first, first + place + len(some))
             self._entries.update(zip(numbers[place:], some, strict=True))
+            self._names.add(server, server_stems(server, some[0].server_title))
             yield
 
     def remove(self, server: str) -> None:
@@ -129,6 +132,7 @@ class SearchIndex:
         numbers = self._numbers.pop(server, None)
         if numbers is not None:
             self._store.remove(numbers)
+            self._names.remove(server)
             for number in numbers:
                 del self._entries[number]
 
@@ -166,6 +170,7 @@ class SearchIndex:
 
     def _ranked(self, words: str, among: range, allowed: Container[Key] | None) -> list[Hit]:
         query = read_query(words, self._store.vocabulary, self._users)
+        query.servers = self._names.shares(chain(*(term.own for term in query.terms)), self._servers_having)
 
         def wanted(number: int) -> bool:
             return allowed is None or self._entries[number].key in allowed
@@ -180,6 +185,9 @@ class SearchIndex:
         hits.sort(key=lambda hit: (-hit.score, hit.exposed_name, hit.server, hit.name))
         hits = united(hits, {entry.key: entry.tool for _, _, entry in scored})
         return hits[:SURE] + [hit for hit in hits[SURE:] if hit.score >= hits[0].score * RELEVANT]
+
+    def _servers_having(self, stem: str) -> int:
+        return len({self._entries[number].server for number in self._store.having(stem)})
 
 
 def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit]:

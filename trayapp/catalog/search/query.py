@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count, pairwise
 
+from trayapp.catalog.search.actions import of_query
 from trayapp.catalog.search.documents import is_pattern
 from trayapp.catalog.search.literals import without_literals
 from trayapp.catalog.search.stem import stem
@@ -55,10 +56,15 @@ class Term:
 
 @dataclass(slots=True)
 class Query:
-    """All terms, and the stems that follow each other."""
+    """All terms, the stems that follow each other, and what is to be done ("" if unclear).
+
+    `servers` are those of the words that a server is named after, with how much each says (0 to 1).
+    """
 
     terms: list[Term] = field(default_factory=list)
     pairs: set[tuple[str, str]] = field(default_factory=set)
+    action: str = ""
+    servers: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def rarity(self) -> float:
@@ -109,7 +115,7 @@ def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query
     for term in terms.values():
         term.weigh(vocabulary)
     stems = [stem(word) for word in meaningful(written)]
-    return Query(list(terms.values()), set(pairwise(stems)))
+    return Query(list(terms.values()), set(pairwise(stems)), of_query(clauses, verbs))
 
 
 def clauses_of(query: str) -> list[list[str]]:

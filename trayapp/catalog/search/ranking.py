@@ -1,6 +1,7 @@
-"""How well a tool answers a query: BM25 over its fields, then what of the query and of its name is met.
+"""How well a tool answers a query: BM25 over its fields, then what of the query and of its name is met, whether the
+query names its server, and whether both are about the same action.
 
-The numbers were found on two catalogs (tests/benchmarks/search.py measures them), as rules for all queries alike.
+The numbers were found on three catalogs (tests/benchmarks/search.py measures them), as rules for all queries alike.
 Never here: finding candidates, the index.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from trayapp.catalog.search.actions import of_tool
 from trayapp.catalog.search.documents import FIELDS
 from trayapp.catalog.search.query import Query, Term
 from trayapp.catalog.search.vocabulary import Vocabulary
@@ -26,21 +28,25 @@ USUAL_LENGTH = {
     "name": 3, "compound": 2, "title": 3, "server": 3, "head": 8, "body": 25, "params": 25, "keywords": 4
 }  # fmt: skip
 SATURATION = 2.0  # k1 of BM25: how quickly a further occurrence stops to matter
-PAIRED_FIELDS = ("name", "title", "head", "body")  # where neighbours count
-NAME_MET = 1.3  # added to the factor 1 when all of the tool's name is in the query
-PAIRS_MET = 1.6  # added when each two neighbours of the query are neighbours here
-TWICE = 0.7  # of the worth of a word that another word of the query has met already
+PAIRED_FIELDS = ("name", "title", "head", "body")  # where neighbors count
+NAME_MET = 0.6  # added to the factor 1 when all of the tool's name is in the query
+PAIRS_MET = 1.6  # added when each two neighbors of the query are neighbors here
+SERVER_NAMED = 2.0  # added when the query has a word of the server's name that no other server's tools use
+ACTION_MET = 0.3  # added when the query and the tool are about the same action, taken off when about another
 
-_Met = tuple[float, str, Term]  # what is gained, by which stem, for which term
+_Met = tuple[float, Term]  # what is gained, and for which term
 
 
 @dataclass(slots=True)
 class View:
-    """A document as ranking needs it: each stem's weight over all fields, the stems of its name, its neighbours."""
+    """A document as ranking needs it: each stem's weight over all fields, the stems of its name and of its server's,
+    its neighbors, and what the tool does."""
 
     weights: dict[str, float]
     name: frozenset[str]
+    server: frozenset[str]
     pairs: frozenset[tuple[str, str]]
+    action: str
 
 
 def view(fields: Sequence[Sequence[str]]) -> View:
@@ -54,7 +60,8 @@ def view(fields: Sequence[Sequence[str]]) -> View:
         if kind in PAIRED_FIELDS:
             pairs.update(pairwise(stems))
     saturated = {stemmed: weight / (weight + SATURATION) for stemmed, weight in weights.items()}
-    return View(saturated, frozenset(fields[0]), frozenset(pairs))
+    name, server, head = (fields[FIELDS.index(kind)] for kind in ("name", "server", "head"))
+    return View(saturated, frozenset(name), frozenset(server), frozenset(pairs), of_tool(name, head))
 
 
 def score(query: Query, seen: View, vocabulary: Vocabulary) -> tuple[float, tuple[str, ...]]:
@@ -62,14 +69,10 @@ def score(query: Query, seen: View, vocabulary: Vocabulary) -> tuple[float, tupl
     met, missed = _met(query.terms, seen)
     if not met:
         return 0.0, missed
-    gained = covered = 0.0
-    used: set[str] = set()
-    for gain, stemmed, term in sorted(met, key=_gain, reverse=True):
-        share = TWICE if stemmed in used else 1.0
-        used.add(stemmed)
-        gained += gain * share
-        covered += 0.0 if term.extra else term.rarity * share
-    return gained * covered / query.rarity * _name_factor(met, seen, vocabulary) * _pairs_factor(query, seen), missed
+    gained = sum(gain for gain, _ in met)
+    covered = sum(term.rarity for _, term in met if not term.extra) / query.rarity
+    factors = _name_factor(met, seen, vocabulary) * _pairs_factor(query, seen) * _server_factor(query, seen)
+    return gained * covered * factors * _action_factor(query, seen), missed
 
 
 def only_own(query: Query, found: list[tuple[int, View]]) -> list[tuple[int, View]]:
@@ -82,25 +85,21 @@ def only_own(query: Query, found: list[tuple[int, View]]) -> list[tuple[int, Vie
 
 
 def _met(terms: Iterable[Term], seen: View) -> tuple[list[_Met], tuple[str, ...]]:
-    """What the document gains by each term that it meets, with the stem that does it; the words of those it misses."""
+    """Return what the document gains by each term that it meets, and the words of those it misses."""
     met: list[_Met] = []
     missed: list[str] = []
     for term in terms:
         common = term.gains.keys() & seen.weights.keys()
         if common:
-            met.append((*max((term.gains[known] * seen.weights[known], known) for known in common), term))
+            met.append((max(term.gains[known] * seen.weights[known] for known in common), term))
         elif not term.extra:
             missed.append(term.word)
     return met, tuple(missed)
 
 
-def _gain(met: _Met) -> float:
-    return met[0]
-
-
 def _name_factor(met: Iterable[_Met], seen: View, vocabulary: Vocabulary) -> float:
     worths: dict[str, float] = {}
-    for _, _, term in met:
+    for _, term in met:
         for known in term.stems.keys() & seen.name:
             worths[known] = max(term.stems[known], worths.get(known, 0.0))
     part = sum(vocabulary.rarity(known) * worth for known, worth in worths.items())
@@ -109,3 +108,13 @@ def _name_factor(met: Iterable[_Met], seen: View, vocabulary: Vocabulary) -> flo
 
 def _pairs_factor(query: Query, seen: View) -> float:
     return 1 + PAIRS_MET * len(query.pairs & seen.pairs) / len(query.pairs) if query.pairs else 1.0
+
+
+def _server_factor(query: Query, seen: View) -> float:
+    return 1 + SERVER_NAMED * sum(query.servers[known] for known in query.servers.keys() & seen.server)
+
+
+def _action_factor(query: Query, seen: View) -> float:
+    if not query.action or not seen.action:
+        return 1.0
+    return 1 + ACTION_MET if query.action == seen.action else 1 - ACTION_MET

@@ -1,7 +1,10 @@
 """The stem of an English word, so that `merging` finds `merge` and `repositories` finds `repository`.
 
-The rules are M. F. Porter's ("An algorithm for suffix stripping", 1980), with three of our own: `-us` and `-is` are no
-plurals, `-logy` is `-log`, and `-ater` is taken for `-ator`, which people mix up.
+The rules are M. F. Porter's ("An algorithm for suffix stripping", 1980), with four of our own:
+- `-us` and `-is` are no plurals;
+- `-logy` is `-log`;
+- `-ater` is taken for `-ator`, which people mix up;
+- a `reader` can `read`: Porter's rules leave `-er` behind a short verb.
 Never here: texts, anything but one word.
 """
 
@@ -32,6 +35,14 @@ _FOURTH = (
     "ement", "ance", "ence", "able", "ible", "ment", "sion", "tion", "ant", "ent", "ism", "ate", "iti", "ous", "ive",
     "ize", "al", "er", "ic",
 )  # fmt: skip
+# Verbs whose `-er` or `-or` is one that does it. Not: order, number, user, server, folder, player, worker.
+_VERBS = frozenset(
+    """
+    build check clean code copy crawl create debug draw edit fetch find format grab index link lint load make map merge
+    open parse paint pick plan plot print read record render scan scrape search select send sort split test track trade
+    train update verify view watch write
+    """.split()  # noqa: SIM905
+)
 _KEPT = {"sion": "s", "tion": "t"}  # what of such an ending stays
 
 
@@ -40,7 +51,7 @@ def stem(word: str) -> str:
     """The stem of `word` (in lower case); anything but English letters is its own stem."""
     if len(word) < SHORTEST or not _ENGLISH.fullmatch(word):
         return word
-    word = _participle(_singular(word))
+    word = _participle(_doing(_singular(word)))
     if word.endswith("y") and "v" in _shape(word[:-1]):
         word = word[:-1] + "i"
     word = _replaced(_replaced(word, _SECOND), _THIRD)
@@ -65,6 +76,15 @@ def _singular(word: str) -> str:
     if word.endswith(("sses", "ies")):
         return word[:-2]
     return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+
+
+def _doing(word: str) -> str:
+    """Return the verb behind one that does it: `read` for `reader`, `scan` for `scanner`, `write` for `writer`."""
+    if not word.endswith(("er", "or")):
+        return word
+    root = word[:-2]
+    doubled = root[:-1] if len(root) > 1 and root[-1] == root[-2] else root
+    return next((verb for verb in (root, f"{root}e", doubled) if verb in _VERBS), word)
 
 
 def _participle(word: str) -> str:

@@ -30,6 +30,7 @@ _INSERT = f"INSERT INTO documents (rowid, {_COLUMNS}) VALUES ({', '.join('?' * (
 _ROW = f"SELECT {_COLUMNS} FROM documents WHERE rowid = ?"
 _BEST = f"""SELECT rowid FROM documents WHERE documents MATCH ? AND rowid BETWEEN ? AND ?
 AND rank MATCH 'bm25({", ".join(str(WEIGHTS[kind]) for kind in FIELDS)})' ORDER BY rank"""
+_HAVING = "SELECT rowid FROM documents WHERE documents MATCH ?"
 
 Document = Sequence[Sequence[str]]  # the stems of each of FIELDS
 
@@ -82,6 +83,10 @@ class Store:
         if set(others) - set(own) or not found:
             found.update(islice(filter(wanted, self._best({*own, *others}, among)), half))
         return found
+
+    def having(self, stem: str) -> Iterator[int]:
+        """Yield the numbers of all documents that have a stem in any field."""
+        return (number for (number,) in self._table.execute(_HAVING, (f'"{stem}"',)))
 
     def _is_common(self, stem: str) -> bool:
         return self.vocabulary.count(stem) > max(COMMON, COMMON_SHARE * self.vocabulary.documents)

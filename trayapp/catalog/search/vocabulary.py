@@ -19,6 +19,11 @@ TWO_EDITS_SHORTEST = 8  # characters
 HALF_SHORTEST = 3  # characters of each part of a compound
 
 
+def rarity(count: int, among: int) -> float:
+    """How much it says to be one of `count`: the inverse document frequency of BM25, as Lucene bounds it at 0."""
+    return math.log(1 + (among - count + 0.5) / (count + 0.5))
+
+
 class Vocabulary:
     """Counts of stems, and the spellings behind them."""
 
@@ -53,11 +58,10 @@ class Vocabulary:
         return self._count[stemmed]
 
     def rarity(self, stemmed: str) -> float:
-        """How much a stem says: the inverse document frequency of BM25, as Lucene bounds it at 0."""
+        """How much a stem says."""
         known = self._rarities.get(stemmed)
         if known is None:
-            count = self._count[stemmed]
-            known = self._rarities[stemmed] = math.log(1 + (self.documents - count + 0.5) / (count + 0.5))
+            known = self._rarities[stemmed] = rarity(self._count[stemmed], self.documents)
         return known
 
     def halves(self, word: str) -> list[str]:

@@ -28,8 +28,7 @@ from trayapp.gateway.client import text_of
 from trayapp.gateway.control.token_costs import costs
 from trayapp.gateway.control.tool_rows import tool_rows
 from trayapp.gateway.exposure.exposure import Exposure, first_paragraph
-from trayapp.gateway.exposure.list_results import ListResults
-from trayapp.gateway.exposure.tool_index import index_text
+from trayapp.gateway.exposure.list_results import ListResults, index_text
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.arguments import ArgumentsError, prepared_call

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import re
 
-from trayapp.catalog.gist import gist
 from trayapp.catalog.search.words import split
 from trayapp.gateway.exposure.catalog import ONE_TOOL
 from trayapp.gateway.exposure.exposure import Exposure
-from trayapp.inspection.inspect import inspect_text
 from trayapp.model.text import count, one_line
 
 INSTRUCTIONS_ALL = 12_000  # characters; a model reads them in every session
@@ -44,6 +42,8 @@ def summary(seen: Exposure) -> str | None:
 
     The more servers, the fewer words for each.
     """
+    from trayapp.catalog.gist import gist  # for the one tool alone, as the inspection below: 2 ms of a start
+
     servers = [name for name, entry in seen.servers.items() if not entry.disabled]
     if not servers:
         return None
@@ -79,6 +79,8 @@ def _cut(head: str, servers: list[str]) -> str:
 
 def _about(seen: Exposure, server: str) -> str:
     """Return a server's title, or its own first words, where they say more than its name and hide or order nothing."""
+    from trayapp.inspection.inspect import inspect_text
+
     prepared = seen.catalog.offers.get(server)
     title = (prepared.offer.server_info or {}).get("title") if prepared is not None else None
     for text in (seen.servers[server].title, title, _first_words(seen.instructions_of(server))):

@@ -1,4 +1,4 @@
-"""The results of list requests, as JSON: computed once from what a session sees.
+"""The results of list requests, as JSON: computed once from what a session sees; and the index of all tools.
 
 Never here: what a session sees (exposure), sending.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 from trayapp.catalog.entries import served_entry, served_resource
 from trayapp.catalog.names import Key
-from trayapp.gateway.exposure.exposure import INDEX, Exposure
+from trayapp.gateway.exposure.exposure import INDEX, INDEX_URI, Exposure, first_line
 from trayapp.gateway.exposure.mcp_definition import DEFINITION_JSON
 from trayapp.model.offer import Item
+from trayapp.model.text import count
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.salvage import well_formed
 
@@ -82,3 +84,29 @@ class ListResults:
 def joined(tools: list[bytes]) -> bytes:
     """The result of tools/list from the JSON of each tool."""
     return b'{"tools":[%b]}' % b",".join(tools)
+
+
+# -- the index of all tools, a resource of our own -------------------------------------------------------------------
+
+
+def index_result(seen: Exposure) -> dict[str, Any]:
+    """The result of reading it."""
+    return {"contents": [{"uri": INDEX_URI, "mimeType": INDEX["mimeType"], "text": index_text(seen)}]}
+
+
+def index_text(seen: Exposure) -> str:
+    """All tools that a session may call, a heading a server."""
+    enabled = [name for name, entry in seen.servers.items() if not entry.disabled]
+    head = f"# {count(len(seen.tools), 'tool')} of {count(len(enabled), 'server')}"
+    return "\n".join([head, *(_section(seen, name) for name in enabled)]) + "\n"
+
+
+def _section(seen: Exposure, server: str) -> str:
+    title = seen.servers[server].title
+    rows = [_row(seen, key, item) for key, item in seen.entries[server].items()]
+    return "\n".join([f"\n## {server}{f' ({title})' if title else ''}\n", *(rows or ["No tools are known"])])
+
+
+def _row(seen: Exposure, key: Key, item: Item) -> str:
+    line = first_line(item.get("description"))
+    return f"- `{seen.name_of(key)}`: {line}" if line else f"- `{seen.name_of(key)}`"

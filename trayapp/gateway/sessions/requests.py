@@ -16,6 +16,7 @@ from trayapp.gateway.calls.call import Finishing, RoutedCall
 from trayapp.gateway.calls.errors import unknown_method
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import INDEX_URI
+from trayapp.gateway.exposure.list_results import index_result
 from trayapp.gateway.exposure.mcp_definition import is_one_tool
 from trayapp.gateway.scopes.session_view import ROUTED
 from trayapp.gateway.sessions.handshake import discover, initialize, set_level, take_envelope
@@ -169,8 +170,6 @@ class ClientRequests:
                 self._one_tool.answer(request)
                 return
         elif method == "resources/read" and isinstance(params, dict) and params.get("uri") == INDEX_URI:
-            from trayapp.gateway.exposure.tool_index import index_result  # as the one tool
-
             session.send_answer(request.id, index_result(session.seen.exposure), method)
             return
         try:
