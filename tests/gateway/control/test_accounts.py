@@ -71,7 +71,7 @@ class Town:
         self.requests = AccountRequests(gateway.services, gateway.sign_ins, self.environ, vault.secrets)
 
     def _keyring_changed(self) -> None:
-        """As gateway/run does."""
+        """As gateway/main does."""
         self.gateway.services.changes.changed()
         if self.accounts.vault.state == "available" and self.gateway.state == "running":
             self.gateway.services.spawn(self.gateway.sign_ins.keyring_is_back)
