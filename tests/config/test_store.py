@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -119,6 +122,27 @@ def test_an_edit_starts_again_when_somebody_saved_in_between(path: Path) -> None
 
     assert Store(path).edit(change)
     assert path.read_bytes() == b"servers: {s: {command: z}}\n# edited\n"
+
+
+@pytest.mark.requirement("file-slow-editor")
+def test_a_file_that_is_emptied_to_be_saved_as_it_is_read_is_read_again(path: Path) -> None:
+    editors: list[threading.Thread] = []
+
+    def save(file: BinaryIO) -> None:
+        with file:
+            time.sleep(0.05)
+            file.write(TEXT.encode())
+
+    class EmptiedMeanwhile(Store):
+        def read(self) -> Loaded:
+            if not editors:
+                editors.append(threading.Thread(target=save, args=(self.path.open("wb"),)))
+                editors[0].start()
+            return super().read()
+
+    assert EmptiedMeanwhile(path).merge_tools({"s": {"found": ToolSwitch()}}) == {}
+    editors[0].join()
+    assert (parse(path.read_text(encoding="utf-8"), "f").servers["s"].tools or {}).keys() == {"found"}
 
 
 def test_an_edit_gives_up_against_an_editor_that_never_rests(path: Path) -> None:

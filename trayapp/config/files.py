@@ -75,20 +75,23 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
 
 def wait_until_quiet(
     path: Path, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
-) -> None:
+) -> Signature | None:
     """Wait, a moment at most, while some program may be writing the file: it was saved so lately, or is open for that.
 
     Half of a file may be readable, and a program that writes on after it was replaced writes into nothing. What we
-    wrote ourselves is waited for by nobody (`replace_file`). Blocks.
+    wrote ourselves is waited for by nobody (`replace_file`). Return the signature that was seen last: what is read
+    while the file has it is whole. Blocks.
     """
+    seen = signature(path)
     for _ in range(QUIET_LOOKS):
-        try:
-            age = now() - path.stat().st_mtime
-        except (OSError, ValueError):
-            return
+        if seen is None:
+            break
+        age = now() - seen[0] / 1e9
         if abs(age) >= QUIET_S and not is_open_for_writing(path):  # the clock of a network's disk may be far ahead
-            return
+            break
         sleep(QUIET_S - max(age, 0) if age < QUIET_S else QUIET_S)
+        seen = signature(path)
+    return seen
 
 
 def is_open_for_writing(path: Path) -> bool:

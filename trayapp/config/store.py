@@ -119,15 +119,26 @@ class Store:
     def _settled(self, end: float) -> Loaded:
         """Return the file once nobody saves it, soon after `end` at the latest. Some editors move it away first: then
         its folder changed just now."""
-        wait_until_quiet(self.path)
-        seen = self.read()
+        seen = self._quiet(end)
         for _ in range(AWAY_LOOKS):
             if seen.exists or time.monotonic() > end or not self._folder_changed():
                 break
             time.sleep(QUIET_S)
-            wait_until_quiet(self.path)
-            seen = self.read()
+            seen = self._quiet(end)
         return seen
+
+    def _quiet(self, end: float) -> Loaded:
+        """Return the file as it was while nobody saved it: one that was emptied to be written is no answer."""
+        while True:
+            quiet = wait_until_quiet(self.path)
+            try:
+                seen = self.read()
+            except MultiMcpError:
+                if self.signature() == quiet or time.monotonic() > end:
+                    raise
+            else:
+                if self.signature() == quiet or time.monotonic() > end:
+                    return seen
 
     def _folder_changed(self) -> bool:
         """True if something came into the file's folder, or went, within the last moments."""
