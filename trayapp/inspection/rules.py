@@ -1125,4 +1125,7 @@ RULES: tuple[Rule, ...] = (
     *_OTHER_TOOLS,
     *_ACTIONS,
 )
-HINTS: frozenset[str] = frozenset(hint for rule in RULES for hint in rule.hints)
+# Each hint with its first three characters; None of a shorter one
+HINTS: dict[str, tuple[str, ...] | None] = {
+    hint: tuple(hint[:3]) if len(hint) > 2 else None for rule in RULES for hint in rule.hints
+}
