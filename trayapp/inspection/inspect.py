@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from trayapp.inspection import hidden
 from trayapp.inspection.finding import Finding, finding
-from trayapp.inspection.text import READ_MOST, sentences, texts_of
+from trayapp.inspection.text import READ_MOST, Sentence, sentences, texts_of
 from trayapp.model.late import late, late_module
 from trayapp.model.offer import Item
 
@@ -69,8 +69,9 @@ def _in_texts(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 
 def _hopeful(low: str) -> list[tuple[rules.Rule, list[str]]]:
     """Return the rules that may find something in a lower-case text, each with its hints that stand there."""
-    threes = set(zip(low, low[1:], low[2:], strict=False))  # a look there is quicker than one through the text
-    present = {hint for hint, begins in rules.HINTS.items() if (begins is None or begins in threes) and hint in low}
+    starts = rules.HINT_STARTS.intersection(zip(low, low[1:], low[2:], strict=False))
+    present = {hint for start in starts for hint in rules.HINTS_BY_START[start] if hint in low}
+    present.update(hint for hint in rules.SHORT_HINTS if hint in low)
     there = [(rule, [hint for hint in rule.hints if hint in present]) for rule in rules.RULES if present]
     return [(rule, hints) for rule, hints in there if hints]
 
@@ -83,10 +84,18 @@ def _orders(texts: Sequence[tuple[str, str]]) -> Iterator[Finding]:
         low = sentence.low
         for one in hopeful.copy():
             rule, hints = one
-            if any(hint in low for hint in hints) and (match := _found(rule.pattern, low)) is not None:
-                hopeful.remove(one)
-                marked = sentence.said[match.start() : match.end()] if len(low) == len(sentence.said) else match[0]
-                yield finding(rule.code, "medium", place, f"It {rule.reason}", sentence.said, marked)
+            for hint in hints:
+                if hint in low:
+                    if (match := _found(rule.pattern, low)) is not None:
+                        hopeful.remove(one)
+                        yield _order(rule, place, sentence, match)
+                    break
+
+
+def _order(rule: rules.Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
+    said, low = sentence
+    marked = said[match.start() : match.end()] if len(low) == len(said) else match[0]
+    return finding(rule.code, "medium", place, f"It {rule.reason}", said, marked)
 
 
 def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
