@@ -220,6 +220,7 @@ class House:
             look=lambda folder, user: self.look(folder, user),
         )
         self.gateway = Gateway(self.parts, tasks)
+        self.gateway.services.given_names.load()
 
     def _write(self, switches: Switches) -> None:
         if self.write_failure is not None:

@@ -37,7 +37,7 @@ class World:
     machine: Machine
     record: Path
     command: list[str] = field(default_factory=shim_command)
-    settle: Callable[[Path], None] = wait_until_quiet
+    settle: Callable[[Path], object] = wait_until_quiet
 
 
 def this_world(environ: Mapping[str, str] | None = None) -> World:

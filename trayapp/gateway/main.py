@@ -160,6 +160,7 @@ class Process:
             tokens = ClientTokens(self._paths.config_file.parent)
             self._door = Door(gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed)
             await anyio.to_thread.run_sync(self._file.create)
+            await anyio.to_thread.run_sync(gateway.services.given_names.load)
             await self._file.reload()
             self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()

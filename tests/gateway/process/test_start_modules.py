@@ -8,7 +8,7 @@ import sys
 # Loaded when they are needed (model/late, or inside the functions that need them), with all that they alone bring.
 LATE = (
     *("click", "rich", "mcp", "httpx2", "starlette", "sqlite3", "keyring", "html", "psutil"),
-    *("trayapp.auth.callback", "trayapp.auth.login", "trayapp.backends.http", "trayapp.backends.stdio.npx"),
+    *("trayapp.auth.callback", "trayapp.auth.login", "trayapp.backends.http.streamable", "trayapp.backends.stdio.npx"),
     *(
         "trayapp.catalog.arguments",
         "trayapp.catalog.describe",

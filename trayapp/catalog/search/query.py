@@ -68,7 +68,7 @@ class Query:
 
     @property
     def rarity(self) -> float:
-        """What a document that meets every word covers."""
+        """Return what a document that meets every word covers."""
         return sum(term.rarity for term in self.terms if not term.extra)
 
 
@@ -85,7 +85,7 @@ class UserSynonyms:
         self._pairs = [pair for one, two in phrases if one and two for pair in ((one, two), (two, one))]
 
     def of(self, stems: Sequence[str]) -> dict[str, set[str]]:
-        """For stems of a query, the further stems that settings let stand for them."""
+        """Return, for stems of a query, the further stems that settings let stand for them."""
         known = set(stems)
         found: dict[str, set[str]] = {}
         for phrase, others in self._pairs:
@@ -150,7 +150,7 @@ def _guess(term: Term, vocabulary: Vocabulary) -> None:
 
 
 def _joined(written: Iterable[str], vocabulary: Vocabulary) -> list[str]:
-    """Neighbours that documents write as one word: `mind map` for mindmap."""
+    """Return neighbors that documents write as one word: `mind map` for mindmap."""
     both = (left + right for left, right in pairwise(written))
     return [word for word in both if len(word) >= JOINED_SHORTEST and word in vocabulary]
 

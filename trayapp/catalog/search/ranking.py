@@ -50,7 +50,7 @@ class View:
 
 
 def view(fields: Sequence[Sequence[str]]) -> View:
-    """The view of a document's fields, given as FIELDS."""
+    """Return the view of a document's fields, given as FIELDS."""
     weights: dict[str, float] = {}
     pairs: set[tuple[str, str]] = set()
     for kind, stems in zip(FIELDS, fields, strict=True):
@@ -65,7 +65,7 @@ def view(fields: Sequence[Sequence[str]]) -> View:
 
 
 def score(query: Query, seen: View, vocabulary: Vocabulary) -> tuple[float, tuple[str, ...]]:
-    """The score, 0 for no match, and the words of the query that are missing."""
+    """Return the score, 0 for no match, and the words of the query that are missing."""
     met, missed = _met(query.terms, seen)
     if not met:
         return 0.0, missed
@@ -76,7 +76,7 @@ def score(query: Query, seen: View, vocabulary: Vocabulary) -> tuple[float, tupl
 
 
 def only_own(query: Query, found: list[tuple[int, View]]) -> list[tuple[int, View]]:
-    """For a query of one word: what has the word itself, when anything has; its synonyms come in otherwise."""
+    """Return, for a query of one word, what has the word itself; what has a synonym only if nothing else is there."""
     terms = [term for term in query.terms if not term.extra]
     if len(terms) != 1:
         return found

@@ -108,6 +108,7 @@ class Door:
                 access = app.Access(token if settings.token else "", self._owner_token(), place)
                 await app.serve(self._gateway, self._file, bound.sock, access)
             finally:
+                self._tokens.release()
                 self._gateway.http_problem = None
                 self._changed(None)
 

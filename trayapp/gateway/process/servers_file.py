@@ -100,7 +100,6 @@ class ServersFile:
     async def reload(self) -> None:
         """Read the file and hand it on, unless it was emptied this very moment."""
         async with self._reading:
-            self._seen = self._signature()
             outcome, self._look_again = await anyio.to_thread.run_sync(self._read)
             if isinstance(outcome, Problem):
                 self._emptied = False
@@ -118,7 +117,7 @@ class ServersFile:
         watch = await anyio.to_thread.run_sync(watch_folders_of, self._path)
         try:
             while True:  # look first: the file may have been saved before there was a watch
-                if self._look_again or self._signature() != self._seen:
+                if self._look_again or await anyio.to_thread.run_sync(self._signature) != self._seen:
                     await self._settle()
                     await self.reload()
                 await self._may_have_changed(watch)
@@ -149,11 +148,14 @@ class ServersFile:
         return emptied and not before
 
     def _signature(self) -> object:
-        """Of the file and of all that the layers below it are read from."""
+        """Return that of the file and of all that the layers below it are read from. Blocks: some stats."""
         return self._store.signature(), self._layers().signature(self._imports) if self._imports else None
 
     def _read(self) -> tuple[Outcome, bool]:
-        """The file's content, or why it cannot be used; and whether it may become usable without being saved."""
+        """Return the file's content, or why it cannot be used; and whether it may become usable without being saved.
+
+        Blocks."""
+        self._seen = self._signature()
         file = str(self._path)
         try:
             loaded = self._store.read()
@@ -177,12 +179,16 @@ class ServersFile:
 
     async def _settle(self) -> None:
         """Wait, for a moment at most, until the save that was noticed is done."""
-        seen = self._signature()
+        seen, _ = await anyio.to_thread.run_sync(self._look)
         for _ in range(SETTLE_LOOKS):
             await anyio.sleep(SAVE_SETTLES_S)
-            before, seen = seen, self._signature()
-            if seen == before and not is_open_for_writing(self._path):
+            before, (seen, is_open) = seen, await anyio.to_thread.run_sync(self._look)
+            if seen == before and not is_open:
                 return
+
+    def _look(self) -> tuple[object, bool]:
+        """Return the signature, and whether a program writes the file. Blocks: a disk of the network may be slow."""
+        return self._signature(), is_open_for_writing(self._path)
 
     async def _may_have_changed(self, watch: FolderWatch | None) -> None:
         """Wait for news of the folder; look anyway from time to time, since network folders bring no news."""
