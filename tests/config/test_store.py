@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import pytest
 
+from trayapp.config import edits
 from trayapp.config.files import QUIET_LOOKS, QUIET_S, _take_place, storage_error
 from trayapp.config.locks import WAIT_S, locked
 from trayapp.config.parse import parse
@@ -53,6 +54,10 @@ def nobody(folder: Path) -> Iterator[None]:
         os.setresuid(0, 0, 0)
 
 
+def switch(store: Store, server: str, enabled: bool) -> bool:
+    return store.edit(lambda text: edits.set_server_enabled(text, server, enabled, store.path.name))
+
+
 def only_file_in(folder: Path) -> str:
     (file,) = folder.iterdir()
     return file.name
@@ -60,14 +65,14 @@ def only_file_in(folder: Path) -> str:
 
 @pytest.mark.requirement("file-comments-kept")
 def test_an_edit_keeps_every_other_byte(path: Path) -> None:  # merge-13
-    assert Store(path).set_server_enabled("s", False)
+    assert switch(Store(path), "s", False)
     assert path.read_bytes() == TEXT.replace("'x'}", "'x', disabled: true}").encode()
     assert only_file_in(path.parent) == "servers.yaml"
 
 
 def test_an_edit_that_changes_nothing_writes_nothing(path: Path) -> None:
     before = signature(path)
-    assert not Store(path).set_server_enabled("s", True)
+    assert not switch(Store(path), "s", True)
     assert Store(path).merge_tools({"s": {}, "other": {"a": ToolSwitch()}}) == {"other": "other is not in servers.yaml"}
     assert signature(path) == before
 
@@ -82,7 +87,7 @@ def test_edits_at_the_same_moment_are_all_written(path: Path) -> None:
 def test_every_edit_is_there(path: Path) -> None:
     store = Store(path)
     assert store.merge_tools({"s": {"a": ToolSwitch(), "b": ToolSwitch()}}) == {}
-    assert store.set_tools_enabled("s", ["a"], False)
+    assert store.edit(lambda text: edits.set_tools_enabled(text, "s", ["a"], False))
     assert store.add_server("t", {"url": "https://x/"})
     assert store.set_setting("expose", "search")
     config = parse(store.read().text, "servers.yaml")
@@ -180,7 +185,7 @@ def test_an_edit_waits_for_other_programs_edits_no_longer_than_for_all(home: Pat
 def test_a_file_that_cannot_be_read_is_left_alone(path: Path) -> None:  # merge-11, config-32
     path.write_bytes(b"servers: [\n")
     with pytest.raises(Unparsable) as caught:
-        Store(path).set_server_enabled("s", False)
+        switch(Store(path), "s", False)
     assert caught.value.problem.file == "servers.yaml"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(Unparsable, match="UTF-8"):
@@ -194,7 +199,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(path: Path) -> None:  # merge-
 def test_an_edit_that_is_refused_leaves_the_file_alone(path: Path) -> None:
     path.write_bytes(b"servers:\n  a: &a {command: x}\n  s: *a\n")
     with pytest.raises(EditRefusedError):
-        Store(path).set_server_enabled("s", False)
+        switch(Store(path), "s", False)
     assert path.read_bytes() == b"servers:\n  a: &a {command: x}\n  s: *a\n"
 
 
@@ -214,7 +219,7 @@ def test_a_missing_file_is_made_from_the_first_text(tmp_path: Path) -> None:
 
 def test_the_first_edit_makes_the_file_too(tmp_path: Path) -> None:
     store = Store(tmp_path / "servers.yaml", sample_text)
-    assert store.set_server_enabled("sample", False)
+    assert switch(store, "sample", False)
     assert parse(store.read().text, "f").servers["sample"].disabled
     bare = Store(tmp_path / "bare.yaml")
     assert bare.add_server("s", {"command": "x"})
@@ -236,7 +241,7 @@ def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
 @pytest.mark.requirement("file-atomic-write")
 def test_the_mode_of_a_file_is_kept(path: Path) -> None:
     path.chmod(0o640)
-    Store(path).set_server_enabled("s", False)
+    switch(Store(path), "s", False)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
@@ -246,7 +251,7 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, path: Path) -> 
     target = path.rename(tmp_path / "dotfiles" / "mine.yaml")
     path.symlink_to(tmp_path / "dotfiles" / "mine.yaml")
     before = signature(path)
-    Store(path).set_server_enabled("s", False)
+    switch(Store(path), "s", False)
     assert path.is_symlink()
     assert b"disabled" in target.read_bytes()
     assert signature(path) != before
@@ -299,11 +304,11 @@ def test_a_read_only_folder_or_file_is_a_clear_error(home: Path) -> None:
     with nobody(home):
         home.chmod(0o500)
         with pytest.raises(StorageError, match="permission"):
-            Store(path).set_server_enabled("s", False)
+            switch(Store(path), "s", False)
         home.chmod(0o700)
         path.chmod(0o400)
         with pytest.raises(StorageError, match="permission"):
-            Store(path).set_server_enabled("s", False)
+            switch(Store(path), "s", False)
         assert path.read_bytes() == TEXT.encode()
 
 
@@ -340,7 +345,7 @@ def test_a_full_disk_leaves_the_old_file_whole(path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))  # no file over 8 bytes: a write stops in the middle
     try:
         with pytest.raises(StorageError, match="cannot be written"):
-            Store(path).set_server_enabled("s", False)
+            switch(Store(path), "s", False)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, old)

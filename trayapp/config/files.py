@@ -117,9 +117,9 @@ def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lamb
         with _opened(target) as old, _temporary(target, data, mode) as fresh:
             if old is None:
                 _take_place(fresh, target, still_right)
+                _sync_folder(target.parent)
             else:
                 _replace(old, fresh, target, still_right)
-        _sync_folder(target.parent)
     except OSError as error:
         raise storage_error(error, path, "written") from error
     except RuntimeError:  # Python before 3.13 says so of a link that leads back to itself

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,17 +160,8 @@ class Store:
         self.edit(change)
         return refused
 
-    def set_tools_enabled(self, server: str, names: Iterable[str], enabled: bool) -> bool:
-        """See edits.set_tools_enabled; whether bytes changed, as with all that follow."""
-        wanted = list(names)
-        return self.edit(lambda text: edits.set_tools_enabled(text, server, wanted, enabled, self.path.name))
-
-    def set_server_enabled(self, server: str, enabled: bool) -> bool:
-        """See edits.set_server_enabled."""
-        return self.edit(lambda text: edits.set_server_enabled(text, server, enabled, self.path.name))
-
     def add_server(self, name: str, entry: Mapping[str, Any]) -> bool:
-        """See edits.add_server."""
+        """See edits.add_server; whether bytes changed, as with all that follow."""
         return self.edit(lambda text: edits.add_server(text, name, entry, self.path.name))
 
     def remove_server(self, name: str) -> bool:

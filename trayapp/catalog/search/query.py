@@ -56,20 +56,27 @@ class Term:
 
 @dataclass(slots=True)
 class Query:
-    """All terms, the stems that follow each other, and what is to be done ("" if unclear).
+    """All terms, weighed, the stems that follow each other, and what is to be done ("" if unclear).
 
-    `servers` are those of the words that a server is named after, with how much each says (0 to 1).
+    `servers` are those of the words that a server is named after, with how much each says (0 to 1). What ranking asks
+    for each document is made once: `gains` are those of all terms, by stem, with the term's place; `worths` how well
+    each stem stands for a term; `rarity` is what a document that meets every word covers.
     """
 
-    terms: list[Term] = field(default_factory=list)
-    pairs: set[tuple[str, str]] = field(default_factory=set)
-    action: str = ""
+    terms: list[Term]
+    pairs: set[tuple[str, str]]
+    action: str
     servers: Mapping[str, float] = field(default_factory=dict)
+    gains: dict[str, list[tuple[int, float]]] = field(init=False, default_factory=dict)
+    worths: dict[str, float] = field(init=False, default_factory=dict)
+    rarity: float = field(init=False, default=0.0)
 
-    @property
-    def rarity(self) -> float:
-        """Return what a document that meets every word covers."""
-        return sum(term.rarity for term in self.terms if not term.extra)
+    def __post_init__(self) -> None:
+        for place, term in enumerate(self.terms):
+            self.rarity += 0.0 if term.extra else term.rarity
+            for known, gain in term.gains.items():
+                self.gains.setdefault(known, []).append((place, gain))
+                self.worths[known] = max(term.stems[known], self.worths.get(known, 0.0))
 
 
 class UserSynonyms:
