@@ -248,6 +248,7 @@ class House:
         self.apply(*servers, settings=settings)
         self.start()
         await self.gateway.services.pool.settled()
+        await self.gateway.intake.read_words_now()
         await self.gateway.services.writer.written()
         await self.told()
 

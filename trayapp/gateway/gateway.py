@@ -108,6 +108,7 @@ class Gateway:
             ToolParts(services, own.is_own, ResultFiles(parts.cache_dir / RESULTS), WarmUp(self._spawn)),
             self._list_served,
         )
+        services.approvals.unread = partial(self._spawn, self.once_calm, self.intake.read_words)
         services.approvals.unsaved = services.writer.wake
         services.changes.listen(partial(tell_lists, self.sessions))
         services.changes.listen(self._note_names)

@@ -55,6 +55,8 @@ _RUNS = (
     (_kinds(b="01"), b"b" * 8),
     (_kinds(h=string.hexdigits, s=" :"), b"hhs" * 8),
 )
+_CAPITALS = _kinds(c=_UPPER + "234567")
+_HEX_DIGITS = _kinds(h=string.hexdigits + " :")
 _ESCAPED_BY = ("\\x", "\\u", "&#")
 _PERCENT = late("%[0-9A-F]")
 _WORD = late(r"[A-Za-z]{2,}")
@@ -66,9 +68,7 @@ def decoded_in(text: str) -> Iterator[str]:
     plain = _URL.sub(" ", text[:READ_MOST])
     if not may_be_coded(plain):
         return
-    for kind, decode in _KINDS:
-        if kind is _NUMBERS and not _has_rows(plain):
-            continue  # its pattern takes as long as the others together
+    for kind, decode in _possible_kinds(plain):
         for found in islice(kind.finditer(plain), RUNS_MOST):
             if (words := _readable(decode(found[0]))) is not None:
                 yield from _once_more(words)
@@ -77,7 +77,7 @@ def decoded_in(text: str) -> Iterator[str]:
 
 def _once_more(words: str) -> Iterator[str]:
     """What is encoded in decoded words."""
-    for kind, decode in _KINDS if len(words) >= RUN_SHORTEST else ():
+    for kind, decode in _possible_kinds(words) if len(words) >= RUN_SHORTEST else ():
         for found in islice(kind.finditer(words), RUNS_MOST):
             if (inner := _readable(decode(found[0]))) is not None:
                 yield inner
@@ -121,9 +121,21 @@ def may_be_coded(text: str) -> bool:
     )
 
 
-def _has_rows(text: str) -> bool:
-    kinds = text.encode("ascii", "replace").translate(_LETTERS_AND_DIGITS)
-    return any(part in kinds for part in _IN_ROWS)
+def _possible_kinds(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str], bytes]]]:
+    """Yield the kinds of encoding that a text may hold: a pattern takes ten times as long as a look."""
+    plain = text.encode("ascii", "replace")
+    kinds = plain.translate(_LETTERS_AND_DIGITS)
+    if b"w" * RUN_SHORTEST in plain.translate(_RUNS[0][0]):
+        yield _BASE64, _of_base64
+        if b"c" * RUN_SHORTEST in plain.translate(_CAPITALS):
+            yield _BASE32, _of_base32
+    yield _WRAPPED, _of_wrapped
+    if b"h" * RUN_SHORTEST in plain.translate(_HEX_DIGITS):
+        yield _HEX, _of_hex
+    if any(part in kinds for part in _IN_ROWS):
+        yield _NUMBERS, _of_numbers
+    if "%" in text or any(mark in text for mark in _ESCAPED_BY):
+        yield _ESCAPES, _of_escaped
 
 
 def may_be_turned(text: str) -> bool:
@@ -201,13 +213,3 @@ def _readable(data: bytes) -> str | None:
         return None
     clear = sum(letter.isprintable() or letter in "\n\t" for letter in text)
     return text if len(text) > 8 and clear == len(text) and len(_WORD.findall(text)) >= 2 else None
-
-
-_KINDS: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
-    (_BASE64, _of_base64),
-    (_WRAPPED, _of_wrapped),
-    (_BASE32, _of_base32),
-    (_HEX, _of_hex),
-    (_NUMBERS, _of_numbers),
-    (_ESCAPES, _of_escaped),
-)

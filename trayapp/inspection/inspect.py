@@ -1,5 +1,7 @@
 """Inspect a definition, or any text of a server: what hides from people is held back, what reads like orders is told.
 
+What hides is found before a tool is served; orders take three times as long, and may be looked for afterwards.
+
 The same text always gives the same findings.
 Never here: what becomes of the tool (gateway/approvals), other servers' tools.
 """
@@ -41,6 +43,21 @@ def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
     return _sorted(_in_texts([(where, text)]))
 
 
+def find_concealed(texts: list[tuple[str, str]], name: str = "") -> tuple[Finding, ...]:
+    """Return what hides from people in these texts, by their places, and in a tool's name."""
+    return _sorted([*_in_name(name), *_concealed(texts)])
+
+
+def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
+    """Return what reads like orders in these texts, by their places."""
+    return _sorted(_orders(texts))
+
+
+def merged(*found: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Return all findings: each code once, what is held back first."""
+    return _sorted([one for some in found for one in some])
+
+
 def _sorted(found: Sequence[Finding] | Iterator[Finding]) -> tuple[Finding, ...]:
     first: dict[str, Finding] = {}
     for one in sorted(found, key=lambda one: one.severity):
@@ -55,14 +72,20 @@ def _in_name(name: str) -> Iterator[Finding]:
 
 
 def _in_texts(texts: list[tuple[str, str]]) -> Iterator[Finding]:
+    yield from _concealed(texts)
+    yield from _orders(texts)
+
+
+def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
     whole = "\n\n".join(text for _, text in texts)
     if not hidden.is_plain(whole):
         for place, text in texts:
             for found in hidden.hidden_in(text):
                 yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
-    if encoded.may_be_coded(whole) or encoded.may_be_turned(whole):
+    if encoded.may_be_coded(whole):
         yield from _decoded(texts)
-    yield from _orders(texts)
+    if encoded.may_be_turned(whole):
+        yield from _turned_round(texts)
     if len(whole) > READ_MOST:
         yield finding("size.unread", "medium", texts[-1][0], "It holds more text than can be looked over")
 
@@ -109,11 +132,15 @@ def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
 
 
 def _decoded(texts: list[tuple[str, str]]) -> Iterator[Finding]:
-    """Find text that is an order once it is decoded: the first one of each kind."""
+    """Find the first text that is an order once it is decoded."""
     for place, text in texts:
         if (order := next((one for words in encoded.decoded_in(text) for one in _orders_in(words)), None)) is not None:
             yield finding("encoded.payload", "high", place, f"It says when decoded: {order.evidence}", text)
             break
+
+
+def _turned_round(texts: list[tuple[str, str]]) -> Iterator[Finding]:
+    """Find the first text that is an order once it is turned round."""
     for place, text in texts:
         if (order := next(_turned(text), None)) is not None:
             yield finding("encoded.turned", "high", place, f"It says when turned round: {order.evidence}", text)

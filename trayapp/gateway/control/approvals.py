@@ -37,7 +37,7 @@ class ApprovalRequests:
         }
 
     async def _waiting(self, asked: Asked) -> Any:
-        self._judge_all()
+        await self._judge_all()
         server, tool = self._server(asked), asked.get("tool")
         waiting = self._gateway.services.approvals.waiting(server)
         found = [one for one in waiting if tool in (None, one.tool)]
@@ -48,7 +48,7 @@ class ApprovalRequests:
     async def _approve(self, asked: Asked) -> Any:
         """Approve definitions by what they were when they were shown."""
         tools = _listed(asked, "tools", "{server, tool, hash}")
-        self._judge_all()
+        await self._judge_all()
         done: dict[str, Any] = {"approved": [], "missed": []}
         for tool in tools:
             server, name, digest = (text_of(tool, member, "a tool") for member in ("server", "tool", "hash"))
@@ -74,11 +74,12 @@ class ApprovalRequests:
                 await anyio.lowlevel.checkpoint()  # the gateway's clients come first
         return {"rows": rows, "tools": tools}
 
-    def _judge_all(self) -> None:
-        """What no list has asked for yet is judged now."""
+    async def _judge_all(self) -> None:
+        """Judge now what no list has asked for yet, orders included."""
         for name in self._gateway.servers.shared.servers:
             if (offer := self._gateway.services.listings.get(name)) is not None:
                 _ = self._gateway.services.served_tools.of(name, offer).tools
+        await self._gateway.intake.read_words_now()
 
     def _server(self, asked: Asked) -> str | None:
         """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""

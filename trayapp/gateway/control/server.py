@@ -148,6 +148,7 @@ class Control:
 
         with self._gateway.services.writer.one_write():
             outcome = await self._for_each(params, one, {"added": [], "gone": [], "back": [], "waiting": []})
+        await self._gateway.intake.read_words_now()
         await self._gateway.services.writer.written()
         return outcome
 
@@ -208,6 +209,7 @@ class Control:
 
     async def _settle(self, params: dict[str, Any]) -> Any:
         await self._gateway.services.pool.settled()
+        await self._gateway.intake.read_words_now()
         await self._gateway.services.writer.written()
         return {}
 

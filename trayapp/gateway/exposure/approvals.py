@@ -7,7 +7,7 @@ on what is found at first sight. Never here: showing it, finding (inspection), w
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,8 @@ from trayapp.catalog.changes import difference, in_approved_form, still_takes, w
 from trayapp.catalog.pins import Pin, ServerPins, definition_hash
 from trayapp.gateway.exposure.look_alikes import OtherTools, shadowed
 from trayapp.inspection.finding import Finding, is_held
-from trayapp.inspection.subjects import apart_of, findings_of, is_apart, tools_of
+from trayapp.inspection.inspect import merged
+from trayapp.inspection.subjects import apart_of, concealed_in, findings_of, is_apart, orders_in, tools_of
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Item, Offer
 from trayapp.model.settings import Settings
@@ -91,6 +92,7 @@ class Approvals:
         self._looked: dict[str, dict[str, tuple[Finding, ...]]] = {}  # by server and hash: found ahead, in a thread
         self._unsaved: dict[str, StorageError] = {}
         self.unsaved: Callable[[], None] = lambda: None  # pins are to be written
+        self.unread: Callable[[], None] = lambda: None  # `read_words` has something to do
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -105,7 +107,8 @@ class Approvals:
         for name, item in {**tools_of(offer), **apart_of(offer)}.items():
             pin, digest = known.tools.get(name), definition_hash(item)
             if pin is None or pin.hash != digest:
-                found[f"{name} {digest}"] = findings_of(name, item)
+                look = findings_of if self._looks_whole(name, pin) else concealed_in
+                found[f"{name} {digest}"] = look(name, item)
         self._looked[server] = found
 
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
@@ -123,6 +126,8 @@ class Approvals:
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in apart)
             if known.dirty:
                 self.unsaved()
+            if server in self.unread_servers([server]):
+                self.unread()
         self._looked.pop(server, None)
         self._verdicts[server] = verdicts
         self._tell(server, verdicts)
@@ -139,6 +144,8 @@ class Approvals:
         if pin is not None and not pin.beside:
             pin = self._renewed(known, name, item, pin, digest)
         if pin is not None and pin.hash == digest:
+            if pin.unread and settings.suspicious == "hold":
+                pin = self._read(known, name, pin, orders_in(name, item))
             return _pinned(known.server, name, item, pin, settings)
         # What is no tool may hold what changes from day to day.
         if pin is None or not pin.approved or is_apart(name) or mode == "off":
@@ -174,17 +181,66 @@ class Approvals:
         settings: Settings,
         others: Callable[[], OtherTools],
     ) -> Verdict:
-        findings = self._findings(known.server, name, item, digest)
+        whole = self._looks_whole(name, known.tools.get(name))
+        findings = self._findings(known.server, name, item, digest, whole=whole)
         if not is_apart(name) and (found := _shadowed(known, name, others())) is not None:
             findings = (found, *findings)
         kept = pins.pinned(item) if findings or not is_apart(name) else "{}"  # nothing is ever compared with those
-        pin = Pin(digest, kept, not is_held(findings), findings)
+        pin = Pin(digest, kept, not is_held(findings), findings, unread=not whole)
         known.pin(name, pin)
         return _pinned(known.server, name, item, pin, settings)
 
-    def _findings(self, server: str, name: str, item: Item, digest: str) -> tuple[Finding, ...]:
+    def _looks_whole(self, name: str, pin: Pin | None) -> bool:
+        """Return True if orders are looked for before a definition is served: where they decide whether it is.
+
+        Else they are told of afterwards (`read_words`): no client waits for that.
+        """
+        return self._settings().suspicious == "hold" or (pin is not None and pin.approved and not is_apart(name))
+
+    def _findings(self, server: str, name: str, item: Item, digest: str, *, whole: bool = True) -> tuple[Finding, ...]:
         looked = self._looked.get(server, {}).get(f"{name} {digest}")
-        return findings_of(name, item) if looked is None else looked
+        if looked is not None:
+            return looked
+        return findings_of(name, item) if whole else concealed_in(name, item)
+
+    # -- orders, looked for afterwards ---------------------------------------------------------------------------
+
+    def unread_servers(self, among: Iterable[str] | None = None) -> list[str]:
+        """Return the servers (`among` these, else of all judged) in which nobody has looked for all orders yet."""
+        if self._settings().suspicious == "off":
+            return []
+        names = list(self._verdicts if among is None else among)
+        return [name for name in names if any(pin.unread for pin in self._of(name).tools.values())]
+
+    def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
+        """Look for orders in what nobody has looked at: by name, the pin's hash and the findings. Blocks."""
+        tools = dict(self._of(server).tools)
+        items = {**tools_of(offer), **apart_of(offer)}
+        unread = {name: (pin.hash, items[name]) for name, pin in tools.items() if pin.unread and name in items}
+        return {
+            name: (digest, orders_in(name, item))
+            for name, (digest, item) in unread.items()
+            if definition_hash(item) == digest  # else it has changed, and waits
+        }
+
+    def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
+        """Note what `orders` has found, and tell of it."""
+        known, verdicts, settings = self._of(server), self._verdicts.get(server, {}), self._settings()
+        for name, (digest, findings) in found.items():
+            pin, verdict = known.tools.get(name), verdicts.get(name)
+            if pin is None or pin.hash != digest or not pin.unread:
+                continue  # changed meanwhile
+            pin = self._read(known, name, pin, findings)
+            if findings and verdict is not None and verdict.withheld is None and verdict.held is None:
+                verdicts[name] = _pinned(server, name, verdict.item, pin, settings)
+        if known.dirty:
+            self.unsaved()
+
+    @staticmethod
+    def _read(known: ServerPins, name: str, pin: Pin, findings: tuple[Finding, ...]) -> Pin:
+        read = replace(pin, findings=merged(pin.findings, findings), unread=False)
+        known.pin(name, read)
+        return read
 
     # -- what waits ----------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ class Intake:
         self._services = services
         self._servers = servers
         self._sign_ins = sign_ins
+        self._reading = False
 
     async def look_over(self, key: str, offer: Offer) -> None:
         """Find in a thread what is found in many definitions: the gateway's clients come first."""
@@ -49,6 +50,34 @@ class Intake:
             self._servers.forget_catalogs()
         self._judge(server.name)
         services.changes.changed()
+
+    async def read_words(self) -> None:
+        """Look for orders in what servers list, once all of them are known: no client waits for that."""
+        if self._reading:
+            return
+        self._reading = True
+        try:
+            await self._services.pool.settled()
+            while await self.read_words_now():
+                pass  # others came meanwhile
+        finally:
+            self._reading = False
+
+    async def read_words_now(self) -> bool:
+        """Look for orders in all that nobody has looked at yet, in a thread; return True if there was any."""
+        approvals, read = self._services.approvals, False
+        for server in approvals.unread_servers():
+            offer = self._services.listings.get(server)
+            found = (
+                await anyio.to_thread.run_sync(approvals.orders, server, offer, abandon_on_cancel=True)
+                if offer is not None
+                else {}
+            )
+            approvals.take_orders(server, found)
+            read = read or bool(found)
+        if read:
+            self._services.changes.changed()
+        return read
 
     def take_approvals(self) -> None:
         """Serve from now on what was approved."""
