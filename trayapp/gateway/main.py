@@ -37,7 +37,6 @@ from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.gateway.gateway import Gateway, Parts
 from trayapp.gateway.http.door import Door
 from trayapp.gateway.http.tokens import ClientTokens
-from trayapp.gateway.process import event_loop
 from trayapp.gateway.process.memory import tend_memory
 from trayapp.gateway.process.permissions import close_to_others
 from trayapp.gateway.process.server_logs import StderrFiles, start_logging
@@ -91,11 +90,11 @@ def run_gateway(
         raise_descriptor_limit()
         _prefer_pidfd()
         process = Process(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
-        # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11), before asyncio's loop was spared most of its
-        # turns, the gateway's CPU a call of 100 B was 88 us there against 94, of 50 KB 254/300, 100 KB 253/301,
-        # 1 MB 995/1,026, with 64 in flight 20.4/20.6; each start takes 3.5 ms and 2 MiB more, and one test of
-        # tests/backends waits for ever: a second loop would have to be proven like the first.
-        event_loop.run(partial(process.main, linger, on_ready or (lambda: None)))
+        # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11) the gateway's CPU a call of 100 B was 88 us there
+        # against 94, of 50 KB 254/300, 100 KB 253/301, 1 MB 995/1,026, with 64 in flight 20.4/20.6. Each start takes
+        # 3.5 ms and 2 MiB more, and one test of tests/backends never ends. Nor asyncio's own with a selector that spares
+        # turns: it used private names, and with the shorter way of a call no gain was left (0.157 ms against 0.172).
+        asyncio.run(process.main(linger, on_ready or (lambda: None)))
     except BaseExceptionGroup as group:
         cause = first_cause(group)
         _note_end(cause)
