@@ -57,7 +57,9 @@ from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import GatewayState, Problem
 from trayapp.wire.messages import Call, Params
 
-CALM_AT_LATEST_S = 1.0  # what no client waits for is done once the first one has its list; without one after this
+# What no client waits for is done once the first one has its list; without one after this. A file that is saved before
+# that is to be applied within a second, too.
+CALM_AT_LATEST_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,10 +90,10 @@ def run_gateway(
         raise_descriptor_limit()
         _prefer_pidfd()
         process = Process(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
-        # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11) the gateway's CPU a call of 100 B was 88 us there
-        # against 94, of 50 KB 254/300, 100 KB 253/301, 1 MB 995/1,026, with 64 in flight 20.4/20.6. Each start takes
-        # 3.5 ms and 2 MiB more, and one test of tests/backends never ends. Nor asyncio's own with a selector that spares
-        # turns: it used private names, and with the shorter way of a call no gain was left (0.157 ms against 0.172).
+        # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11) the gateway's CPU a call of 100 B was 88 us
+        # there against 94, of 50 KB 254/300, 100 KB 253/301, 1 MB 995/1,026, with 64 in flight 20.4/20.6. Each start
+        # takes 3.5 ms and 2 MiB more, and one test of tests/backends never ends. Nor asyncio's own with a selector that
+        # spares turns: it used private names, and with the shorter way of a call gained nothing (0.157 ms against 0.172).
         asyncio.run(process.main(linger, on_ready or (lambda: None)))
     except BaseExceptionGroup as group:
         cause = first_cause(group)
