@@ -1,7 +1,4 @@
-"""Control requests about sign-ins, the keyring and named secrets.
-
-Never here: OAuth, the keyring (auth), what follows a sign-in (sign_ins), opening a browser: whoever asked does that.
-"""
+"""Answer control requests about sign-ins, the keyring and named secrets. The requesting program opens the browser."""
 
 from __future__ import annotations
 
@@ -29,14 +26,14 @@ Handler = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 class AccountRequests:
-    """The requests of one gateway; their sign-ins outlast the connection that began them."""
+    """Sign-in requests of one gateway. A sign-in outlasts the control connection that began it."""
 
     def __init__(self, services: Services, sign_ins: SignIns, environ: dict[str, str], keyring: Keyring) -> None:
         self._services = services
         self._sign_ins = sign_ins
         self._environ = environ
         self._keyring = keyring
-        self._last: dict[str, SignIn] = {}  # by address: whose end may still be asked for
+        self._last: dict[str, SignIn] = {}  # by address: `auth_wait` may still ask for its outcome
 
     @property
     def handlers(self) -> dict[str, Handler]:
@@ -72,14 +69,14 @@ class AccountRequests:
         return {"url": url, "redirect_uri": begun.redirect_uri, "expires_s": EXPIRES_S}
 
     async def _wait(self, params: dict[str, Any]) -> Any:
-        """Until it is over, and the server was connected anew."""
+        """Wait until the sign-in is over and the server is connected again."""
         connection = self._connection(params)
         begun = await self._begun(connection)
         await begun.finished()
         return await self._outcome(connection.name)
 
     async def _outcome(self, name: str) -> dict[str, Any]:
-        """Connect the server with the sign-in that there is; what became of it."""
+        """Connect the server with the current sign-in and return the result."""
         connection = self._services.pool.find(name)
         error = None
         try:
@@ -113,15 +110,15 @@ class AccountRequests:
         return begun
 
     def _known(self) -> Accounts:
-        assert self._sign_ins.accounts is not None  # there are no handlers without
+        assert self._sign_ins.accounts is not None  # without accounts there are no handlers
         return self._sign_ins.accounts
 
     def _connection(self, params: dict[str, Any]) -> Connection:
-        """Raises ServerNotFoundError, RpcError."""
+        """Return the connection of the server named in `params`. Raises ServerNotFoundError, RpcError."""
         return self._services.pool.find(text_of(params, "server", "the request"))
 
     async def _target(self, connection: Connection) -> Target:
-        """What there is to sign in to. Raises UsageError, MultiMcpError."""
+        """Return where to sign in for a connection. Raises UsageError, MultiMcpError."""
         server, name = connection.server, connection.name
         if server.url is None:
             raise UsageError(f"{name} is a program of this machine: there is no sign-in", "See: multi-mcp status")
@@ -138,7 +135,7 @@ class AccountRequests:
     # -- the keyring ---------------------------------------------------------------------------------------------
 
     async def _keyring_asked(self, params: dict[str, Any]) -> Any:
-        """Look whether the place of sign-ins and secrets opens; to `unlock` it the user gets its own dialog."""
+        """Return whether the vault opens. With `unlock` the user gets the keyring's own dialog."""
         if params.get("unlock") is True:
             await self._unlock()
         else:
@@ -172,7 +169,7 @@ class AccountRequests:
         return {"deleted": await self._known().vault.delete_secret(text_of(params, "name", "the request"))}
 
     def _try_again(self, secret: str) -> None:
-        """Servers that failed for want of that secret need not wait for their backoff."""
+        """Reset the servers that failed for lack of that secret, so that their next call need not wait for a backoff."""
         for connection in self._services.pool:
             if connection.state is State.FAILED and secret in keyring_names(connection.server):
                 connection.begin_close()

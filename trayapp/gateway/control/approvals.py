@@ -1,7 +1,4 @@
-"""Control requests about what is held back: show it, approve it, look all definitions over.
-
-Never here: deciding what is held back (approvals), showing it to people.
-"""
+"""Answer control requests about held-back tools: list them, approve them, inspect all definitions."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ Asked = dict[str, Any]
 
 
 class ApprovalRequests:
-    """The requests about approvals of one gateway."""
+    """The approval requests of one gateway."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -46,7 +43,7 @@ class ApprovalRequests:
         return {"rows": [waiting_json(one) for one in found]}
 
     async def _approve(self, asked: Asked) -> Any:
-        """Approve definitions by what they were when they were shown."""
+        """Approve definitions by the hashes with which they were shown."""
         tools = _listed(asked, "tools", "{server, tool, hash}")
         self._judge_all()
         done: dict[str, Any] = {"approved": [], "missed": []}
@@ -69,19 +66,19 @@ class ApprovalRequests:
                 tools += not is_apart(tool)
                 both = {
                     found.code: found for found in (*held.get(tool, ()), *findings)
-                }.values()  # names of others, too
+                }.values()  # names of the other servers, too
                 rows += [{"server": name, "tool": tool, **asdict(found), "held": tool in held} for found in both]
-                await anyio.lowlevel.checkpoint()  # the gateway's clients come first
+                await anyio.lowlevel.checkpoint()  # clients come first
         return {"rows": rows, "tools": tools}
 
     def _judge_all(self) -> None:
-        """What no list has asked for yet is judged now."""
+        """Judge offers that no list has asked for yet."""
         for name in self._gateway.servers.shared.servers:
             if (offer := self._gateway.services.listings.get(name)) is not None:
                 _ = self._gateway.services.served_tools.of(name, offer).tools
 
     def _server(self, asked: Asked) -> str | None:
-        """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        """Return the server that is named, if one is. Raises ServerNotFoundError, RpcError."""
         if asked.get("server") is None:
             return None
         name = text_of(asked, "server", "the request")
@@ -91,7 +88,7 @@ class ApprovalRequests:
 
 
 def _listed(asked: Asked, member: str, form: str) -> list[Asked]:
-    """Raises RpcError."""
+    """Return the list in that member. Raises RpcError unless each item has the form."""
     items = asked.get(member)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise RpcError(INVALID_PARAMS, f"approve needs {member}: a list of {form}")
@@ -99,7 +96,7 @@ def _listed(asked: Asked, member: str, form: str) -> list[Asked]:
 
 
 def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    """The findings of each tool of an offer, and of what else it says."""
+    """Yield each tool of an offer, and each of its other texts, with its findings."""
     for item in offer.tools:
         yield str(item.get("name")), inspect_tool(item)
     for name, item in apart_of(offer).items():
@@ -107,5 +104,5 @@ def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
 
 
 def waiting_json(one: Waiting) -> dict[str, Any]:
-    """A row of `approve --json`."""
+    """Return a row of `approve --json`."""
     return {**asdict(one), "findings": [asdict(found) for found in one.findings], "difference": list(one.difference)}

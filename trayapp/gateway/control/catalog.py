@@ -1,7 +1,6 @@
-"""Control requests about the catalog: list, search, describe, call, index, and what each exposure costs.
+"""Answer control requests about the catalog: list, search, describe, call, index, and the cost of each exposure.
 
-The same engine as the one tool's, for people. With `project`, what a session in that folder would see.
-Never here: other control requests (admin), sessions.
+They use the same engine as the one tool. With `project` they see what a session in that folder sees.
 """
 
 from __future__ import annotations
@@ -40,27 +39,27 @@ from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, RpcError
 
-BATCH_MOST = 10_000  # queries of one request
+BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
-PROJECT_WAIT_S = 5.0  # for a project's servers to say what they offer: nearly all do, and one that hangs takes 30
+PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools: nearly all do, and one that hangs takes 30
 
 Asked = dict[str, Any]
-Note = Callable[[str], None]  # a line for the person who asks, ahead of the answer
+Note = Callable[[str], None]  # sends the user a line before the answer
 
 
 def no_note(line: str) -> None:
-    """A Note of which nobody hears."""
+    """Drop the line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Visitor:
-    """Somebody who looks at what a session in that folder would see, for as long as the request lasts."""
+    """Visit a project for the duration of one request."""
 
     cwd: str
 
 
 class CatalogRequests:
-    """The requests of one control connection, whose other end hears `note`."""
+    """The catalog requests of one control connection. `note` sends its user a line."""
 
     def __init__(self, gateway: Gateway, note: Note = no_note) -> None:
         self._gateway = gateway
@@ -77,9 +76,10 @@ class CatalogRequests:
 
     @asynccontextmanager
     async def _session_view(self, asked: Asked, *, complete: bool = True) -> AsyncIterator[SessionView]:
-        """What the user's own sessions see, or those of the project that is named. Raises MultiMcpError, RpcError.
+        """Return the session view of the user's own sessions, or of the named project's. Raises MultiMcpError,
+        RpcError.
 
-        `complete`: with what the project's own servers say within PROJECT_WAIT_S.
+        `complete`: wait up to PROJECT_WAIT_S for the project's own servers.
         """
         if asked.get("project") is None:
             yield self._gateway.session_parts.views.of(self._gateway.servers.view)
@@ -101,14 +101,14 @@ class CatalogRequests:
                 projects.leave(visitor)
 
     async def _leave_later(self, visitor: Visitor, view: View) -> None:
-        """Stay until the project's slow servers have answered: the next visitor finds what they offer in the cache."""
+        """Stay until the project's slow servers have answered. The next visitor then finds their tools in the cache."""
         try:
             await view.first_lists.answered(math.inf, own=True)  # each start is bounded
         finally:
             self._gateway.projects.leave(visitor)
 
     def _note_broken(self, server: str | None) -> None:
-        """Say what in servers.yaml keeps servers from being there at all."""
+        """Note the problems in servers.yaml that keep servers out."""
         for problem in self._gateway.problems:
             if problem.fatal and server in (None, problem.server):
                 where = f"{problem.file}:{problem.line}" if problem.line else problem.file
@@ -116,7 +116,7 @@ class CatalogRequests:
                 self._note(f"{whose}{shown(problem.message)} ({where})")
 
     def _note_unknown(self, view: View, names: Iterable[str]) -> None:
-        """Say of which servers nothing is known, and why."""
+        """Note which servers' tools are unknown, and why."""
         being_asked = view.being_asked()
         for name in names:
             if (connection := view.get(name)) is not None:
@@ -135,7 +135,7 @@ class CatalogRequests:
 
     @staticmethod
     def _server(seen_by: SessionView, asked: Asked) -> str | None:
-        """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        """Return the server that is named, if one is. Raises ServerNotFoundError, RpcError."""
         if asked.get("server") is None:
             return None
         return seen_by.named(text_of(asked, "server", "the request"))
@@ -153,7 +153,7 @@ class CatalogRequests:
             for query in queries:
                 hits, shown = ([], {}) if _is_blank_line(query, asked) else await self._found(seen_by, query, asked)
                 results.append(hits)
-                await anyio.lowlevel.checkpoint()  # a long batch must not hold up the gateway's clients
+                await anyio.lowlevel.checkpoint()  # a long batch must not hold up clients
             return {"results": results, **shown}
 
     async def _found(
@@ -220,7 +220,7 @@ class CatalogRequests:
         async with self._session_view(asked) as seen_by:
             seen = seen_by.exposure
             lists = ListResults(seen)
-            _ = lists.all_tools_result, lists.one_tool_result, seen.mode  # made here; the thread only reads
+            _ = lists.all_tools_result, lists.one_tool_result, seen.mode  # computed here, since the thread only reads
             return await anyio.to_thread.run_sync(costs, lists)  # a large catalog takes a second to count
 
     # -- calling -------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class CatalogRequests:
             return {"server": key[0], "tool": key[1], "result": shown}
 
     async def _prompt(self, asked: Asked) -> Any:
-        """A prompt with the arguments that a line, or words, say."""
+        """Get a prompt, with its arguments from one line or from words."""
         name, words = text_of(asked, "prompt", "prompt"), asked.get("words")
         if not isinstance(words, str | list):
             raise RpcError(INVALID_PARAMS, "words must be a line, or a list of words")
@@ -265,14 +265,14 @@ class CatalogRequests:
         return await _answered(connection, method, params, seen_by.timeout_s(connection))
 
     async def _key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
-        """What is meant, asking servers that are not known yet. Raises MultiMcpError."""
+        """Return the key of the tool, asking unknown servers for it. Raises MultiMcpError."""
         if seen_by.exposure.find_read(asked, server) is not None:
             return seen_by.exposure.find_callable(asked, server)
         try:
             return await seen_by.find_tool(asked, server)
         except ToolNotFoundError:
             if not self._gateway.services.pool.discovering:
-                return seen_by.exposure.find_callable(asked, server)  # which knows better suggestions
+                return seen_by.exposure.find_callable(asked, server)  # it knows better suggestions
         await self._gateway.services.pool.settled()
         return seen_by.exposure.find_callable(asked, server)
 
@@ -290,17 +290,17 @@ def _fails_to_list(view: View, server: str) -> bool:
 
 
 def _also(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
-    """Return the exposed names of the same tool on other servers; no member where there is none."""
+    """Return the exposed names of the same tool on other servers, or no member without such a tool."""
     return {"also": [seen.name_of(key) for key in hit.also]} if hit.also else {}
 
 
 def _is_blank_line(query: str, asked: Asked) -> bool:
-    """Whether it is a line of a batch that asks for nothing: it keeps its place, and spoils none of the others."""
+    """Return True for an empty line of a batch. It keeps its place and spoils no other line."""
     return asked.get("batch") is not None and asked.get("server") is None and not query.strip()
 
 
 def _prepared(seen_by: SessionView, key: Key, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """As prepared_call, what is wrong in words for a command line."""
+    """Return method and params as `prepared_call` does, with errors worded for the command line."""
     try:
         return prepared_call(seen_by.exposure, key, args, {})
     except ArgumentsError as error:

@@ -1,7 +1,4 @@
-"""The snapshot: what the gateway is at this moment, told as tray and command line see it (model/status).
-
-Only reads. Never here: when a snapshot is made, who gets it.
-"""
+"""Build the snapshot of the gateway for tray and command line (model/status). Reads only."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
         version=__version__,
         uptime_s=round(now - gateway.started, 3),
         http_url=gateway.http_url,
-        # A request of 2026-07-28 over HTTP is a session of its own, over before anybody has read of it.
+        # A request of 2026-07-28 over HTTP is a session of its own. It ends before anybody could read about it.
         sessions=tuple(session.status for session in gateway.sessions if session.lasting),
         keyring=gateway.sign_ins.keyring_state,
         keyring_error=gateway.sign_ins.keyring_error,
@@ -39,7 +36,7 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
 
 
 def _speakers(gateway: Gateway) -> dict[str, Connection]:
-    """Whose state is shown for a server that sessions have for themselves: of the one that was used last."""
+    """Return, for servers with per-session processes, the connection whose state is shown: the last used."""
     used = [one for one in gateway.services.pool if gateway.servers.own.is_own(one.name) and one.last_used is not None]
     return {gateway.servers.own.shared_key(one.name): one for one in sorted(used, key=lambda one: one.last_used or 0.0)}
 
@@ -74,20 +71,20 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
 
 
 def _findings(gateway: Gateway, server: str) -> tuple[str, ...] | None:
-    """The codes of what was found in tools that wait for an approval."""
+    """Return the codes of the findings in tools that wait for approval."""
     held = gateway.services.approvals.held(server)
     return tuple(dict.fromkeys(found.code for findings in held.values() for found in findings)) or None
 
 
 def _unknown(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:
-    """The lists of which nothing is known although the server was asked."""
+    """Return the lists that are still unknown although the server was asked."""
     if offer is not None:
         return offer.unknown or None
     return ("tools",) if connection.error is not None else None
 
 
 def _unlisted(name: str, offer: Offer | None) -> dict[str, str] | None:
-    """Why lists of a server that can be reached are missing; None when none is, or when they are being read."""
+    """Return why lists of a reachable server are missing; None if none is missing, or they are being read."""
     if offer is None or not offer.failure:
         return None
     return {"title": f"{name} {offer.failure}", "hint": f"Ask it again with: multi-mcp refresh {name}"}

@@ -1,7 +1,7 @@
 """Decide which tools are held back until the user approves them, and in which form they are served meanwhile.
 
-An offer is judged once, by the pins of its server. `settings.approve_changes` decides on changes, `settings.suspicious`
-on what is found at first sight. Never here: showing it, finding (inspection), what differs (catalog/changes).
+An offer is judged once, by the pins of its server. `settings.approve_changes` decides about changes.
+`settings.suspicious` decides about findings in tools that are new.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from trayapp.model.status import Problem
 
 log = logging.getLogger(__name__)
 
-LOOK_AHEAD_FROM = 10  # subjects of an offer: fewer are looked over in a few milliseconds, more in a thread
-TOLD_MOST = 5  # times that one tool's changes are logged: some change with every list
+LOOK_AHEAD_FROM = 10  # definitions in an offer: fewer are inspected in a few milliseconds, more in a thread
+TOLD_MOST = 5  # log lines about one tool's changes: some tools change with every list
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """One tool for the user to look at: the definition that an approval would be of, and why.
+    """A tool that the user should look at: the definition that an approval is for, and why.
 
-    `held`: it waits for the approval; else it is served, and only told of.
+    `held`: the tool waits for approval. Otherwise it is served and only flagged.
     """
 
     server: str
     tool: str
     hash: str
     reason: str
-    changed: bool  # else it is new, and suspicious
+    changed: bool  # False: it is new and suspicious
     served: bool  # in its approved form, or `as_now`
-    as_now: bool  # as the server lists it now, unapproved (`notify`, or not held)
+    as_now: bool  # as the server lists it now, without approval (`notify`, or not held)
     held: bool
     findings: tuple[Finding, ...]
     difference: tuple[str, ...]
@@ -50,9 +50,9 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of one tool: `item` is served unless it is `withheld`, for that reason.
+    """The decision about one tool: `item` is served unless `withheld` gives a reason against it.
 
-    `held`: None = it waits for nothing. `told`: it is served, and the user should look at it.
+    `held`: None = it does not wait for approval. `told`: it is served, and the user should look at it.
     """
 
     item: Item
@@ -63,7 +63,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Why a tool waits."""
+    """Why a tool waits for approval, and the definitions before and after."""
 
     old: Item | None
     new: Item
@@ -74,7 +74,7 @@ class Held:
 
 
 class Approvals:
-    """All judgements of one gateway. `others`: the names of what each server but the named one offers."""
+    """All verdicts of one gateway. `others`: yields every other server with the names of its tools."""
 
     def __init__(
         self,
@@ -90,17 +90,17 @@ class Approvals:
         self._told: dict[tuple[str, str], list[str]] = {}
         self._looked: dict[str, dict[str, tuple[Finding, ...]]] = {}  # by server and hash: found ahead, in a thread
         self._unsaved: dict[str, StorageError] = {}
-        self.unsaved: Callable[[], None] = lambda: None  # pins are to be written
+        self.unsaved: Callable[[], None] = lambda: None  # called when pins have to be written
 
     # -- judging -------------------------------------------------------------------------------------------------
 
     def takes_long(self, offer: Offer) -> bool:
-        """Whether `look_ahead` is worth a thread."""
+        """Return True if `look_ahead` is worth a thread."""
         count = len(offer.tools) + len(offer.prompts) + len(offer.resources) + len(offer.templates)
         return count >= LOOK_AHEAD_FROM and self._settings().suspicious != "off"
 
     def look_ahead(self, server: str, offer: Offer) -> None:
-        """Find now what `judge` would have to find on the gateway's own thread. Blocks, in a thread of its own."""
+        """Inspect an offer before `judge`, which runs on the event loop. Blocks: call it in a thread."""
         known, found = self._of(server), dict[str, tuple[Finding, ...]]()
         for name, item in {**tools_of(offer), **apart_of(offer)}.items():
             pin, digest = known.tools.get(name), definition_hash(item)
@@ -109,7 +109,7 @@ class Approvals:
         self._looked[server] = found
 
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
-        """What becomes of each tool of an offer, and of what else it says (subjects)."""
+        """Return the verdict on each tool of an offer, and on each of its other texts (inspection/subjects)."""
         tools, apart = tools_of(offer), apart_of(offer)
         items, settings = {**tools, **apart}, self._settings()
         if settings.approve_changes == settings.suspicious == "off":
@@ -117,7 +117,7 @@ class Approvals:
         else:
             known = self._of(server)
             known.listed = frozenset(tools)
-            others = cache(lambda: OtherTools(self._others(server)))  # only looked at for what is new
+            others = cache(lambda: OtherTools(self._others(server)))  # only needed for new tools
             verdicts = {name: self._verdict(known, name, item, settings, others) for name, item in items.items()}
             known.known = True
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in apart)
@@ -140,7 +140,7 @@ class Approvals:
             pin = self._renewed(known, name, item, pin, digest)
         if pin is not None and pin.hash == digest:
             return _pinned(known.server, name, item, pin, settings)
-        # What is no tool may hold what changes from day to day.
+        # Texts that are no tools may change from day to day.
         if pin is None or not pin.approved or is_apart(name) or mode == "off":
             return self._first_sight(known, name, item, digest, settings, others)
         takes = still_takes(pin.definition, item)
@@ -154,8 +154,11 @@ class Approvals:
         return Verdict(item, f"its definition changed; {_remedy(known.server, name)}", held)
 
     def _renewed(self, known: ServerPins, name: str, item: Item, pin: Pin, digest: str) -> Pin:
-        """Return the pin of an earlier version, in which the members beside PINNED did not count, as one of this; they
-        are trusted at first sight. As it was where the tool is another one now, or those look suspicious."""
+        """Convert the pin of an earlier version, which did not cover members beside PINNED, into one of this version.
+
+        These members are trusted at first sight. Return the pin unchanged if the tool has changed, or they look
+        suspicious.
+        """
         if pin.hash != definition_hash(item, beside=False):
             return pin
         if pin.approved and pin.hash != digest and is_held(self._findings(known.server, name, item, digest)):
@@ -177,7 +180,7 @@ class Approvals:
         findings = self._findings(known.server, name, item, digest)
         if not is_apart(name) and (found := _shadowed(known, name, others())) is not None:
             findings = (found, *findings)
-        kept = pins.pinned(item) if findings or not is_apart(name) else "{}"  # nothing is ever compared with those
+        kept = pins.pinned(item) if findings or not is_apart(name) else "{}"  # texts are never compared with it
         pin = Pin(digest, kept, not is_held(findings), findings)
         known.pin(name, pin)
         return _pinned(known.server, name, item, pin, settings)
@@ -189,7 +192,7 @@ class Approvals:
     # -- what waits ----------------------------------------------------------------------------------------------
 
     def waiting(self, server: str | None = None) -> list[Waiting]:
-        """Return all that the user should look at, of one server or of all: first what is held back."""
+        """Return what the user should look at, of one server or of all. Held-back tools come first."""
         verdicts = [
             (of, name, verdict)
             for of, verdicts in self._verdicts.items()
@@ -204,16 +207,16 @@ class Approvals:
         return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.told is not None)
 
     def names(self, server: str) -> tuple[str, ...]:
-        """The tools of a server that wait."""
+        """Return the tools of a server that wait for approval."""
         return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.held is not None)
 
     def held(self, server: str) -> dict[str, tuple[Finding, ...]]:
-        """The tools of a server that wait, with what was found in each."""
+        """Return the findings in each tool of a server that waits for approval."""
         verdicts = self._verdicts.get(server, {})
         return {name: verdict.held.findings for name, verdict in verdicts.items() if verdict.held is not None}
 
     def approve(self, server: str, tool: str, digest: str) -> bool:
-        """Approve that very definition; return False when the tool does not wait with it (any more)."""
+        """Approve a definition by its hash. Return False if the tool does not wait with that definition."""
         verdict = self._verdicts.get(server, {}).get(tool)
         if verdict is None or digest not in {seen.hash for seen in (verdict.held, verdict.told) if seen is not None}:
             return False
@@ -223,17 +226,17 @@ class Approvals:
         return True
 
     def keep(self, servers: frozenset[str]) -> None:
-        """Forget the judgements of all others; their pins stay on disk."""
+        """Forget the verdicts on all other servers. Their pins stay on disk."""
         self._verdicts = {name: verdicts for name, verdicts in self._verdicts.items() if name in servers}
         self._told = {key: hashes for key, hashes in self._told.items() if key[0] in servers}
 
     def unsaved_of(self, servers: Set[str]) -> list[str]:
-        """Why what was approved of these servers is not on disk."""
+        """Return why approvals for these servers are not on disk."""
         return [error.title for server, error in self._unsaved.items() if server in servers]
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What could not be read or written of approvals, each with its server."""
+        """Return the problems of reading and writing approvals, each with its server."""
         lost = [(known.server, known.lost) for known in list(self._pins.values()) if known.lost is not None]
         return tuple(
             Problem(str(self._folder), 0, error.title, error.hint, server=server, fatal=False)
@@ -241,7 +244,7 @@ class Approvals:
         )
 
     def save(self) -> None:
-        """Write the pins that changed. Blocks; what cannot be written is tried again with the next change."""
+        """Write the pins that changed. Blocks. A failed write is tried again with the next change."""
         for known in list(self._pins.values()):
             if known.dirty:
                 known.dirty = False
@@ -255,7 +258,7 @@ class Approvals:
                     self._unsaved.pop(known.server, None)
 
     def _tell(self, server: str, verdicts: dict[str, Verdict]) -> None:
-        """Say each thing once in the log."""
+        """Log each held-back definition once."""
         for name, verdict in verdicts.items():
             held, told = verdict.held, self._told.get((server, name), [])
             if held is None or held.hash in told or len(told) >= TOLD_MOST:
@@ -288,7 +291,7 @@ def _told(server: str, name: str, item: Item, pin: Pin) -> Waiting:
 
 
 def _pinned(server: str, name: str, item: Item, pin: Pin, settings: Settings) -> Verdict:
-    """Return what becomes of a definition that is as it was pinned."""
+    """Return the verdict on a definition that equals its pin."""
     if not pin.findings or settings.suspicious == "off":
         return Verdict(item)
     if is_held(pin.findings) or settings.suspicious == "hold":
@@ -298,7 +301,7 @@ def _pinned(server: str, name: str, item: Item, pin: Pin, settings: Settings) ->
 
 
 def _why(findings: tuple[Finding, ...]) -> str:
-    """Return the first finding in words; what a server wrote is for people, who ask for it."""
+    """Return the first finding in words, without the server's own text."""
     return findings[0].reason or findings[0].code if findings else "it was found suspicious"
 
 
