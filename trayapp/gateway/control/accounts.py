@@ -169,7 +169,7 @@ class AccountRequests:
         return {"deleted": await self._known().vault.delete_secret(text_of(params, "name", "the request"))}
 
     def _try_again(self, secret: str) -> None:
-        """Reset the servers that failed for lack of that secret, so that their next call need not wait for a backoff."""
+        """Reset the servers that failed for lack of that secret: their next call waits for no backoff."""
         for connection in self._services.pool:
             if connection.state is State.FAILED and secret in keyring_names(connection.server):
                 connection.begin_close()

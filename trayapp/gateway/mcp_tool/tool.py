@@ -1,7 +1,4 @@
-"""The one tool, `mcp`, for one session: each mode carried out, from its request to its answer.
-
-Never here: reading the fields (request), the words of answers (texts), what becomes of a call's result (results).
-"""
+"""Carry out each mode of the one tool, `mcp`, for one session."""
 
 from __future__ import annotations
 
@@ -26,28 +23,28 @@ from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.messages import Request, RequestId
 
-LISTS_S = 2.0  # what a call waits at most for the lists of its server, which was just started and has old ones
+LISTS_S = 2.0  # the longest wait of a call for new lists of a server that has just started with old ones
 
 
 class Sending(Protocol):
-    """How requests of that session go on to servers."""
+    """Send requests of one session to servers."""
 
     @property
     def session(self) -> ToolSession:
-        """Return whose requests they are."""
+        """Return the session that the requests belong to."""
 
     def can_send(self, connection: Connection) -> bool:
         """Return True if a request can be sent there at once."""
 
     def send_on(self, request: Request, connection: Connection, finish: Finishing | None = None) -> None:
-        """Pass a request on to a connected server; `finish` makes of its answer what the client gets."""
+        """Send a request to a connected server. `finish` makes the client's answer from the server's."""
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find the tool of a call, asking servers that are not known yet. Raises MultiMcpError."""
+        """Find the tool of a call, asking unknown servers. Raises MultiMcpError."""
 
 
 class ToolGoneError(ToolNotFoundError):
-    """The tool was known, and its server, once connected, has it no more."""
+    """Raised when a server, once connected, no longer has a tool that it had."""
 
     code = "tool_not_found_after_reconnect"
 
@@ -76,7 +73,10 @@ class McpTool:
         return self._session.seen.exposure
 
     def answer(self, request: Request) -> None:
-        """Answer at once what needs no waiting. Whatever is wrong is a result with isError, for a model to read."""
+        """Answer at once, or start a task for what has to wait.
+
+        Every error is a result with isError, for a model to read.
+        """
         try:
             if wrong := self._seen.choice.wrong:
                 raise UnknownOptionsError(wrong)
@@ -113,7 +113,7 @@ class McpTool:
                 return self._discovery.status()
 
     def close(self) -> None:
-        """The session has ended: nobody can ask for the rest of its results."""
+        """Forget the session's cut results: it has ended."""
         if self._session.lasting:
             self._results.drop()
 
@@ -121,7 +121,7 @@ class McpTool:
         self._say(request_id, await self._discovery.search(asked))
 
     async def _meet(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Ask the server first, then answer."""
+        """Ask the server, then answer."""
         if asked.mode == "describe":
             await self._view.find_tool(asked.text, asked.server)
         else:
@@ -132,12 +132,12 @@ class McpTool:
             self._say(request_id, self._text(asked))
 
     async def _connect(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Connect, or connect anew; calls of others that are under way there are not torn down for it."""
+        """Connect or reconnect a server, unless calls of others are in progress there."""
         server = self._discovery.about(asked.text)
         connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
             await self._parts.services.pool.reconnect(connection)
-        if not self._parts.is_own(connection.name):  # whose lists are those of the shared one
+        if not self._parts.is_own(connection.name):  # its lists are those of the shared one
             await connection.fetch(explicit=True)
         self._say(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
 
@@ -155,11 +155,11 @@ class McpTool:
             if self._sending.can_send(connection):
                 self._send(request, connection, asked, key)
                 return
-            self._prepared(request, asked, key)  # nothing is started for a call that cannot be made
+            self._prepared(request, asked, key)  # start no server for a call with wrong arguments
         self._later(request.id, partial(self._call_later, request, asked, server))
 
     async def _call_later(self, request: Request, asked: ToolRequest, server: str | None) -> None:
-        """Make a call whose server must be started, or even be found, first."""
+        """Make a call after starting its server, or even finding it."""
         key = await self._find(request.id, asked.text, server)
         connection = await self._session.connected(request.id, key[0])
         await connection.lists_settled(LISTS_S)
@@ -183,13 +183,13 @@ class McpTool:
         self._sending.send_on(own, connection, finish)
 
     def _prepared(self, request: Request, asked: ToolRequest, key: Key) -> Request:
-        """Return the request as its server gets it: what the client said beside name and arguments goes with it."""
+        """Return the request for the server: members beside name and arguments are passed on unchanged."""
         beside = {name: value for name, value in request.params.items() if name not in ("name", "arguments")}
         method, params = prepared_call(self._seen, key, asked.args, beside)
         return Request(request.id, method, params)
 
     def _gone(self, key: Key, asked: str) -> MultiMcpError | None:
-        """Return an error if a server, since it was connected, has no such tool: asked when it refused a call."""
+        """Return an error if the server no longer has the tool; used when it refused a call."""
         seen = self._seen
         if key in seen.entries.get(key[0], {}):
             return None
