@@ -298,7 +298,7 @@ class Process:
             try:
                 await self._listen_again()
             except AlreadyRunningError as error:
-                log.warning("%s, because the runtime folder was removed. This gateway ends once no call is in progress", error)
+                log.warning("%s, since the runtime folder was removed. Ending once no call is in progress", error)
                 while is_amid(self._gateway.services):
                     await next_beat(FOUND_CHECK_S)
                 self._gateway.stop_wanted.set()

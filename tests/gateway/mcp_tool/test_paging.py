@@ -133,7 +133,7 @@ def test_without_a_file_the_pages_are_all_there_is(tmp_path: Path, caplog: pytes
     store = CutResults(ResultFiles(tmp_path / "results"))
     note = shown(paged(text("x" * 1_000), 300, store))[1]
     assert "All of it" not in note
-    assert "No copy of a long result" in caplog.text
+    assert "Cannot write a long result to a file" in caplog.text
     assert store.get("r1", 0, 0).startswith("x" * 1_000)
 
 

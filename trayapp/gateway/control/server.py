@@ -185,7 +185,7 @@ class Control:
             except MultiMcpError as error:
                 outcome = {**nothing, "error": error_json(error)}
             except Exception as error:  # the boundary between one server and the others
-                log.exception("%s failed in a way that we do not know", connection.name)
+                log.exception("Unexpected error in %s", connection.name)
                 unknown = ServerError(connection.name, f"Cannot use {connection.name}: {type(error).__name__}")
                 outcome = {**nothing, "error": error_json(unknown)}
             results[connection.name] = {"state": connection.state.value, **outcome}

@@ -266,7 +266,7 @@ class Approvals:
             self._told[(server, name)] = [*told, held.hash]
             what = "changed" if held.old is not None else "is suspicious"
             codes = ", ".join(found.code for found in held.findings) or "no findings"
-            log.warning("%s/%s %s (%s) and waits for an approval", server, name, what, codes)
+            log.warning("%s/%s %s (%s) and waits for approval", server, name, what, codes)
 
 
 def _shadowed(known: ServerPins, name: str, others: OtherTools) -> Finding | None:

@@ -33,7 +33,7 @@ class ResultFiles:
             with new_file(path) as file:
                 file.write(text.encode("utf-8", "surrogatepass"))
         except OSError as error:
-            log.warning("No copy of a long result: %s", error)
+            log.warning("Cannot write a long result to a file: %s", error)
             self.remove(path)
             return None
         return path

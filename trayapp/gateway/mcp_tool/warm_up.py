@@ -31,6 +31,6 @@ class WarmUp:
         try:
             await connection.ensure()
         except ServerError as error:
-            log.info("Warming up: %s", error)
+            log.info("Cannot connect in the background: %s", error)
         finally:
             self._under_way.discard(connection)

@@ -1,7 +1,4 @@
-"""What client and gateway tell each other of themselves, in both eras, and what is kept of it.
-
-Never here: lists, calls, how messages travel.
-"""
+"""Exchange names, versions and capabilities with a client, in both protocol eras."""
 
 from __future__ import annotations
 
@@ -24,13 +21,13 @@ CAPABILITIES: dict[str, Any] = {
     "completions": {},
     "logging": {},
 }
-NAME_MOST = 80  # characters of a client's name that are shown
+NAME_MOST = 80  # characters kept of a client's name
 
 Params = dict[str, Any]
 
 
 def initialize(client: Client, seen: Exposure, params: Params) -> dict[str, Any]:
-    """Answer the handshake of older clients. Raises RpcError: the session's options cannot be followed."""
+    """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be followed."""
     wanted = params.get("protocolVersion")
     client.protocol = wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     info, able = params.get("clientInfo"), params.get("capabilities")
@@ -41,12 +38,12 @@ def initialize(client: Client, seen: Exposure, params: Params) -> dict[str, Any]
 
 
 def discover(seen: Exposure) -> dict[str, Any]:
-    """Answer what 2026-07-28 has instead of a handshake. Raises RpcError, as `initialize`."""
+    """Return the answer to server/discover, the handshake of 2026-07-28. Raises RpcError as `initialize` does."""
     return _introduced(seen, {"supportedVersions": list(MODERN_VERSIONS)})
 
 
 def set_level(client: Client, params: Params) -> dict[str, Any]:
-    """Note from which level on an older client wants logs. Raises RpcError for one that does not exist."""
+    """Set the log level of an older client. Raises RpcError for an unknown level."""
     level = params.get("level")
     if level not in LEVELS:
         raise RpcError(INVALID_PARAMS, f"Unknown log level: {level!r}"[:200])
@@ -55,16 +52,16 @@ def set_level(client: Client, params: Params) -> dict[str, Any]:
 
 
 def take_envelope(client: Client, method: str, params: Any, *, lasting: bool) -> bool:
-    """Take what a request says of its client; return True if the first one did.
+    """Read the envelope of a request. Return True for the session's first one.
 
-    Which era a session is of is settled by its first request. `lasting`: see Session. Raises RpcError for a request of
-    the other era.
+    The first request decides the era of a session. `lasting`: see Session. Raises RpcError for a request of the other
+    era.
     """
     if method == "initialize":
         if not lasting:
-            raise unknown_method(method)  # its transport said that it is of 2026-07-28
+            raise unknown_method(method)  # its transport announced 2026-07-28
         if not client.modern:
-            return False  # which does not exist in 2026-07-28, whatever envelope it carries
+            return False  # the method does not exist in 2026-07-28, whatever envelope it carries
         raise unsupported(params.get("protocolVersion") if isinstance(params, dict) else None)
     if client.protocol and not client.modern:
         raise mixed()
@@ -78,7 +75,7 @@ def take_envelope(client: Client, method: str, params: Any, *, lasting: bool) ->
 
 
 def _introduced(seen: Exposure, result: dict[str, Any]) -> dict[str, Any]:
-    """Return `result` with what we can do, extensions of servers included, and how to use it."""
+    """Return `result` with the gateway's capabilities, extensions of servers included, and its instructions."""
     if seen.choice.wrong:
         raise RpcError(INVALID_PARAMS, seen.choice.wrong)
     result = {**result, "capabilities": {**CAPABILITIES, **seen.extensions}}

@@ -1,7 +1,7 @@
-"""Who wants to hear of what: updates of single resources, and the listening requests of 2026-07-28.
+"""Track subscriptions to resources, and the listening requests of 2026-07-28.
 
-An older client subscribes by resources/subscribe, a newer one holds a subscriptions/listen open; servers of both eras
-are asked for the union. Never here: routing of anything else, connections' lives.
+An older client subscribes by resources/subscribe, a newer one holds a subscriptions/listen open. Servers of both eras
+get the union of all subscriptions.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 LISTENABLE = ("tools", "prompts", "resources")
 
-Place = tuple[str, str]  # under which key a server runs, the resource's URI as that server knows it
+Place = tuple[str, str]  # the key of a server, and a resource's URI as that server knows it
 
 
 @dataclass(eq=False, slots=True)
 class _Listener:
-    """Who hears of updates: a session (older clients), or one listening request of it."""
+    """A listener to updates: the session of an older client, or one listening request."""
 
     session: ClientSession
     request_id: RequestId | None = None
@@ -48,7 +48,7 @@ class _Listener:
 
 
 class Subscriptions:
-    """All subscriptions of all sessions."""
+    """The subscriptions of all sessions."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -59,7 +59,7 @@ class Subscriptions:
     async def subscribe(self, session: ClientSession, place: Place, uri: str) -> None:
         """Follow the resource at `place`, which the client knows as `uri`.
 
-        Raises MultiMcpError, RpcError: its server cannot be started, or refuses.
+        Raises MultiMcpError, RpcError if its server cannot start, or refuses.
         """
         connection = self._services.pool.find(place[0])
         await connection.ensure()
@@ -80,7 +80,7 @@ class Subscriptions:
     async def listen(
         self, session: ClientSession, request_id: RequestId, params: Params, place_of: Callable[[str], Place]
     ) -> None:
-        """Serve one subscriptions/listen until it is cancelled: first the acknowledgement, then what it asked for.
+        """Serve one subscriptions/listen until it is cancelled: the acknowledgment first, then the notifications.
 
         `place_of`: as Session.place_of. Raises RpcError.
         """
@@ -114,22 +114,22 @@ class Subscriptions:
     # -- both ----------------------------------------------------------------------------------------------------
 
     def wanted(self, key: str) -> frozenset[str]:
-        """The URIs, as that server knows them, of which somebody wants updates."""
+        """Return the URIs, as that server knows them, with any listener."""
         return frozenset(uri for listener in self._all() for server, uri in listener.places if server == key)
 
     def drop(self, session: ClientSession) -> None:
-        """The session has ended."""
+        """Drop the listeners of a session that has ended."""
         for listener in list(self._listeners.get(session, {}).values()):
             self._forget(listener)
 
     def tell_list_changed(self, session: ClientSession, kind: str) -> None:
-        """Tell a client of 2026-07-28, where it listens, that a list is another now."""
+        """Send list_changed to a client of 2026-07-28 that listens for that kind."""
         for listener in self._listeners.get(session, {}).values():
             if kind in listener.kinds:
                 listener.tell(f"notifications/{kind}/list_changed", {})
 
     def updated(self, connection: Connection, params: Params) -> None:
-        """A server says that a resource is another now: tell those who wanted to know."""
+        """Notify the listeners of a resource that its server reports as updated."""
         place = (connection.name, (params or {}).get("uri"))
         for listener in list(self._all()):
             uri = listener.places.get(place)  # type: ignore[arg-type]  # what is no text is no key of it
@@ -137,7 +137,7 @@ class Subscriptions:
                 listener.tell(UPDATED, {**_without_subscription(params), "uri": uri})
 
     def renew(self, connection: Connection) -> None:
-        """A server was connected anew: it knows of no subscription."""
+        """Subscribe again at a server that was connected again: it knows no subscriptions."""
         live = connection.live
         if live is not None and not live.peer.modern:
             for uri in self.wanted(connection.name):
@@ -150,12 +150,14 @@ class Subscriptions:
         return place[1] in self.wanted(place[0])
 
     async def _ask(self, connection: Connection, method: str, uri: str) -> None:
-        """Ask an older server; a newer one hlisteners it by the request that its connection holds open."""
+        """Send a request to an older server. A newer one learns of subscriptions by its connection's listening
+        request.
+        """
         if connection.live is not None and not connection.live.peer.modern:
             await connection.request(method, {"uri": uri})
 
     def _follow(self, places: Iterable[Place]) -> None:
-        """Servers of 2026-07-28 are asked for the new union."""
+        """Ask servers of 2026-07-28 for the new union."""
         for key in {key for key, _ in places}:
             connection = self._services.pool.get(key)
             if connection is not None:
@@ -171,7 +173,7 @@ class Subscriptions:
         self._services.spawn(self._end, places)
 
     async def _end(self, places: list[Place]) -> None:
-        """Unsubscribe from what nobody wants any more; a server that is not connected knows nothing of it anyway."""
+        """Unsubscribe from resources without listeners. A server that is not connected has no subscriptions."""
         for key, uri in places:
             connection = self._services.pool.get(key)
             if connection is None or connection.live is None or uri in self.wanted(key):
@@ -184,7 +186,7 @@ class Subscriptions:
 
 
 def _places(place_of: Callable[[str], Place], uris: Iterable[str]) -> dict[Place, str]:
-    """Return where those resources are; one that nobody has is never updated (as the revision has it)."""
+    """Return the places of those resources. An unknown one is never updated (as the revision requires)."""
     places: dict[Place, str] = {}
     for uri in uris:
         try:
@@ -195,7 +197,7 @@ def _places(place_of: Callable[[str], Place], uris: Iterable[str]) -> dict[Place
 
 
 def _without_subscription(params: Params) -> dict[str, Any]:
-    """The params without the id of our own subscription at the server."""
+    """Return the params without the id of our own subscription at the server."""
     known = dict(params or {})
     meta = known.get("_meta")
     if isinstance(meta, dict) and SUBSCRIPTION_ID in meta:
