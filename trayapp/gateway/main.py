@@ -292,7 +292,7 @@ class Process:
         while True:
             await next_beat(FOUND_CHECK_S)
             if self._gateway.state == "stopping":
-                return  # nobody is to find it any more
+                return  # must not be found again
             if self._listener.is_found():
                 continue
             try:

@@ -42,9 +42,9 @@ STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers no
 
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call under way there"
-_OVER = "the call that it belongs to is over"
+_OVER = "the call that it belongs to has ended"
 _SEVERAL = "several sessions have calls under way there, and the server does not say to whose it belongs"
-_GIVEN_UP = "another session gave up a call there just now, and the server does not say to whose it belongs"
+_GIVEN_UP = "another session has just given up a call there, and the server does not say to whose it belongs"
 
 
 class ServerRequests:

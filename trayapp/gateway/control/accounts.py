@@ -121,10 +121,10 @@ class AccountRequests:
         """Return where to sign in for a connection. Raises UsageError, MultiMcpError."""
         server, name = connection.server, connection.name
         if server.url is None:
-            raise UsageError(f"{name} is a program of this machine: there is no sign-in", "See: multi-mcp status")
+            raise UsageError(f"Cannot sign in to {name}: it runs on this machine", "See: multi-mcp status")
         if (auth := auth_of(server)) != "oauth":
             hint = "Take its token out of servers.yaml, or set auth: oauth" if auth == "bearer" else "Set auth: oauth"
-            raise UsageError(f"{name} takes no sign-in: its auth is {auth}", hint)
+            raise UsageError(f"Cannot sign in to {name}: its auth is {auth}", hint)
         launch = await prepared(server, self._environ, self._keyring, self._services.clock.time())
         assert isinstance(launch, HttpLaunch)
         document = self._services.settings().client_metadata_url
@@ -153,7 +153,7 @@ class AccountRequests:
         name = text_of(params, "name", "the request")
         value = params.get("value")
         if not isinstance(value, str):
-            raise UsageError("A secret is a text", "Give it on stdin")
+            raise UsageError("A secret must be text", "Pass it on stdin")
         kept = await self._known().vault.set_secret(name, value)
         self._try_again(name)
         return {"kept": kept, "keyring": self._sign_ins.keyring_state}

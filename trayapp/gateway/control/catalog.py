@@ -146,7 +146,7 @@ class CatalogRequests:
         if not isinstance(queries, list) or not all(isinstance(query, str) for query in queries):
             raise RpcError(INVALID_PARAMS, "batch must be a list of texts")
         if len(queries) > BATCH_MOST:
-            raise UsageError(f"More than {BATCH_MOST} queries at once", "Search in several goes")
+            raise UsageError(f"More than {BATCH_MOST} queries at once", "Split them into several searches")
         async with self._session_view(asked) as seen_by:
             self._note_unknown(seen_by.view, seen_by.view.being_asked())
             results, shown = [], dict[str, Any]()

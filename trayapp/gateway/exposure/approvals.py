@@ -302,7 +302,7 @@ def _pinned(server: str, name: str, item: Item, pin: Pin, settings: Settings) ->
 
 def _why(findings: tuple[Finding, ...]) -> str:
     """Return the first finding in words, without the server's own text."""
-    return findings[0].reason or findings[0].code if findings else "it was found suspicious"
+    return findings[0].reason or findings[0].code if findings else "it looks suspicious"
 
 
 def _remedy(server: str, tool: str) -> str:

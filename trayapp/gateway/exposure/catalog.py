@@ -28,9 +28,9 @@ ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that no
 SERVER_OFF = f"The user switched its server off. {LEAVE_IT}"
 LEFT_OUT = "The user left it out in servers.yaml. Tell them if it is needed, and leave it as it is"
 WAITS = "It is held back until the user approves it. Ask them to look at it in the tray; do not approve it for them"
-UNTAKEABLE = "It is withheld: its parameters are no valid JSON Schema. Tell the user"
+UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
 
-Prepare = Callable[[str, Offer], ServedOffer]  # by the server's key in this gateway
+Prepare = Callable[[str, Offer], ServedOffer]  # by the server's plain name
 
 
 @lru_cache(maxsize=1)  # a switch or a new description makes a new catalog, but its names stay the same

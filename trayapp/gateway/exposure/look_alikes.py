@@ -76,7 +76,7 @@ def shadowed(name: str, siblings: frozenset[str], others: OtherTools, *, late: b
             return finding("name.look-alike", "high", "name", f"Its name passes for {other}'s {alike}", name)
         if late:
             return finding(
-                "name.shadows", "high", "name", f"It turned up later with the name of {other}'s {alike}", name
+                "name.shadows", "high", "name", f"It appeared later with the name of {other}'s {alike}", name
             )
     for other, tools, alike in others.read_as(name):
         if not _are_siblings(siblings, tools):

@@ -95,9 +95,9 @@ def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being
     if offer is not None and offer.failure:
         return f"{name}: it {offer.failure}"
     if connection.state is State.NEEDS_AUTH:
-        return f"{name}: it wants a sign-in before it says what it offers: multi-mcp auth {name}"
+        return f"{name}: sign in to see its tools: multi-mcp auth {name}"
     if being_asked or connection.state is State.CONNECTING:
-        return f"{name}: not known yet, it is still starting; ask again in a while"
+        return f"{name}: not known yet, it is still starting. Ask again later"
     why = shown(connection.error.title) if connection.error else "it has not been asked"
     why = why.replace(connection.name, name)  # a project's server runs under a longer key
     return f"{name}: not known: {why}"

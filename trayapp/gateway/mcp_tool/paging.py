@@ -27,8 +27,8 @@ class ResultNotFoundError(MultiMcpError):
     code = "result_not_found"
 
     def __init__(self, asked: str, known: Sequence[str]) -> None:
-        listed = f"Kept are: {', '.join(known)}" if known else "None is kept"
-        super().__init__(f"No result is kept under {asked}", f"{listed}. Call the tool again")
+        listed = f"There are: {', '.join(known)}" if known else "There are none"
+        super().__init__(f"No result has the id {asked}", f"{listed}. Call the tool again")
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,6 @@ class FolderProbes(Generic[T]):
                     found[folder] = look(folder)
                 except Exception:
                     found[folder] = self._nothing
-                    log.exception("Unexpected error in a look at %s", folder)
+                    log.exception("Unexpected error while reading %s", folder)
                 finally:
                     self._under_way.pop(folder, None)

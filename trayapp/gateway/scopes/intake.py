@@ -41,7 +41,7 @@ class Intake:
         if server is None or services.pool.get(connection.name) is not connection:
             return  # removed or launched again meanwhile
         offer = replace(offer, signed=self._sign_ins.is_signed_in(server))
-        self._judge(server.name)  # judge the earlier offer first: what was approved is compared with it
+        self._judge(server.name)  # pin the earlier offer first, if no list has asked for it yet
         if services.listings.take(server, offer):
             self._servers.forget_catalogs()
         self._judge(server.name)

@@ -132,7 +132,7 @@ class Subscriptions:
         """Notify the listeners of a resource that its server reports as updated."""
         place = (connection.name, (params or {}).get("uri"))
         for listener in list(self._all()):
-            uri = listener.places.get(place)  # type: ignore[arg-type]  # what is no text is no key of it
+            uri = listener.places.get(place)  # type: ignore[arg-type]  # a URI that is not text is not among the keys
             if uri is not None:
                 listener.tell(UPDATED, {**_without_subscription(params), "uri": uri})
 
