@@ -102,7 +102,7 @@ _ALIKE_IN_ASCII = str.maketrans("01i5", "olls")
 
 
 def _letters(name: str) -> str:
-    """Return the letters that people see in a name, as ASCII where they look like it, without marks and invisible ones."""
+    """Return the letters that people see in a name: ASCII where they look like it, no marks, nothing invisible."""
     if not name.isascii():
         plain = unicodedata.normalize("NFKD", bared(name))
         name = folded("".join(letter for letter in plain if unicodedata.category(letter)[0] not in "MC"))
