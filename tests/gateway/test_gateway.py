@@ -57,7 +57,7 @@ async def test_an_exposure_that_cannot_be_made_ends_neither_the_gateway_nor_its_
         made.gateway.services.listings.take(server("a"), offer("x", prompts=(BAD,)))
         made.apply(server("a", exclude_tools=("x",)))
         await made.told()
-        assert "broadcast failed" in caplog.text
+        assert "Unexpected error in Changes.broadcast" in caplog.text
         assert "error" in await client.ask("prompts/list")
         made.gateway.services.listings.take(server("a"), offer("y"))
         made.apply(server("a"))

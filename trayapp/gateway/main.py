@@ -165,14 +165,14 @@ class Process:
             tasks.start_soon(kept_up, self._door.serve, anyio.sleep)
             keep_trying = partial(accounts.vault.keep_trying, anyio.sleep)
             follow_keyring = partial(accounts.vault.follow, secret_service_signals)
-            for work in (keep_trying, follow_keyring, self._file.follow, self._stay_found):
+            for work in (keep_trying, follow_keyring, self._file.follow, self._keep_run_dir):
                 tasks.start_soon(kept_up, partial(gateway.once_calm, work), anyio.sleep)
-            watch = partial(watch_wake, self._look_around, SystemClock())
+            watch = partial(watch_wake, self._probe_servers, SystemClock())
             reap = partial(anyio.to_thread.run_sync, reap_leftovers, self._run)
-            for once in (gateway.sign_ins.look, watch, reap, tend_memory, self._make_room):
+            for once in (gateway.sign_ins.look, watch, reap, tend_memory, self._end_when_replaced):
                 tasks.start_soon(fenced, gateway.once_calm, once)
             if linger:
-                tasks.start_soon(kept_up, self._linger, anyio.sleep)
+                tasks.start_soon(kept_up, self._end_when_unused, anyio.sleep)
             self._stop_on_signals(gateway)
             log.info("Gateway %s ready", __version__)
             on_ready()
@@ -210,7 +210,7 @@ class Process:
             stderr=StderrFiles(self._paths.log_dir / "servers").sink,
             cache_dir=self._paths.cache_dir,
             write_switches=self._file.note_tools,
-            look=look_with(TrustStore(self._paths.config_file.with_name(TRUST_NAME)), _home()),
+            look=look_with(TrustStore(self._paths.config_file.with_name(TRUST_NAME)), _find_home()),
             accounts=self._accounts,
             approved_dir=self._paths.config_file.with_name(APPROVED),
             calm=self._environ.wanted,
@@ -252,7 +252,7 @@ class Process:
         await self._file.reload()
         await self._gateway.projects.refresh()
 
-    def _look_around(self, reason: str) -> None:
+    def _probe_servers(self, reason: str) -> None:
         log.info("Checking that every connected server still answers: %s", reason)
         self._gateway.services.pool.probe()
 
@@ -263,11 +263,11 @@ class Process:
             from trayapp.gateway.control.server import Control  # loaded with its first use: no AI tool needs it
 
             control = Control(self._gateway, self._account_requests, link, self._reload)
-            self._tasks.start_soon(self._hold, link, control.run)
+            self._tasks.start_soon(self._serve_link, link, control.run)
             return control.dispatcher
         peer = FramePeer(link.write, link.write_pieces)
         session = self._gateway.new_session(peer, hello.options, "stdio")
-        self._tasks.start_soon(self._hold, link, partial(self._gateway.serve, session))
+        self._tasks.start_soon(self._serve_link, link, partial(self._gateway.serve, session))
         return peer.dispatcher
 
     @cached_property
@@ -284,7 +284,7 @@ class Process:
         if self._gateway.state != "stopping":
             self._listener.publish(url)
 
-    async def _stay_found(self) -> None:
+    async def _keep_run_dir(self) -> None:
         """Restore the runtime folder if a log-out or a cleaner of temporary files removed it.
 
         If another gateway has started there meanwhile, end once no call is in progress.
@@ -317,7 +317,7 @@ class Process:
         if self._gateway.http_url is not None:
             self._listener.publish(self._gateway.http_url)
 
-    async def _hold(self, link: Link, work: Callable[[], Any]) -> None:
+    async def _serve_link(self, link: Link, work: Callable[[], Any]) -> None:
         """Serve one connection: the boundary that keeps its failure from other connections."""
         self._links.add(link)
         try:
@@ -338,7 +338,7 @@ class Process:
             else:
                 loop.add_signal_handler(number, gateway.stop_wanted.set)
 
-    async def _linger(self) -> None:
+    async def _end_when_unused(self) -> None:
         """End `settings.linger` minutes after the last session, tray or watcher; never if it is 0."""
         gateway, used = self._gateway, anyio.current_time()
         while anyio.current_time() - used < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
@@ -348,19 +348,19 @@ class Process:
         log.info("Stopping: the gateway was idle for %g minutes", gateway.config.settings.linger)
         gateway.stop_wanted.set()
 
-    async def _make_room(self) -> None:
+    async def _end_when_replaced(self) -> None:
         """End for a gateway of the program that replaced ours. Clients continue with the new one."""
-        await await_turn(self._gateway.services, self._is_followed, self._is_asked)
+        await await_turn(self._gateway.services, self._is_followed, self._has_control_connection)
         log.info("The program was replaced and nothing is in progress: continuing as the new one")
         self.makes_room = True
         self._gateway.stop_wanted.set()
 
-    def _is_asked(self) -> bool:
+    def _has_control_connection(self) -> bool:
         """Return True if a tray or a command is connected."""
         return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
 
 
-def _home() -> Path:
+def _find_home() -> Path:
     """Return the user's home folder, "~" if it is unknown."""
     try:
         return Path.home()

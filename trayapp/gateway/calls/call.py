@@ -113,7 +113,7 @@ class RoutedCall:
             self._last = True
             self.session.start(self.request_id, self._send_again)
         else:
-            self._deliver(self._explained(reply))
+            self._deliver(self._explain_loss(reply))
 
     def progress(self, params: dict[str, Any]) -> None:
         """Pass progress on to the client, unless the call is parked."""
@@ -185,7 +185,7 @@ class RoutedCall:
         why = ""
         try:
             modern = self._live is not None and self._live.peer.modern
-            own = reply if self.session.client.modern == modern else self._translated(reply)
+            own = reply if self.session.client.modern == modern else self._translate(reply)
             if own is not None and self.finish is not None:
                 own = self.finish(own)
             if own is not None:
@@ -197,7 +197,7 @@ class RoutedCall:
         if why:
             self.session.peer.respond(self.request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
 
-    def _translated(self, reply: Reply) -> Reply | None:
+    def _translate(self, reply: Reply) -> Reply | None:
         """Return the answer in the client's form; None for a question, which an older client is asked first."""
         method = self.request.method
         if self.session.client.modern:
@@ -236,7 +236,7 @@ class RoutedCall:
         self.connection.end(self)
         return True
 
-    def _explained(self, reply: Reply) -> Reply:
+    def _explain_loss(self, reply: Reply) -> Reply:
         """Return the answer, or an error that names the server whose connection closed during the call."""
         if "error" not in reply.message or reply.message["error"].get("code") != CONNECTION_CLOSED:
             return reply

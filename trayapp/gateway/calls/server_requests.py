@@ -42,9 +42,9 @@ STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers no
 
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call under way there"
-_OVER = "the call that it belongs to has ended"
+_OVER = "the call that it belongs to is over"
 _SEVERAL = "several sessions have calls under way there, and the server does not say to whose it belongs"
-_GIVEN_UP = "another session has just given up a call there, and the server does not say to whose it belongs"
+_GIVEN_UP = "another session gave up a call there just now, and the server does not say to whose it belongs"
 
 
 class ServerRequests:
@@ -67,7 +67,7 @@ class ServerRequests:
         `about`: the call that the request belongs to, if the transport names it. Otherwise all calls in progress on the
         connection must belong to one session. The client is never guessed: the wrong user would answer.
         """
-        calls, session = self._belongs_to(connection, method, about)
+        calls, session = self._find_session(connection, method, about)
         for call in calls:
             session = call.session
             if not call.is_under_way or not can_answer(session.client.capabilities, method, params):
@@ -89,7 +89,7 @@ class ServerRequests:
             raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
         return await self.ask(session, method, params)
 
-    def _belongs_to(
+    def _find_session(
         self, connection: Connection, method: str, about: Call | None
     ) -> tuple[list[RoutedCall], ClientSession]:
         """Return the session that is asked, and its calls there, best first; no calls while the server starts.
@@ -106,7 +106,7 @@ class ServerRequests:
         asking |= dict.fromkeys(s for s in self._services.sessions if connection.name in s.awaited_servers())
         if len(asking) > 1 or (connection.own_requests and asking):
             raise self._refusal(connection, method, _SEVERAL)
-        session, given_up = next(iter(asking), None), self._given_up_on(connection)
+        session, given_up = next(iter(asking), None), self._sessions_given_up(connection)
         if session is not None and given_up - {session}:
             raise self._refusal(connection, method, _GIVEN_UP)
         if session is None:
@@ -114,7 +114,7 @@ class ServerRequests:
         # Ask a parked call last: its client may never come back.
         return sorted(calls, key=lambda call: (call.parked, call.serial)), session
 
-    def _given_up_on(self, connection: Connection) -> set[ClientSession | None]:
+    def _sessions_given_up(self, connection: Connection) -> set[ClientSession | None]:
         """Return the sessions that gave up calls on which the server may still work.
 
         None stands for sessions that have ended.
@@ -129,7 +129,7 @@ class ServerRequests:
         self._forget_given_up()
         of_live = [one for one in self._given_up if one.live is live]
         if not of_live or of_live[-1].asked:  # the answer that comes says nothing about what was sent after its ping
-            of_live.append(_GivenUp(live, self._taken_note))
+            of_live.append(_GivenUp(live, self._note_answer))
             self._given_up.append(of_live[-1])
         last = of_live[-1]
         last.sessions.append(ref(session))
@@ -137,7 +137,7 @@ class ServerRequests:
         if len(of_live) == 1:
             last.ask()
 
-    def _taken_note(self, given_up: _GivenUp) -> None:
+    def _note_answer(self, given_up: _GivenUp) -> None:
         given_up.until = 0.0
         self._forget_given_up()
         for one in self._given_up:
@@ -191,7 +191,7 @@ class ServerRequests:
         self, session: ClientSession, questions: dict[str, Any], about: RequestId | None
     ) -> dict[str, dict[str, Any]]:
         """Ask an older client all questions at the same time."""
-        asking = {key: self._old_question(session, question, about) for key, question in questions.items()}
+        asking = {key: self._ask_older_client(session, question, about) for key, question in questions.items()}
         tasks = [asyncio.ensure_future(one) for one in asking.values()]
         try:
             return dict(zip(asking, await asyncio.gather(*tasks), strict=True))
@@ -199,13 +199,13 @@ class ServerRequests:
             for task in tasks:
                 task.cancel()
 
-    def _old_question(
+    def _ask_older_client(
         self, session: ClientSession, question: Any, about: RequestId | None
     ) -> Awaitable[dict[str, Any]]:
         method = question.get("method") if isinstance(question, dict) else None
         params = question.get("params") if isinstance(question, dict) else None
         if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
-            return _refused(RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200]))
+            return _raise_error(RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200]))
         if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
             params = {"elicitationId": secrets.token_hex(8), **params}  # older revisions require an id for each
         return self.ask(session, method, params or None, about)
@@ -272,7 +272,7 @@ class Questions:
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._open[key] = (method, params, future)
         if not self._call.parked:
-            self._hand_out()
+            self._send_questions()
         try:
             return await future
         finally:
@@ -280,7 +280,7 @@ class Questions:
             if not self._open and not self._call.parked:
                 self._asking.pop(self._call, None)
 
-    def _hand_out(self) -> None:
+    def _send_questions(self) -> None:
         """Answer the client's request with all open questions and park the call."""
         session, request_id = self._call.session, self._call.request_id
         self._call.detach()
@@ -297,10 +297,10 @@ class Questions:
         given = responses if isinstance(responses, dict) else {}
         for key, answer in given.items():
             if key in self._open and isinstance(answer, dict):
-                self._settle(self._open.pop(key)[2], answer)
+                self._set_answer(self._open.pop(key)[2], answer)
         goes_on = self._call.attach(session, request_id)
         if goes_on and self._open:
-            self._hand_out()
+            self._send_questions()
         elif not goes_on:
             # The call has ended. The answers were for a question of another call of this session.
             for *_, future in self._open.values():
@@ -317,7 +317,7 @@ class Questions:
         self._call.abandon("the client did not come back with an answer")
 
     @staticmethod
-    def _settle(future: asyncio.Future[dict[str, Any]], answer: dict[str, Any]) -> None:
+    def _set_answer(future: asyncio.Future[dict[str, Any]], answer: dict[str, Any]) -> None:
         if not future.done():
             future.set_result(answer)
 
@@ -325,14 +325,14 @@ class Questions:
 class _GivenUp:
     """A ping after the cancels of calls on one connection. Its answer proves that the server has read them."""
 
-    __slots__ = ("_taken_note", "asked", "live", "sessions", "until")
+    __slots__ = ("_note_answer", "asked", "live", "sessions", "until")
 
     def __init__(self, live: Live, taken_note: Callable[[_GivenUp], None]) -> None:
         self.live = live
         self.sessions: list[ref[ClientSession]] = []
         self.until = 0.0  # by the gateway's clock; after that no answer is expected
         self.asked = False
-        self._taken_note = taken_note
+        self._note_answer = taken_note
 
     def ask(self) -> None:
         """Send the ping."""
@@ -341,7 +341,7 @@ class _GivenUp:
 
     def answered(self, reply: Reply) -> None:
         """Count the server as done with the cancelled calls."""
-        self._taken_note(self)
+        self._note_answer(self)
 
     def progress(self, params: dict[str, Any]) -> None:
         """Ignore the progress."""
@@ -356,5 +356,5 @@ class _CallEnded(Exception):
     """Raised when the call that a question needs has ended."""
 
 
-async def _refused(error: RpcError) -> dict[str, Any]:
+async def _raise_error(error: RpcError) -> dict[str, Any]:
     raise error

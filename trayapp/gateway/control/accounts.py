@@ -42,10 +42,10 @@ class AccountRequests:
             return {}
         return {
             control.LOGIN: self._login,
-            control.LOGIN_WAIT: self._wait,
-            control.LOGIN_ANSWER: self._answer,
+            control.LOGIN_WAIT: self._login_wait,
+            control.LOGIN_ANSWER: self._login_answer,
             control.LOGOUT: self._logout,
-            control.KEYRING: self._keyring_asked,
+            control.KEYRING: self._check_keyring,
             control.SECRET_SET: self._secret_set,
             control.SECRET_LIST: self._secret_list,
             control.SECRET_DELETE: self._secret_delete,
@@ -54,7 +54,7 @@ class AccountRequests:
     # -- sign-ins ------------------------------------------------------------------------------------------------
 
     async def _login(self, params: dict[str, Any]) -> Any:
-        accounts, connection = self._known(), self._connection(params)
+        accounts, connection = self._require_accounts(), self._connection(params)
         locked = self._sign_ins.keyring_state == "locked"
         if locked:
             await self._unlock()
@@ -68,10 +68,10 @@ class AccountRequests:
         url = await begun.shown()
         return {"url": url, "redirect_uri": begun.redirect_uri, "expires_s": EXPIRES_S}
 
-    async def _wait(self, params: dict[str, Any]) -> Any:
+    async def _login_wait(self, params: dict[str, Any]) -> Any:
         """Wait until the sign-in is over and the server is connected again."""
         connection = self._connection(params)
-        begun = await self._begun(connection)
+        begun = await self._find_sign_in(connection)
         await begun.finished()
         return await self._outcome(connection.name)
 
@@ -89,27 +89,27 @@ class AccountRequests:
         status = self._sign_ins.status(connection.server)
         return {"auth": asdict(status) if status else None, "state": connection.state.value, "error": error}
 
-    async def _answer(self, params: dict[str, Any]) -> Any:
-        begun = await self._begun(self._connection(params))
+    async def _login_answer(self, params: dict[str, Any]) -> Any:
+        begun = await self._find_sign_in(self._connection(params))
         begun.paste(text_of(params, "url", "the request"))
         return {}
 
     async def _logout(self, params: dict[str, Any]) -> Any:
         connection = self._connection(params)
         target = await self._target(connection)
-        signed_out = await self._known().sign_out(target.url)
+        signed_out = await self._require_accounts().sign_out(target.url)
         for one in self._sign_ins.at(target.url):
             one.begin_close()
         return {"signed_out": signed_out}
 
-    async def _begun(self, connection: Connection) -> SignIn:
+    async def _find_sign_in(self, connection: Connection) -> SignIn:
         begun = self._last.get(canonical((await self._target(connection)).url))
         if begun is None:
             name = connection.name
             raise UsageError(f"No sign-in to {name} is under way", f"Start one: multi-mcp auth {name}")
         return begun
 
-    def _known(self) -> Accounts:
+    def _require_accounts(self) -> Accounts:
         assert self._sign_ins.accounts is not None  # without accounts there are no handlers
         return self._sign_ins.accounts
 
@@ -134,18 +134,18 @@ class AccountRequests:
 
     # -- the keyring ---------------------------------------------------------------------------------------------
 
-    async def _keyring_asked(self, params: dict[str, Any]) -> Any:
+    async def _check_keyring(self, params: dict[str, Any]) -> Any:
         """Return whether the vault opens. With `unlock` the user gets the keyring's own dialog."""
         if params.get("unlock") is True:
             await self._unlock()
         else:
             with suppress(KeyringUnavailableError):
-                await self._known().vault.look()
+                await self._require_accounts().vault.look()
         return {"keyring": self._sign_ins.keyring_state, "error": self._sign_ins.keyring_error}
 
     async def _unlock(self) -> None:
         with suppress(KeyringUnavailableError):
-            await self._known().vault.look(asked=True)
+            await self._require_accounts().vault.look(asked=True)
 
     # -- secrets -------------------------------------------------------------------------------------------------
 
@@ -154,21 +154,21 @@ class AccountRequests:
         value = params.get("value")
         if not isinstance(value, str):
             raise UsageError("A secret must be text", "Pass it on stdin")
-        kept = await self._known().vault.set_secret(name, value)
-        self._try_again(name)
+        kept = await self._require_accounts().vault.set_secret(name, value)
+        self._reset_failed(name)
         return {"kept": kept, "keyring": self._sign_ins.keyring_state}
 
     async def _secret_list(self, params: dict[str, Any]) -> Any:
-        vault = self._known().vault
+        vault = self._require_accounts().vault
         names = await vault.secret_names()
         if vault.refused is not None and vault.refused.state == "locked" and not names:
             raise vault.refused.with_traceback(None)
         return {"names": names, "keyring": self._sign_ins.keyring_state}
 
     async def _secret_delete(self, params: dict[str, Any]) -> Any:
-        return {"deleted": await self._known().vault.delete_secret(text_of(params, "name", "the request"))}
+        return {"deleted": await self._require_accounts().vault.delete_secret(text_of(params, "name", "the request"))}
 
-    def _try_again(self, secret: str) -> None:
+    def _reset_failed(self, secret: str) -> None:
         """Reset the servers that failed for lack of that secret: their next call waits for no backoff."""
         for connection in self._services.pool:
             if connection.state is State.FAILED and secret in keyring_names(connection.server):

@@ -28,12 +28,12 @@ class ApprovalRequests:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
-            control.APPROVALS: self._waiting,
+            control.APPROVALS: self._list_waiting,
             control.APPROVE: self._approve,
             control.INSPECT: self._inspect,
         }
 
-    async def _waiting(self, asked: Asked) -> Any:
+    async def _list_waiting(self, asked: Asked) -> Any:
         self._judge_all()
         server, tool = self._server(asked), asked.get("tool")
         waiting = self._gateway.services.approvals.waiting(server)
@@ -44,7 +44,7 @@ class ApprovalRequests:
 
     async def _approve(self, asked: Asked) -> Any:
         """Approve definitions by the hashes with which they were shown."""
-        tools = _listed(asked, "tools", "{server, tool, hash}")
+        tools = _read_list(asked, "tools", "{server, tool, hash}")
         self._judge_all()
         done: dict[str, Any] = {"approved": [], "missed": []}
         for tool in tools:
@@ -87,7 +87,7 @@ class ApprovalRequests:
         return name
 
 
-def _listed(asked: Asked, member: str, form: str) -> list[Asked]:
+def _read_list(asked: Asked, member: str, form: str) -> list[Asked]:
     """Return the list in that member. Raises RpcError unless each item has the form."""
     items = asked.get(member)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):

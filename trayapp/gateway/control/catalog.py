@@ -96,11 +96,11 @@ class CatalogRequests:
             yield self._gateway.session_parts.views.of(servers.view_of(visitor))
         finally:
             if view is not None and view.being_asked(own=True):
-                self._gateway.services.spawn(self._leave_later, visitor, view)
+                self._gateway.services.spawn(self._stay_until_answered, visitor, view)
             else:
                 projects.leave(visitor)
 
-    async def _leave_later(self, visitor: Visitor, view: View) -> None:
+    async def _stay_until_answered(self, visitor: Visitor, view: View) -> None:
         """Stay until the project's slow servers have answered. The next visitor then finds their tools in the cache."""
         try:
             await view.first_lists.answered(math.inf, own=True)  # each start is bounded
@@ -151,12 +151,12 @@ class CatalogRequests:
             self._note_unknown(seen_by.view, seen_by.view.being_asked())
             results, shown = [], dict[str, Any]()
             for query in queries:
-                hits, shown = ([], {}) if _is_blank_line(query, asked) else await self._found(seen_by, query, asked)
+                hits, shown = ([], {}) if _is_blank_line(query, asked) else await self._find_hits(seen_by, query, asked)
                 results.append(hits)
                 await anyio.lowlevel.checkpoint()  # a long batch must not hold up clients
             return {"results": results, **shown}
 
-    async def _found(
+    async def _find_hits(
         self, seen_by: SessionView, query: str, asked: Asked
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         limit = LIMIT if asked.get("limit") is None else asked["limit"]
@@ -176,24 +176,24 @@ class CatalogRequests:
                 "name": hit.name,
                 "exposed_name": seen.name_of((hit.server, hit.name)),
                 "score": round(hit.score, 4),
-                **_also(seen, hit),
+                **_also_named(seen, hit),
             }
             for hit in hits
         ]
         if asked.get("batch") is not None:
             return rows, {}
         return rows, {
-            "hits": [self._hit(seen_by, hit) for hit in hits],
+            "hits": [self._hit_row(seen_by, hit) for hit in hits],
             "missed": texts.missed(hits),
         }
 
-    def _hit(self, seen_by: SessionView, hit: Hit) -> dict[str, Any]:
+    def _hit_row(self, seen_by: SessionView, hit: Hit) -> dict[str, Any]:
         """Return one hit for people. `away`: why its server cannot serve."""
         seen, key = seen_by.exposure, (hit.server, hit.name)
         said, one = seen.entries[hit.server][key].get("description"), self._availability(seen_by, hit.server)
         description = first_paragraph(said, texts.HIT_LONGEST)
         away = one.line_for_people if one.why else ""
-        return {"name": seen.name_of(key), "description": description, "away": away, **_also(seen, hit)}
+        return {"name": seen.name_of(key), "description": description, "away": away, **_also_named(seen, hit)}
 
     def _availability(self, seen_by: SessionView, server: str) -> Availability:
         connection, now = seen_by.connection(server), self._gateway.services.clock.now()
@@ -202,7 +202,7 @@ class CatalogRequests:
     async def _describe(self, asked: Asked) -> Any:
         async with self._session_view(asked, complete=False) as seen_by:
             name = text_of(asked, "tool", "describe")
-            key = await self._key(seen_by, name, self._server(seen_by, asked))
+            key = await self._find_key(seen_by, name, self._server(seen_by, asked))
             seen = seen_by.exposure
             exposed = seen.name_of(key)
             tool = seen.tools.get(key)
@@ -231,11 +231,11 @@ class CatalogRequests:
         if not isinstance(args, dict) or not isinstance(typed, dict):
             raise RpcError(INVALID_PARAMS, "args and typed must be objects")
         async with self._session_view(asked, complete=False) as seen_by:
-            key = await self._key(seen_by, name, self._server(seen_by, asked))
+            key = await self._find_key(seen_by, name, self._server(seen_by, asked))
             item = seen_by.exposure.entries[key[0]].get(key) or {}
             args = as_typed(args, typed, item.get("inputSchema"))
-            method, params = _prepared(seen_by, key, args)
-            connection = await _connected(seen_by, key[0])
+            method, params = _prepare_call(seen_by, key, args)
+            connection = await _connect(seen_by, key[0])
             result = await self._answered(connection, method, params, seen_by)
             shown = as_tool_result(result) if method == "resources/read" else result
             return {"server": key[0], "tool": key[1], "result": shown}
@@ -254,7 +254,7 @@ class CatalogRequests:
                 raise _no_prompt(name, list(seen_by.exposure.catalog.prompt_names.by_name))
             positional, named = split_line(words) if isinstance(words, str) else split_words(words)
             args = prompt_arguments(seen_by.exposure.catalog.prompts[key].get("arguments"), positional, named)
-            connection = await _connected(seen_by, key[0])
+            connection = await _connect(seen_by, key[0])
             params = {"name": key[1], "arguments": args}
             result = await self._answered(connection, "prompts/get", params, seen_by)
             return {"server": key[0], "prompt": key[1], "result": result}
@@ -264,7 +264,7 @@ class CatalogRequests:
     ) -> dict[str, Any]:
         return await _answered(connection, method, params, seen_by.timeout_s(connection))
 
-    async def _key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
+    async def _find_key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
         """Return the key of the tool, asking unknown servers for it. Raises MultiMcpError."""
         if seen_by.exposure.find_read(asked, server) is not None:
             return seen_by.exposure.find_callable(asked, server)
@@ -277,7 +277,7 @@ class CatalogRequests:
         return seen_by.exposure.find_callable(asked, server)
 
 
-async def _connected(seen_by: SessionView, server: str) -> Connection:
+async def _connect(seen_by: SessionView, server: str) -> Connection:
     connection = seen_by.connection(server)
     await connection.up()
     return connection
@@ -289,7 +289,7 @@ def _fails_to_list(view: View, server: str) -> bool:
     return offer is not None and bool(offer.failure) and not view.config.servers[server].disabled
 
 
-def _also(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
+def _also_named(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
     """Return the exposed names of the same tool on other servers, or no member without such a tool."""
     return {"also": [seen.name_of(key) for key in hit.also]} if hit.also else {}
 
@@ -299,7 +299,7 @@ def _is_blank_line(query: str, asked: Asked) -> bool:
     return asked.get("batch") is not None and asked.get("server") is None and not query.strip()
 
 
-def _prepared(seen_by: SessionView, key: Key, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _prepare_call(seen_by: SessionView, key: Key, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return method and params as `prepared_call` does, with errors worded for the command line."""
     try:
         return prepared_call(seen_by.exposure, key, args, {})

@@ -67,7 +67,7 @@ class Control:
             control.RELOAD: self._reload_file,
             control.SETTLE: self._settle,
             control.STOP: self._stop,
-            **CatalogRequests(gateway, self._note).handlers,
+            **CatalogRequests(gateway, self._send_note).handlers,
             **ApprovalRequests(gateway).handlers,
             **accounts.handlers,
         }
@@ -93,7 +93,7 @@ class Control:
     async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
         """Ignore the notification: control knows none from its clients."""
 
-    def _note(self, line: str) -> None:
+    def _send_note(self, line: str) -> None:
         self.dispatcher.send_notification(control.NOTE, {"text": line})
 
     async def _snapshot(self, params: dict[str, Any]) -> Any:
@@ -105,7 +105,7 @@ class Control:
         self._tasks.start_soon(self._send_snapshots)
         if beat_s is None:
             return {}
-        self._tasks.start_soon(self._beat, beat_s)
+        self._tasks.start_soon(self._send_heartbeats, beat_s)
         return {control.BEAT: beat_s}
 
     async def _send_snapshots(self) -> None:
@@ -121,7 +121,7 @@ class Control:
         finally:
             end()
 
-    async def _beat(self, beat_s: float) -> None:
+    async def _send_heartbeats(self, beat_s: float) -> None:
         """Send heartbeats, by which a watcher tells a hung gateway from an idle one."""
         while True:
             await self._gateway.services.clock.beat(beat_s)
@@ -144,7 +144,7 @@ class Control:
             return {**told, "waiting": waiting}
 
         with self._gateway.services.writer.one_write():
-            outcome = await self._for_each(params, one, {"added": [], "gone": [], "back": [], "waiting": []})
+            outcome = await self._run_for_each(params, one, {"added": [], "gone": [], "back": [], "waiting": []})
         await self._gateway.services.writer.written()
         return outcome
 
@@ -162,9 +162,9 @@ class Control:
             await self._gateway.services.pool.reconnect(connection)
             return {"state": connection.state.value}
 
-        return await self._for_each(params, one, {}, asleep=False)
+        return await self._run_for_each(params, one, {}, asleep=False)
 
-    async def _for_each(
+    async def _run_for_each(
         self,
         params: dict[str, Any],
         work: Callable[[Connection], Awaitable[dict[str, Any]]],

@@ -30,12 +30,12 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
         keyring_error=gateway.sign_ins.keyring_error,
     )
     shared = [connection for connection in gateway.services.pool if not gateway.servers.own.is_own(connection.name)]
-    speakers = _speakers(gateway)
+    speakers = _shown_connections(gateway)
     servers = tuple(_server(gateway, speakers.get(one.name, one), now) for one in shared)
     return Snapshot(gateway.services.changes.revision, status, servers, gateway.problems)
 
 
-def _speakers(gateway: Gateway) -> dict[str, Connection]:
+def _shown_connections(gateway: Gateway) -> dict[str, Connection]:
     """Return, for servers with per-session processes, the connection whose state is shown: the last used."""
     used = [one for one in gateway.services.pool if gateway.servers.own.is_own(one.name) and one.last_used is not None]
     return {gateway.servers.own.shared_key(one.name): one for one in sorted(used, key=lambda one: one.last_used or 0.0)}
@@ -56,9 +56,9 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
         tools=view.catalog.counts(view.name_of(server.name) or server.name),
         pid=connection.pid,
-        error=_error_of(error) or _unlisted(server.name, offer),
-        failed_s_ago=_ago(now, connection.failed_at),
-        last_used_s_ago=_ago(now, connection.last_used),
+        error=_error_of(error) or _missing_lists_error(server.name, offer),
+        failed_s_ago=_seconds_since(now, connection.failed_at),
+        last_used_s_ago=_seconds_since(now, connection.last_used),
         calls=connection.calls,
         project=str(view.folder) if view.folder else None,
         signed_in=auth.signed_in if auth else None,
@@ -66,7 +66,7 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         approvals=gateway.services.approvals.names(server.name) or None,
         findings=_findings(gateway, server.name),
         suspicious=gateway.services.approvals.told(server.name) or None,
-        unlisted=_unknown(connection, offer),
+        unlisted=_unknown_lists(connection, offer),
     )
 
 
@@ -76,14 +76,14 @@ def _findings(gateway: Gateway, server: str) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(found.code for findings in held.values() for found in findings)) or None
 
 
-def _unknown(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:
+def _unknown_lists(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:
     """Return the lists that are still unknown although the server was asked."""
     if offer is not None:
         return offer.unknown or None
     return ("tools",) if connection.error is not None else None
 
 
-def _unlisted(name: str, offer: Offer | None) -> dict[str, str] | None:
+def _missing_lists_error(name: str, offer: Offer | None) -> dict[str, str] | None:
     """Return why lists of a reachable server are missing; None if none is missing, or they are being read."""
     if offer is None or not offer.failure:
         return None
@@ -94,5 +94,5 @@ def _error_of(error: ServerError | None) -> dict[str, str] | None:
     return {"title": shown(error.title), "hint": shown(error.hint)} if error else None
 
 
-def _ago(now: float, moment: float | None) -> float | None:
+def _seconds_since(now: float, moment: float | None) -> float | None:
     return round(now - moment, 3) if moment is not None else None

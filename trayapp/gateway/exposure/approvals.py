@@ -118,31 +118,31 @@ class Approvals:
             known = self._of(server)
             known.listed = frozenset(tools)
             others = cache(lambda: OtherTools(self._others(server)))  # only needed for new tools
-            verdicts = {name: self._verdict(known, name, item, settings, others) for name, item in items.items()}
+            verdicts = {name: self._judge_one(known, name, item, settings, others) for name, item in items.items()}
             known.known = True
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in apart)
             if known.dirty:
                 self.unsaved()
         self._looked.pop(server, None)
         self._verdicts[server] = verdicts
-        self._tell(server, verdicts)
+        self._log_held(server, verdicts)
         return verdicts
 
     def _of(self, server: str) -> ServerPins:
         known = self._pins.get(server)
         return known if known is not None else self._pins.setdefault(server, pins.load(self._folder, server))
 
-    def _verdict(
+    def _judge_one(
         self, known: ServerPins, name: str, item: Item, settings: Settings, others: Callable[[], OtherTools]
     ) -> Verdict:
         pin, digest, mode = known.tools.get(name), definition_hash(item), settings.approve_changes
         if pin is not None and not pin.beside:
-            pin = self._renewed(known, name, item, pin, digest)
+            pin = self._renew_pin(known, name, item, pin, digest)
         if pin is not None and pin.hash == digest:
-            return _pinned(known.server, name, item, pin, settings)
+            return _judge_pinned(known.server, name, item, pin, settings)
         # Texts that are no tools may change from day to day.
         if pin is None or not pin.approved or is_apart(name) or mode == "off":
-            return self._first_sight(known, name, item, digest, settings, others)
+            return self._judge_new(known, name, item, digest, settings, others)
         takes = still_takes(pin.definition, item)
         served = takes or mode == "notify"
         findings = self._findings(known.server, name, item, digest)
@@ -151,9 +151,9 @@ class Approvals:
             return Verdict(item, None, held)
         if takes:
             return Verdict(in_approved_form(pin.definition, item), None, held)
-        return Verdict(item, f"its definition changed; {_remedy(known.server, name)}", held)
+        return Verdict(item, f"its definition changed; {_approve_hint(known.server, name)}", held)
 
-    def _renewed(self, known: ServerPins, name: str, item: Item, pin: Pin, digest: str) -> Pin:
+    def _renew_pin(self, known: ServerPins, name: str, item: Item, pin: Pin, digest: str) -> Pin:
         """Convert the pin of an earlier version, which did not cover members beside PINNED, into one of this version.
 
         These members are trusted at first sight. Return the pin unchanged if the tool has changed, or they look
@@ -168,7 +168,7 @@ class Approvals:
         known.pin(name, renewed)
         return renewed
 
-    def _first_sight(
+    def _judge_new(
         self,
         known: ServerPins,
         name: str,
@@ -178,12 +178,12 @@ class Approvals:
         others: Callable[[], OtherTools],
     ) -> Verdict:
         findings = self._findings(known.server, name, item, digest)
-        if not is_apart(name) and (found := _shadowed(known, name, others())) is not None:
+        if not is_apart(name) and (found := _find_look_alike(known, name, others())) is not None:
             findings = (found, *findings)
         kept = pins.pinned(item) if findings or not is_apart(name) else "{}"  # texts are never compared with it
         pin = Pin(digest, kept, not is_held(findings), findings)
         known.pin(name, pin)
-        return _pinned(known.server, name, item, pin, settings)
+        return _judge_pinned(known.server, name, item, pin, settings)
 
     def _findings(self, server: str, name: str, item: Item, digest: str) -> tuple[Finding, ...]:
         looked = self._looked.get(server, {}).get(f"{name} {digest}")
@@ -199,7 +199,7 @@ class Approvals:
             if server in (None, of)
             for name, verdict in verdicts.items()
         ]
-        held = [_waiting(of, name, verdict.held) for of, name, verdict in verdicts if verdict.held is not None]
+        held = [_held_row(of, name, verdict.held) for of, name, verdict in verdicts if verdict.held is not None]
         return held + [_told(of, name, verdict.item, verdict.told) for of, name, verdict in verdicts if verdict.told]
 
     def told(self, server: str) -> tuple[str, ...]:
@@ -257,7 +257,7 @@ class Approvals:
                 else:
                     self._unsaved.pop(known.server, None)
 
-    def _tell(self, server: str, verdicts: dict[str, Verdict]) -> None:
+    def _log_held(self, server: str, verdicts: dict[str, Verdict]) -> None:
         """Log each held-back definition once."""
         for name, verdict in verdicts.items():
             held, told = verdict.held, self._told.get((server, name), [])
@@ -269,13 +269,13 @@ class Approvals:
             log.warning("%s/%s %s (%s) and waits for approval", server, name, what, codes)
 
 
-def _shadowed(known: ServerPins, name: str, others: OtherTools) -> Finding | None:
+def _find_look_alike(known: ServerPins, name: str, others: OtherTools) -> Finding | None:
     return shadowed(name, known.listed - {name}, others, late=known.known)
 
 
-def _waiting(server: str, name: str, held: Held) -> Waiting:
+def _held_row(server: str, name: str, held: Held) -> Waiting:
     changed = held.old is not None
-    reason = _why(held.findings)
+    reason = _describe_findings(held.findings)
     if changed:
         reason = "its definition changed" + (f"; {reason}" if held.findings else "")
     lines = difference(held.old, held.new) if held.old is not None else whole(held.new)
@@ -286,24 +286,33 @@ def _waiting(server: str, name: str, held: Held) -> Waiting:
 
 def _told(server: str, name: str, item: Item, pin: Pin) -> Waiting:
     return Waiting(
-        server, name, pin.hash, _why(pin.findings), False, True, True, False, pin.findings, tuple(whole(item))
+        server,
+        name,
+        pin.hash,
+        _describe_findings(pin.findings),
+        False,
+        True,
+        True,
+        False,
+        pin.findings,
+        tuple(whole(item)),
     )
 
 
-def _pinned(server: str, name: str, item: Item, pin: Pin, settings: Settings) -> Verdict:
+def _judge_pinned(server: str, name: str, item: Item, pin: Pin, settings: Settings) -> Verdict:
     """Return the verdict on a definition that equals its pin."""
     if not pin.findings or settings.suspicious == "off":
         return Verdict(item)
     if is_held(pin.findings) or settings.suspicious == "hold":
         held = Held(None, item, pin.hash, pin.findings, served=False, as_now=False)
-        return Verdict(item, f"{_why(pin.findings)}; {_remedy(server, name)}", held)
+        return Verdict(item, f"{_describe_findings(pin.findings)}; {_approve_hint(server, name)}", held)
     return Verdict(item, told=pin)
 
 
-def _why(findings: tuple[Finding, ...]) -> str:
+def _describe_findings(findings: tuple[Finding, ...]) -> str:
     """Return the first finding in words, without the server's own text."""
     return findings[0].reason or findings[0].code if findings else "it looks suspicious"
 
 
-def _remedy(server: str, tool: str) -> str:
+def _approve_hint(server: str, tool: str) -> str:
     return f"look at it with: multi-mcp approve {server}/{tool}"

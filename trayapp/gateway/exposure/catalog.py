@@ -183,13 +183,13 @@ class Catalog:
 
     def _by_text(self, kind: str, member: str) -> dict[Key, Item]:
         found: dict[Key, Item] = {}
-        for server, item in self._each(kind):
+        for server, item in self._listed_items(kind):
             text = item.get(member)
             if isinstance(text, str) and not self.config.servers[server].disabled:
                 found.setdefault((server, text), item)
         return found
 
-    def _each(self, kind: str) -> Iterator[tuple[str, Item]]:
+    def _listed_items(self, kind: str) -> Iterator[tuple[str, Item]]:
         for server, prepared in self.offers.items():
             for item in prepared.listed(kind):
                 yield server, item

@@ -92,11 +92,11 @@ class Exposure:
         try:
             return self.lookup.find(asked, server)
         except ToolNotFoundError as error:
-            if server_and_tool := self._gone(asked, server):
+            if server_and_tool := self._find_gone(asked, server):
                 error.title = "{} no longer has {}".format(*server_and_tool)
             raise
 
-    def _gone(self, asked: str, server: str | None) -> Key | None:
+    def _find_gone(self, asked: str, server: str | None) -> Key | None:
         """Return the matching tool among those that servers.yaml has and their servers no longer list."""
         with suppress(ToolNotFoundError, AmbiguousToolError):
             return self._gone_lookup.find(asked, server)
@@ -179,10 +179,10 @@ class Exposure:
         except ToolNotFoundError as error:
             key = self.find_read(asked, server)
             if key is None:
-                raise self._nearest(error, asked, server) from None
+                raise self._suggest(error, asked, server) from None
             return key
 
-    def _nearest(self, error: ToolNotFoundError, asked: str, server: str | None) -> ToolNotFoundError:
+    def _suggest(self, error: ToolNotFoundError, asked: str, server: str | None) -> ToolNotFoundError:
         """Return the error with resources among its suggestions; unchanged if the tool exists but is hidden."""
         if error.hint != ToolNotFoundError(asked, error.suggestions).hint or not self.reads:
             return error

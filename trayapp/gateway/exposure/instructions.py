@@ -53,18 +53,18 @@ def summary(seen: Exposure) -> str | None:
     about = {name: _about(seen, name) for name in servers}
     words = {name: gist(tools[name], (name, about[name]), WORDS_MOST) for name in servers}
     for whole, most in FORMS:
-        parts = [_part(name, about[name] if whole else "", words[name][:most]) for name in servers]
+        parts = [_describe_server(name, about[name] if whole else "", words[name][:most]) for name in servers]
         if len((text := head + ", ".join(parts)).encode("utf-8", "replace")) <= LONGEST:
             return text
-    return _cut(head, servers)
+    return _list_names(head, servers)
 
 
-def _part(name: str, about: str, words: list[str]) -> str:
+def _describe_server(name: str, about: str, words: list[str]) -> str:
     said = "; ".join(filter(None, (about, ", ".join(words))))
     return f"{name} ({said})" if said else name
 
 
-def _cut(head: str, servers: list[str]) -> str:
+def _list_names(head: str, servers: list[str]) -> str:
     """Return as many names as fit."""
     text = head
     for name in servers:

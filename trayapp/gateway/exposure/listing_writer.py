@@ -104,16 +104,16 @@ class ListingWriter:
         latest = {job.entry.server: job for job in jobs}
         switches = {name: job.switches for name, job in latest.items() if job.switches is not None}
         if switches:
-            _attempt("Cannot write the tools to servers.yaml", lambda: self._switches(switches))
+            _try_write("Cannot write the tools to servers.yaml", lambda: self._switches(switches))
         for job in latest.values():
-            _attempt(f"Cannot cache the lists of {job.entry.server}", partial(self._save, job.entry))
-        _attempt("Cannot save approvals and names", self._more)
+            _try_write(f"Cannot cache the lists of {job.entry.server}", partial(self._save, job.entry))
+        _try_write("Cannot save approvals and names", self._more)
 
     def _save(self, entry: CacheEntry) -> None:
         save(self._folder, with_sound(entry))
 
 
-def _attempt(failing: str, write: Callable[[], None]) -> None:
+def _try_write(failing: str, write: Callable[[], None]) -> None:
     """Run one write: the boundary that keeps its failure from the others. The data stays in memory."""
     try:
         write()

@@ -51,7 +51,7 @@ class Listings:
 
     def get(self, name: str) -> Offer | None:
         """Return the server's offer, None if it is unknown for the current launch settings."""
-        entry = self._usable(name)
+        entry = self._find_entry(name)
         return entry.offer if entry else None
 
     def missing(self) -> list[str]:
@@ -59,7 +59,7 @@ class Listings:
         return [s.name for s in self._config().servers.values() if not s.disabled and not self._knows_tools(s.name)]
 
     def _knows_tools(self, name: str) -> bool:
-        entry = self._usable(name)
+        entry = self._find_entry(name)
         return entry is not None and "tools" not in entry.offer.unknown
 
     def expired(self) -> list[str]:
@@ -70,12 +70,12 @@ class Listings:
         0.
         """
         now = self._time()
-        entries = [(s, self._usable(s.name)) for s in self._config().servers.values() if not s.disabled]
+        entries = [(s, self._find_entry(s.name)) for s in self._config().servers.values() if not s.disabled]
         return [s.name for s, entry in entries if entry and not 0 <= (now - entry.saved_at) * 1000 < FRESH_MS]
 
     def worth_asking(self, name: str) -> bool:
         """Return True if a server that has just connected should be asked for its lists."""
-        entry = self._usable(name)
+        entry = self._find_entry(name)
         if entry is None or "tools" in entry.offer.unknown:
             return True
         limit_s = RETRY_S if entry.offer.failed else RECHECK_S
@@ -92,7 +92,9 @@ class Listings:
         known = self.get(server.name)
         looked, sound = self._looked.pop(server.name, (None, None))
         offer = offer if known is None else in_known_order(known, with_known(known, offer))
-        entry = CacheEntry(server.name, self._hash(server), self._time(), offer, sound if looked is offer else None)
+        entry = CacheEntry(
+            server.name, self._launch_hash(server), self._time(), offer, sound if looked is offer else None
+        )
         self._entries[server.name] = entry
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
         if "tools" in offer.failed:  # a tool that could not be listed is not gone
@@ -109,14 +111,14 @@ class Listings:
         """Remove cache entries that nobody will read. Blocks."""
         sweep(self._folder, list(self._config().servers), self._time())
 
-    def _usable(self, name: str) -> CacheEntry | None:
+    def _find_entry(self, name: str) -> CacheEntry | None:
         server = self._config().servers.get(name)
         entry = self._entries.get(name)
         if server is None or entry is None:
             return None
-        return entry if entry.hash == self._hash(server) else None
+        return entry if entry.hash == self._launch_hash(server) else None
 
-    def _hash(self, server: ServerConfig) -> str:
+    def _launch_hash(self, server: ServerConfig) -> str:
         """Return the server's launch hash, computed once for each entry."""
         known = self._hashes.get(server.name)
         if known is None or known[0] is not server:
@@ -125,4 +127,4 @@ class Listings:
 
     def _age_class(self, server: ServerConfig) -> str:
         entry = self._entries.get(server.name)
-        return freshness(entry, self._hash(server), self._time()) if entry else "invalid"
+        return freshness(entry, self._launch_hash(server), self._time()) if entry else "invalid"

@@ -63,7 +63,7 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
     expose, servers, profile = (_text(given, name) for name in OPTIONS)
     named = tuple(name for part in (servers or "").split(",") if (name := part.strip()))
     mode = next((mode for mode in EXPOSE_MODES if mode == expose), None)
-    wrong = _misspelt(given)
+    wrong = _find_misspelled(given)
     if expose and mode is None:
         wrong = f"expose is one of {', '.join(EXPOSE_MODES)}, not {expose}"[:200]
     elif servers is not None and not named:
@@ -79,7 +79,7 @@ def _text(given: Mapping[str, Any], name: str) -> str | None:
     return None if value is None else value.strip() if isinstance(value, str) else ""
 
 
-def _misspelt(given: Mapping[str, Any]) -> str:
+def _find_misspelled(given: Mapping[str, Any]) -> str:
     for name in given:
         if name not in OPTIONS and name not in HELLO_MEMBERS and (near := nearest(name, OPTIONS)):
             return f"{name} is no option; did you mean {near[0]}?"[:200]

@@ -59,7 +59,7 @@ class ToolSearch:
         from trayapp.catalog.patterns import Pattern
         from trayapp.catalog.search.index import matching
 
-        entries = self._index.listed(server, _allowed(exposure()))
+        entries = self._index.listed(server, _allowed_keys(exposure()))
         return await anyio.to_thread.run_sync(matching, Pattern(words), entries, limit, abandon_on_cancel=True)
 
     def search(
@@ -68,7 +68,7 @@ class ToolSearch:
         """Return the best matches among what the exposure shows. Raises EmptyQueryError, InvalidPatternError."""
         for _ in self.update(exposure.catalog):
             pass
-        return self._index.search(words, server=server, limit=limit, regex=regex, allowed=_allowed(exposure))
+        return self._index.search(words, server=server, limit=limit, regex=regex, allowed=_allowed_keys(exposure))
 
     def update(self, catalog: Catalog) -> Iterator[None]:
         """Re-index servers whose tools or exposed names changed. Yield every few milliseconds.
@@ -112,7 +112,7 @@ class ToolSearch:
         return names
 
 
-def _allowed(exposure: Exposure) -> Container[Key] | None:
+def _allowed_keys(exposure: Exposure) -> Container[Key] | None:
     """Return the keys that a search is limited to; None for no limit."""
     return None if exposure.is_whole else exposure.callable_keys
 

@@ -79,10 +79,10 @@ class ServedOffer:
         for place, item in enumerate(self.offer.tools):
             name = item.get("name")
             if isinstance(name, str) and name not in tools:
-                tools[name] = self._prepared(name, item, place in self._sound)
+                tools[name] = self._make_tool(name, item, place in self._sound)
         return tools
 
-    def _prepared(self, name: str, item: Item, sound: bool) -> ServedTool:
+    def _make_tool(self, name: str, item: Item, sound: bool) -> ServedTool:
         if is_apart(name):
             return ServedTool(item, "its name stands for something else here")
         verdict = self._verdicts.get(name)

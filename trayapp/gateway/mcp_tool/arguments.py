@@ -34,7 +34,7 @@ def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]
     Raises ArgumentsError, WrongFieldsError.
     """
     item = seen.entries[key[0]].get(key) or {}
-    arguments = _checked(seen.name_of(key), args, item.get("inputSchema"))
+    arguments = _check_arguments(seen.name_of(key), args, item.get("inputSchema"))
     if key in seen.tools:
         return "tools/call", {"name": key[1], "arguments": arguments, **beside}
     return "resources/read", {"uri": key[1], **beside}
@@ -59,7 +59,7 @@ def fits_plainly(args: Mapping[str, Any], schema: Any) -> bool:
     )
 
 
-def _checked(name: str, given: Any, schema: Any) -> Mapping[str, Any]:
+def _check_arguments(name: str, given: Any, schema: Any) -> Mapping[str, Any]:
     try:
         args = read_arguments(given, schema)
     except InvalidArgumentsError as error:

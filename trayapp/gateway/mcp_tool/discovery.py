@@ -75,19 +75,21 @@ class Discovery:
         finder = self._view.view.finder
         if not finder.answers_at_once(self._seen, regex=asked.regex):
             return None
-        return self._found(asked, finder.search(self._seen, **self._asked(asked)))
+        return self._write_hits(asked, finder.search(self._seen, **self._search_arguments(asked)))
 
     async def search(self, asked: ToolRequest) -> str:
         """Return the answer to a search, with pauses for other work. Raises MultiMcpError."""
-        return self._found(asked, await self._view.view.finder.find(lambda: self._seen, **self._asked(asked)))
+        return self._write_hits(
+            asked, await self._view.view.finder.find(lambda: self._seen, **self._search_arguments(asked))
+        )
 
-    def _asked(self, asked: ToolRequest) -> dict[str, Any]:
+    def _search_arguments(self, asked: ToolRequest) -> dict[str, Any]:
         """Return the search's arguments for the finder. Raises ServerError."""
         server = self.about(asked.server) if asked.server is not None else None
         limit = min(max(1, asked.limit or LIMIT), SEARCH_MOST)
         return {"words": asked.text, "server": server, "limit": limit, "regex": asked.regex}
 
-    def _found(self, asked: ToolRequest, hits: list[Hit]) -> str:
+    def _write_hits(self, asked: ToolRequest, hits: list[Hit]) -> str:
         """Return the answer to a search, and connect the servers of its best hits."""
         for name in list(dict.fromkeys(hit.server for hit in hits))[:WARMED_HITS]:
             self._warm(name)

@@ -36,7 +36,7 @@ class FitResult:
 
     def __call__(self, reply: Reply) -> Reply:
         """Return the reply for the client. Raises JsonError if the answer has to be read and is not valid JSON."""
-        if reply.is_large and self._may_stay(reply.frame):
+        if reply.is_large and self._can_pass_unread(reply.frame):
             return reply
         message = reply.message
         result = message.get("result")
@@ -51,7 +51,7 @@ class FitResult:
             fit = paged(fit, self._limit, self._store)
         return reply if fit is result else Reply.of_result(fit)
 
-    def _may_stay(self, frame: bytes) -> bool:
+    def _can_pass_unread(self, frame: bytes) -> bool:
         """Return True if a large answer may pass unread."""
         if self._reads or self._protocol not in KNOWN_PARTS:
             return False
@@ -105,13 +105,13 @@ def fitted_part(part: Any, protocol: str) -> Any:
     known = KNOWN_PARTS.get(protocol)
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in _WANTED:
-        return _completed(part, _WANTED[kind])
+        return _complete_part(part, _WANTED[kind])
     if known is None or kind in known:
         return part
     return _text(stand_in(part))
 
 
-def _completed(part: dict[str, Any], wanted: Mapping[str, str]) -> dict[str, Any]:
+def _complete_part(part: dict[str, Any], wanted: Mapping[str, str]) -> dict[str, Any]:
     """Return the part with all required members: a strict client would drop the whole result otherwise."""
     missing = {key: value for key, value in wanted.items() if not isinstance(part.get(key), str)}
     return {**part, **missing} if missing else part

@@ -53,10 +53,10 @@ def _away_by_word(availabilities: Mapping[str, Availability]) -> list[str]:
     for name, one in availabilities.items():
         if one.why:
             away.setdefault(one.word, []).append(name)
-    return [f"{word}: {_some(names)}" for word, names in away.items()]
+    return [f"{word}: {_join_names(names)}" for word, names in away.items()]
 
 
-def _some(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - SERVERS_NAMED} more" if len(names) > SERVERS_NAMED else ""
     return ", ".join(names[:SERVERS_NAMED]) + more
 
@@ -117,9 +117,9 @@ def search_text(
     asked now.
     """
     availabilities = {name: availability_of(name) for name in seen.servers if server in (None, name)}
-    away = _away(seen, availabilities, asking)
+    away = _away_lines(seen, availabilities, asking)
     if not hits:
-        return "\n".join([*away, f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *_where_to_look(seen)])
+        return "\n".join([*away, f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *_server_hint(seen)])
     blocks = [_hit_text(seen, hit, availabilities, schemas) for hit in hits]
     if brief:
         lengths = accumulate(map(len, blocks))
@@ -129,16 +129,16 @@ def search_text(
     return "\n".join([*away, *blocks, *([f"Matched by none: {', '.join(lacking)}"] if lacking else [])])
 
 
-def _away(seen: Exposure, availabilities: Mapping[str, Availability], asking: Sequence[str]) -> list[str]:
+def _away_lines(seen: Exposure, availabilities: Mapping[str, Availability], asking: Sequence[str]) -> list[str]:
     """Return one line about servers that cannot serve and tools that wait for the user; nothing if there are none."""
     failed = {name: one for name, one in availabilities.items() if one.why and one.enabled}
     told = [f"{name}: {shortened(one.line, WHY_LONGEST)}" for name, one in failed.items()][:WHYS_MOST]
     told += [f"{len(failed) - WHYS_MOST} more servers cannot serve: {{}} says why"] if len(failed) > WHYS_MOST else []
     off = [name for name, one in availabilities.items() if not one.enabled]
-    told += [f"Switched off by the user: {_some(off)}"] if off else []
+    told += [f"Switched off by the user: {_join_names(off)}"] if off else []
     waiting = [name for name in seen.kept_back if name in availabilities and seen.kept_back[name].waiting]
-    told += [f"Tools held back until the user approves them: of {_some(waiting)}"] if waiting else []
-    told += [f"Still being asked: {_some(asking)}"] if asking else []
+    told += [f"Tools held back until the user approves them: of {_join_names(waiting)}"] if waiting else []
+    told += [f"Still being asked: {_join_names(asking)}"] if asking else []
     return [". ".join(told)] if told else []
 
 
@@ -154,10 +154,10 @@ def _hit_text(seen: Exposure, hit: Hit, availabilities: Mapping[str, Availabilit
     line = first_paragraph(item.get("description"), HIT_LONGEST)
     also = [f"{seen.name_of(key)}{' [unavailable]' if availabilities[key[0]].why else ''}" for key in hit.also]
     told = [f"{seen.name_of(hit.key)}{shown}{away}", *([line] if line else [])]
-    return "\n  ".join([*told, *([f"The same: {_some(also)}"] if also else [])])
+    return "\n  ".join([*told, *([f"The same: {_join_names(also)}"] if also else [])])
 
 
-def _where_to_look(seen: Exposure) -> list[str]:
+def _server_hint(seen: Exposure) -> list[str]:
     names = [name for name, entries in seen.entries.items() if entries]
     more = ", ..." if len(names) > SERVERS_NAMED else ""
     return (

@@ -80,25 +80,25 @@ class McpTool:
         try:
             if wrong := self._seen.choice.wrong:
                 raise UnknownOptionsError(wrong)
-            self._take(request, read_request(request.params.get("arguments")))
+            self._carry_out(request, read_request(request.params.get("arguments")))
         except MultiMcpError as error:
             self._refuse(request.id, error)
 
-    def _take(self, request: Request, asked: ToolRequest) -> None:
+    def _carry_out(self, request: Request, asked: ToolRequest) -> None:
         if asked.mode == "tool":
             self._call(request, asked)
         elif asked.mode == "connect":
-            self._later(request.id, partial(self._connect, request.id, asked))
+            self._start(request.id, partial(self._connect, request.id, asked))
         elif self._discovery.must_be_met(asked):
-            self._later(request.id, partial(self._meet, request.id, asked))
+            self._start(request.id, partial(self._meet, request.id, asked))
         elif asked.mode == "search":
             found = self._discovery.search_at_once(asked)
             if found is not None:
-                self._say(request.id, found)
+                self._answer_text(request.id, found)
             else:
-                self._later(request.id, partial(self._search, request.id, asked))
+                self._start(request.id, partial(self._search, request.id, asked))
         else:
-            self._say(request.id, self._text(asked))
+            self._answer_text(request.id, self._text(asked))
 
     def _text(self, asked: ToolRequest) -> str:
         match asked.mode:
@@ -118,7 +118,7 @@ class McpTool:
             self._results.drop()
 
     async def _search(self, request_id: RequestId, asked: ToolRequest) -> None:
-        self._say(request_id, await self._discovery.search(asked))
+        self._answer_text(request_id, await self._discovery.search(asked))
 
     async def _meet(self, request_id: RequestId, asked: ToolRequest) -> None:
         """Ask the server, then answer."""
@@ -129,7 +129,7 @@ class McpTool:
         if asked.mode == "search":
             await self._search(request_id, asked)
         else:
-            self._say(request_id, self._text(asked))
+            self._answer_text(request_id, self._text(asked))
 
     async def _connect(self, request_id: RequestId, asked: ToolRequest) -> None:
         """Connect or reconnect a server, unless calls of others are in progress there."""
@@ -139,7 +139,7 @@ class McpTool:
             await self._parts.services.pool.reconnect(connection)
         if not self._parts.is_own(connection.name):  # its lists are those of the shared one
             await connection.fetch(explicit=True)
-        self._say(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
+        self._answer_text(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
 
     # -- calling -------------------------------------------------------------------------------------------------
 
@@ -155,15 +155,15 @@ class McpTool:
             if self._sending.can_send(connection):
                 self._send(request, connection, asked, key)
                 return
-            self._prepared(request, asked, key)  # start no server for a call with wrong arguments
-        self._later(request.id, partial(self._call_later, request, asked, server))
+            self._prepare_call(request, asked, key)  # start no server for a call with wrong arguments
+        self._start(request.id, partial(self._call_later, request, asked, server))
 
     async def _call_later(self, request: Request, asked: ToolRequest, server: str | None) -> None:
         """Make a call after starting its server, or even finding it."""
         key = await self._find(request.id, asked.text, server)
         connection = await self._session.connected(request.id, key[0])
         await connection.lists_settled(LISTS_S)
-        gone = self._gone(key, asked.text)
+        gone = self._find_gone(key, asked.text)
         if gone is not None:
             raise gone
         self._send(request, connection, asked, key)
@@ -175,20 +175,20 @@ class McpTool:
         return await self._sending.find_tool(request_id, asked, server)
 
     def _send(self, request: Request, connection: Connection, asked: ToolRequest, key: Key) -> None:
-        own = self._prepared(request, asked, key)
+        own = self._prepare_call(request, asked, key)
         limit = self._view.view.config.settings.result_limit
-        gone = partial(self._gone, key, asked.text)
+        gone = partial(self._find_gone, key, asked.text)
         reads = own.method == "resources/read"
         finish = FitResult(self._session.client.protocol, limit, self._results, gone, reads=reads)
         self._sending.send_on(own, connection, finish)
 
-    def _prepared(self, request: Request, asked: ToolRequest, key: Key) -> Request:
+    def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> Request:
         """Return the request for the server: members beside name and arguments are passed on unchanged."""
         beside = {name: value for name, value in request.params.items() if name not in ("name", "arguments")}
         method, params = prepared_call(self._seen, key, asked.args, beside)
         return Request(request.id, method, params)
 
-    def _gone(self, key: Key, asked: str) -> MultiMcpError | None:
+    def _find_gone(self, key: Key, asked: str) -> MultiMcpError | None:
         """Return an error if the server no longer has the tool; used when it refused a call."""
         seen = self._seen
         if key in seen.entries.get(key[0], {}):
@@ -197,7 +197,7 @@ class McpTool:
 
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def _later(self, request_id: RequestId, work: Callable[[], Any]) -> None:
+    def _start(self, request_id: RequestId, work: Callable[[], Any]) -> None:
         async def answered() -> None:
             try:
                 await work()
@@ -206,7 +206,7 @@ class McpTool:
 
         self._session.start(request_id, answered)
 
-    def _say(self, request_id: RequestId, text: str) -> None:
+    def _answer_text(self, request_id: RequestId, text: str) -> None:
         self._respond(request_id, text_result(text))
 
     def _refuse(self, request_id: RequestId, error: MultiMcpError) -> None:

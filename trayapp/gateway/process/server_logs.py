@@ -41,14 +41,14 @@ class StderrFile:
         self._decoder = StderrDecoder()
 
     def __call__(self, data: bytes) -> None:
-        text = self._lines.feed(self._decoder.decode(data)) if data else self._rest()
+        text = self._lines.feed(self._decoder.decode(data)) if data else self._take_rest()
         with suppress(OSError):
             if text:
                 self._write(text.encode())
             if not data:
                 self._close()
 
-    def _rest(self) -> str:
+    def _take_rest(self) -> str:
         decoder, self._decoder = self._decoder, StderrDecoder()
         return self._lines.feed(decoder.decode(b"", final=True)) + self._lines.end()
 

@@ -104,7 +104,7 @@ class ServersFile:
                 if outcome != self._shown:
                     self._take(outcome)
                 self._shown = outcome
-            elif self._just_emptied(outcome):
+            elif self._is_just_emptied(outcome):
                 self._look_again = True
             else:
                 self._shown = None
@@ -118,7 +118,7 @@ class ServersFile:
                 if self._look_again or self._signature() != self._seen:
                     await self._settle()
                     await self.reload()
-                await self._may_have_changed(watch)
+                await self._wait_for_change(watch)
         finally:
             if watch is not None:
                 watch.close()
@@ -141,7 +141,7 @@ class ServersFile:
         for server, why in self._store.merge_tools(own).items() if own else ():
             log.warning("Cannot write the tools of %s to servers.yaml: %s", server, why)
 
-    def _just_emptied(self, config: Config) -> bool:
+    def _is_just_emptied(self, config: Config) -> bool:
         """Return True if the file is empty for the first time: editors truncate before they write.
 
         A file that is still empty at the next check counts as empty.
@@ -161,13 +161,13 @@ class ServersFile:
             loaded = self._store.read()
             if not loaded.exists:
                 return Problem(file, 0, "servers.yaml is missing", "Write one with: multi-mcp edit"), False
-            return with_sample(self._laid(parse(loaded.text, file), file), self._sample), False
+            return with_sample(self._lay_imports(parse(loaded.text, file), file), self._sample), False
         except Unparsable as error:
             return error.problem, False
         except MultiMcpError as error:
             return Problem(file, 0, error.title, error.hint), True  # permissions change without a save
 
-    def _laid(self, config: Config, file: str) -> Config:
+    def _lay_imports(self, config: Config, file: str) -> Config:
         if config.settings.imports != self._imports:
             self._imports = config.settings.imports
             self._seen = self._signature()
@@ -186,7 +186,7 @@ class ServersFile:
             if seen == before and not is_open_for_writing(self._path):
                 return
 
-    async def _may_have_changed(self, watch: FolderWatch | None) -> None:
+    async def _wait_for_change(self, watch: FolderWatch | None) -> None:
         """Wait for a change in the folder. Return from time to time anyway: network folders report no changes."""
         if watch is None or self._look_again:
             await next_beat(WATCH_S)

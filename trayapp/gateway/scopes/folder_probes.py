@@ -37,16 +37,16 @@ class FolderProbes(Generic[T]):
         found: dict[Path, T] = {}
         waiting = [folder for folder in folders if folder not in self._under_way]
         while waiting:
-            waiting = await self._round(waiting, look, found)
+            waiting = await self._probe_some(waiting, look, found)
         return dict(found)  # an abandoned thread may still write
 
-    async def _round(self, folders: list[Path], look: Callable[[Path], T], found: dict[Path, T]) -> list[Path]:
+    async def _probe_some(self, folders: list[Path], look: Callable[[Path], T], found: dict[Path, T]) -> list[Path]:
         """Probe folders in one thread until it hangs. Return the folders it did not reach."""
         queue, ended = deque(folders), anyio.Event()
         self._under_way.update(dict.fromkeys(folders, ended))
         try:
             with anyio.move_on_after(self.limit_s):
-                await anyio.to_thread.run_sync(self._look, queue, look, found, abandon_on_cancel=True)
+                await anyio.to_thread.run_sync(self._probe, queue, look, found, abandon_on_cancel=True)
         finally:
             ended.set()
             left = list(queue)
@@ -57,7 +57,7 @@ class FolderProbes(Generic[T]):
             log.warning("%s, where a client runs, does not answer. Its project is not used", folder)
         return left if len(left) < len(folders) else []  # no thread is free: all hang
 
-    def _look(self, queue: deque[Path], look: Callable[[Path], T], found: dict[Path, T]) -> None:
+    def _probe(self, queue: deque[Path], look: Callable[[Path], T], found: dict[Path, T]) -> None:
         """Probe in the thread: the boundary that keeps our own mistakes from the other folders."""
         with suppress(IndexError):
             while True:

@@ -85,7 +85,7 @@ class SessionView:
         servers = self.exposure.servers
         if asked in servers:
             return asked
-        alike = [name for name in servers if _loose(name) == _loose(asked)]
+        alike = [name for name in servers if _fold_name(name) == _fold_name(asked)]
         if len(alike) == 1:
             return alike[0]
         raise ServerNotFoundError(asked, nearest(asked, servers) or list(servers))
@@ -194,7 +194,7 @@ class SessionView:
         Raises MultiMcpError.
         """
         unfound: MultiMcpError | None = None
-        for name in (None, *self._may_have(asked, server)):
+        for name in (None, *self._likely_servers(asked, server)):
             try:
                 if name is not None:
                     starts(name)
@@ -207,7 +207,7 @@ class SessionView:
         assert unfound is not None
         raise unfound
 
-    def _may_have(self, asked: str, server: str | None) -> list[str]:
+    def _likely_servers(self, asked: str, server: str | None) -> list[str]:
         unknown = self.missing()
         if server is not None:
             return [server] if server in unknown else []
@@ -220,7 +220,7 @@ class SessionView:
             await connection.fetch(soon=True)
 
 
-def _loose(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.replace("-", "_").casefold()
 
 

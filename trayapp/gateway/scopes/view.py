@@ -77,10 +77,10 @@ class View:
     def catalog(self) -> Catalog:
         """Return the current catalog."""
         if self._catalog is None:
-            self._catalog = Catalog(self.config, self.offer, self._prepared, self._given)
+            self._catalog = Catalog(self.config, self.offer, self._prepare_offer, self._given_names)
         return self._catalog
 
-    def _given(self, mode: PrefixMode) -> Given:
+    def _given_names(self, mode: PrefixMode) -> Given:
         return self._services.given_names.of(mode, self._plain)
 
     @property
@@ -96,7 +96,7 @@ class View:
         self._noted = catalog
         return self._services.given_names.note(catalog.names, catalog.held, self._plain)
 
-    def _prepared(self, name: str, offer: Offer) -> ServedOffer:
+    def _prepare_offer(self, name: str, offer: Offer) -> ServedOffer:
         return self._services.served_tools.of(self.key(name), offer)
 
     def forget(self) -> None:

@@ -34,12 +34,12 @@ def initialize(client: Client, seen: Exposure, params: Params) -> dict[str, Any]
     if isinstance(info, dict) and isinstance(info.get("name"), str):
         client.name = info["name"][:NAME_MOST]
     client.capabilities = able if isinstance(able, dict) else {}
-    return _introduced(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO})
+    return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO})
 
 
 def discover(seen: Exposure) -> dict[str, Any]:
     """Return the answer to server/discover, the handshake of 2026-07-28. Raises RpcError as `initialize` does."""
-    return _introduced(seen, {"supportedVersions": list(MODERN_VERSIONS)})
+    return _introduce(seen, {"supportedVersions": list(MODERN_VERSIONS)})
 
 
 def set_level(client: Client, params: Params) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def take_envelope(client: Client, method: str, params: Any, *, lasting: bool) ->
     return True
 
 
-def _introduced(seen: Exposure, result: dict[str, Any]) -> dict[str, Any]:
+def _introduce(seen: Exposure, result: dict[str, Any]) -> dict[str, Any]:
     """Return `result` with the gateway's capabilities, extensions of servers included, and its instructions."""
     if seen.choice.wrong:
         raise RpcError(INVALID_PARAMS, seen.choice.wrong)

@@ -26,7 +26,7 @@ class FramePeer:
             return True
 
         self.dispatcher.request_intercept = on_request
-        await self.dispatcher.run(_never_asked, _never_told, notification)
+        await self.dispatcher.run(_refuse_request, _ignore_notification, notification)
 
     def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:
         self.dispatcher.send_notification(method, params)
@@ -35,10 +35,10 @@ class FramePeer:
         return self.dispatcher.relay(method, params, call)
 
 
-async def _never_asked(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+async def _refuse_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
     """Refuse the request. Never called: the intercept takes every request."""
     raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200])
 
 
-async def _never_told(context: RequestContext, method: str, params: Params) -> None:
+async def _ignore_notification(context: RequestContext, method: str, params: Params) -> None:
     """Ignore the notification. Never called: the intercept takes every notification."""

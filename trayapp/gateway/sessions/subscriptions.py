@@ -64,16 +64,16 @@ class Subscriptions:
         connection = self._services.pool.find(place[0])
         await connection.ensure()
         if not self._wanted_places(place):
-            await self._ask(connection, "resources/subscribe", place[1])
+            await self._send_request(connection, "resources/subscribe", place[1])
         listener = self._listeners.setdefault(session, {}).setdefault(None, _Listener(session))
         listener.places[place] = uri
-        self._follow([place])
+        self._follow_places([place])
 
     async def unsubscribe(self, session: ClientSession, place: Place) -> None:
         """End what `subscribe` began."""
         listener = self._listeners.get(session, {}).get(None)
         if listener is not None and listener.places.pop(place, None) is not None:
-            await self._end([place])
+            await self._unsubscribe_unused([place])
 
     # -- clients of 2026-07-28 -----------------------------------------------------------------------------------
 
@@ -96,26 +96,26 @@ class Subscriptions:
             listener.tell(
                 ACKNOWLEDGED, {"notifications": {**honored, **({"resourceSubscriptions": uris} if uris else {})}}
             )
-            await self._begin(listener)
+            await self._subscribe_all(listener)
             await anyio.sleep_forever()
         finally:
             self._forget(listener)
 
-    async def _begin(self, listener: _Listener) -> None:
+    async def _subscribe_all(self, listener: _Listener) -> None:
         for place in listener.places:
             try:
                 connection = self._services.pool.find(place[0])
                 await connection.ensure()
-                await self._ask(connection, "resources/subscribe", place[1])
+                await self._send_request(connection, "resources/subscribe", place[1])
             except (MultiMcpError, RpcError) as error:
                 log.info("No updates of %s from %s: %s", place[1][:200], place[0], error)
-        self._follow(listener.places)
+        self._follow_places(listener.places)
 
     # -- both ----------------------------------------------------------------------------------------------------
 
     def wanted(self, key: str) -> frozenset[str]:
         """Return the URIs, as that server knows them, with any listener."""
-        return frozenset(uri for listener in self._all() for server, uri in listener.places if server == key)
+        return frozenset(uri for listener in self._all_listeners() for server, uri in listener.places if server == key)
 
     def drop(self, session: ClientSession) -> None:
         """Drop the listeners of a session that has ended."""
@@ -131,7 +131,7 @@ class Subscriptions:
     def updated(self, connection: Connection, params: Params) -> None:
         """Notify the listeners of a resource that its server reports as updated."""
         place = (connection.name, (params or {}).get("uri"))
-        for listener in list(self._all()):
+        for listener in list(self._all_listeners()):
             uri = listener.places.get(place)  # type: ignore[arg-type]  # a URI that is not text is not among the keys
             if uri is not None:
                 listener.tell(UPDATED, {**_without_subscription(params), "uri": uri})
@@ -143,20 +143,20 @@ class Subscriptions:
             for uri in self.wanted(connection.name):
                 live.channel.relay("resources/subscribe", {"uri": uri}, Unheard())
 
-    def _all(self) -> Iterable[_Listener]:
+    def _all_listeners(self) -> Iterable[_Listener]:
         return [listener for listeners in self._listeners.values() for listener in listeners.values()]
 
     def _wanted_places(self, place: Place) -> bool:
         return place[1] in self.wanted(place[0])
 
-    async def _ask(self, connection: Connection, method: str, uri: str) -> None:
+    async def _send_request(self, connection: Connection, method: str, uri: str) -> None:
         """Send a request to an older server. A newer one learns of subscriptions by its connection's listening
         request.
         """
         if connection.live is not None and not connection.live.peer.modern:
             await connection.request(method, {"uri": uri})
 
-    def _follow(self, places: Iterable[Place]) -> None:
+    def _follow_places(self, places: Iterable[Place]) -> None:
         """Ask servers of 2026-07-28 for the new union."""
         for key in {key for key, _ in places}:
             connection = self._services.pool.get(key)
@@ -170,19 +170,19 @@ class Subscriptions:
         if not listeners:
             self._listeners.pop(listener.session, None)
         places = list(listener.places)
-        self._services.spawn(self._end, places)
+        self._services.spawn(self._unsubscribe_unused, places)
 
-    async def _end(self, places: list[Place]) -> None:
+    async def _unsubscribe_unused(self, places: list[Place]) -> None:
         """Unsubscribe from resources without listeners. A server that is not connected has no subscriptions."""
         for key, uri in places:
             connection = self._services.pool.get(key)
             if connection is None or connection.live is None or uri in self.wanted(key):
                 continue
             try:
-                await self._ask(connection, "resources/unsubscribe", uri)
+                await self._send_request(connection, "resources/unsubscribe", uri)
             except (MultiMcpError, RpcError) as error:
                 log.info("%s: %s", key, error)
-        self._follow(places)
+        self._follow_places(places)
 
 
 def _places(place_of: Callable[[str], Place], uris: Iterable[str]) -> dict[Place, str]:
