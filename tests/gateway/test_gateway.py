@@ -13,7 +13,7 @@ from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
 from tests.gateway.world import BrokenClock, House, echo_of, house, offer, serve, server
 from trayapp import __version__
-from trayapp.gateway.changes import TELL_DELAY_S
+from trayapp.gateway.changes import BROADCAST_DELAY_S
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.lifecycle import State
@@ -203,7 +203,7 @@ async def test_nothing_is_computed_when_nobody_listens(tmp_path: Path) -> None:
         before = made.gateway.servers.view.exposure()
         for _ in range(1_000):
             made.gateway.services.changes.changed()
-        await made.clock.pass_(TELL_DELAY_S * 3)
+        await made.clock.pass_(BROADCAST_DELAY_S * 3)
         assert made.gateway.servers.view.exposure() is before
         assert "tools_result" not in vars(before)
 

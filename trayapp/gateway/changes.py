@@ -8,8 +8,8 @@ import anyio
 
 from trayapp.backends.clock import Clock
 
-TELL_DELAY_S = 0.02  # changes within this time are broadcast together: one list_changed, one snapshot
-TELL_REST = 10  # wait so many times the last broadcast's duration: it then costs a tenth of the time at most
+BROADCAST_DELAY_S = 0.02  # changes within this time are broadcast together: one list_changed, one snapshot
+BROADCAST_REST = 10  # wait so many times the last broadcast's duration: it then costs a tenth of the time at most
 
 Listener = Callable[[], None]
 
@@ -45,7 +45,7 @@ class Changes:
         cost_s = 0.0
         while True:
             await self._news.wait()
-            await self._clock.sleep(max(TELL_DELAY_S, cost_s * TELL_REST))
+            await self._clock.sleep(max(BROADCAST_DELAY_S, cost_s * BROADCAST_REST))
             self._news = anyio.Event()
             began = self._clock.now()
             for listener in list(self._listeners):

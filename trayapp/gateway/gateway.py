@@ -218,7 +218,7 @@ class Gateway:
             *((self.http_problem,) if self.http_problem is not None else ()),
         )
 
-    # -- the first moments ---------------------------------------------------------------------------------------
+    # -- start ---------------------------------------------------------------------------------------------------
 
     def start_serving(self) -> None:
         """Accept sessions: start the broadcasts, the writer and the follower of projects, and ask unknown servers."""

@@ -328,7 +328,7 @@ class Process:
             self._links.discard(link)
             link.close()
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- shutdown ------------------------------------------------------------------------------------------------
 
     def _stop_on_signals(self, gateway: Gateway) -> None:
         loop = asyncio.get_running_loop()

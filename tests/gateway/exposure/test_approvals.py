@@ -17,7 +17,7 @@ from tests.gateway.world import House, house, offer, server
 from tests.inspection.labeled import POISONED, tags, tool
 from trayapp.catalog import pins
 from trayapp.catalog.cache import CacheEntry, file_name, save
-from trayapp.gateway.exposure.approvals import LOOK_AHEAD_FROM, TOLD_MOST, Approvals
+from trayapp.gateway.exposure.approvals import LOGGED_MOST, LOOK_AHEAD_FROM, Approvals
 from trayapp.model.offer import Offer
 from trayapp.model.servers import launch_hash
 from trayapp.model.settings import Settings
@@ -599,4 +599,4 @@ def test_a_tool_that_changes_with_every_list_fills_no_log(tmp_path: Path, caplog
     approvals = alone(tmp_path)
     for at in range(50):
         approvals.judge("s", Offer((changed(HONEST, description=f"It is {at} o'clock"),)))
-    assert len([record for record in caplog.records if "waits" in record.message]) == TOLD_MOST
+    assert len([record for record in caplog.records if "waits" in record.message]) == LOGGED_MOST

@@ -125,7 +125,7 @@ class RoutedCall:
         if self._close():
             self._tell_server(reason)
 
-    # -- sent once more ------------------------------------------------------------------------------------------
+    # -- sending again -------------------------------------------------------------------------------------------
 
     async def _send_again(self) -> None:
         await self.connection.up()
@@ -150,7 +150,7 @@ class RoutedCall:
 
         self.session.start(self.request_id, work)
 
-    # -- parked --------------------------------------------------------------------------------------------------
+    # -- parking -------------------------------------------------------------------------------------------------
 
     def detach(self) -> None:
         """Leave the client's request, which is about to be answered with a question."""
@@ -178,7 +178,7 @@ class RoutedCall:
         if self._late is None:
             self._tell_server(reason)
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------------------------------------
 
     def _deliver(self, reply: Reply) -> None:
         """Answer the client in the form of its protocol revision."""
@@ -246,7 +246,7 @@ class RoutedCall:
         return Reply.of_error(to_client(lost_during_call(self.connection, reply.message["error"].get("message", ""))))
 
 
-class Unheard:
+class IgnoredCall:
     """A Call whose answer nobody waits for."""
 
     def answered(self, reply: Reply) -> None:

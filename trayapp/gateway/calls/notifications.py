@@ -6,7 +6,7 @@ from typing import Any
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
-from trayapp.gateway.calls.call import RoutedCall, Unheard
+from trayapp.gateway.calls.call import IgnoredCall, RoutedCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
 from trayapp.wire.messages import CANCELLED, PROGRESS, Call, Params
@@ -67,7 +67,7 @@ class Notifications:
             if live is not None and not live.peer.modern and session.has_server(connection.name):
                 self._services.spawn(live.channel.notify, method, params)
 
-    # -- levels --------------------------------------------------------------------------------------------------
+    # -- log levels ----------------------------------------------------------------------------------------------
 
     def set_levels(self) -> None:
         """Ask every connected server for the lowest level that any session wants."""
@@ -85,7 +85,7 @@ class Notifications:
         lowest = min(levels)
         if self._asked.get(connection.name) != (live, lowest):
             self._asked[connection.name] = (live, lowest)
-            live.channel.relay("logging/setLevel", {"level": LEVELS[lowest]}, Unheard())
+            live.channel.relay("logging/setLevel", {"level": LEVELS[lowest]}, IgnoredCall())
 
     def _levels(self, connection: Connection, wanted: str | None) -> set[str]:
         of_calls = {call.log_level for call in _busy(connection).values()}

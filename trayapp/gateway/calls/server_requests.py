@@ -54,10 +54,10 @@ class ServerRequests:
         self._services = services
         self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked by an answer
         self._questions: dict[RoutedCall, Questions] = {}  # of the calls whose clients are asked by an answer
-        self._given_up: list[_GivenUp] = []  # oldest first
+        self._given_up: list[_CancelPing] = []  # oldest first
         self._refused: set[tuple[str, str]] = set()  # (server, reason): already in the log
 
-    # -- a server asks -------------------------------------------------------------------------------------------
+    # -- requests of servers -------------------------------------------------------------------------------------
 
     async def asked(
         self, connection: Connection, method: str, params: Params, about: Call | None = None
@@ -129,7 +129,7 @@ class ServerRequests:
         self._forget_given_up()
         of_live = [one for one in self._given_up if one.live is live]
         if not of_live or of_live[-1].asked:  # the answer that comes says nothing about what was sent after its ping
-            of_live.append(_GivenUp(live, self._note_answer))
+            of_live.append(_CancelPing(live, self._note_answer))
             self._given_up.append(of_live[-1])
         last = of_live[-1]
         last.sessions.append(ref(session))
@@ -137,7 +137,7 @@ class ServerRequests:
         if len(of_live) == 1:
             last.ask()
 
-    def _note_answer(self, given_up: _GivenUp) -> None:
+    def _note_answer(self, given_up: _CancelPing) -> None:
         given_up.until = 0.0
         self._forget_given_up()
         for one in self._given_up:
@@ -210,7 +210,7 @@ class ServerRequests:
             params = {"elicitationId": secrets.token_hex(8), **params}  # older revisions require an id for each
         return self.ask(session, method, params or None, about)
 
-    # -- calls that wait for their client's answer to a question -------------------------------------------------
+    # -- parked calls --------------------------------------------------------------------------------------------
 
     def park(self, call: RoutedCall) -> str:
         """Keep a call until its client comes back; return the request state to come back with."""
@@ -322,17 +322,17 @@ class Questions:
             future.set_result(answer)
 
 
-class _GivenUp:
+class _CancelPing:
     """A ping after the cancels of calls on one connection. Its answer proves that the server has read them."""
 
     __slots__ = ("_note_answer", "asked", "live", "sessions", "until")
 
-    def __init__(self, live: Live, taken_note: Callable[[_GivenUp], None]) -> None:
+    def __init__(self, live: Live, note_answer: Callable[[_CancelPing], None]) -> None:
         self.live = live
         self.sessions: list[ref[ClientSession]] = []
         self.until = 0.0  # by the gateway's clock; after that no answer is expected
         self.asked = False
-        self._note_answer = taken_note
+        self._note_answer = note_answer
 
     def ask(self) -> None:
         """Send the ping."""

@@ -223,7 +223,7 @@ class CatalogRequests:
             _ = lists.all_tools_result, lists.one_tool_result, seen.mode  # computed here, since the thread only reads
             return await anyio.to_thread.run_sync(costs, lists)  # a large catalog takes a second to count
 
-    # -- calling -------------------------------------------------------------------------------------------------
+    # -- calls ---------------------------------------------------------------------------------------------------
 
     async def _call(self, asked: Asked) -> Any:
         name, args = text_of(asked, "tool", "call"), asked.get("args") or {}

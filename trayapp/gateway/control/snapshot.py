@@ -65,7 +65,7 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         auth=auth,
         approvals=gateway.services.approvals.names(server.name) or None,
         findings=_findings(gateway, server.name),
-        suspicious=gateway.services.approvals.told(server.name) or None,
+        suspicious=gateway.services.approvals.flagged(server.name) or None,
         unlisted=_unknown_lists(connection, offer),
     )
 

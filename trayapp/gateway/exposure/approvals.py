@@ -26,7 +26,7 @@ from trayapp.model.status import Problem
 log = logging.getLogger(__name__)
 
 LOOK_AHEAD_FROM = 10  # definitions in an offer: fewer are inspected in a few milliseconds, more in a thread
-TOLD_MOST = 5  # log lines about one tool's changes: some tools change with every list
+LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with every list
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class Waiting:
 class Verdict:
     """The decision about one tool: `item` is served unless `withheld` gives a reason against it.
 
-    `held`: None = it does not wait for approval. `told`: it is served, and the user should look at it.
+    `held`: None = it does not wait for approval. `flagged`: it is served, and the user should look at it.
     """
 
     item: Item
     withheld: str | None = None
     held: Held | None = None
-    told: Pin | None = None
+    flagged: Pin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class Approvals:
         self._others = others
         self._pins: dict[str, ServerPins] = {}
         self._verdicts: dict[str, dict[str, Verdict]] = {}
-        self._told: dict[tuple[str, str], list[str]] = {}
+        self._logged: dict[tuple[str, str], list[str]] = {}
         self._looked: dict[str, dict[str, tuple[Finding, ...]]] = {}  # by server and hash: found ahead, in a thread
         self._unsaved: dict[str, StorageError] = {}
         self.unsaved: Callable[[], None] = lambda: None  # called when pins have to be written
 
-    # -- judging -------------------------------------------------------------------------------------------------
+    # -- verdicts ------------------------------------------------------------------------------------------------
 
     def takes_long(self, offer: Offer) -> bool:
         """Return True if `look_ahead` is worth a thread."""
@@ -189,7 +189,7 @@ class Approvals:
         looked = self._looked.get(server, {}).get(f"{name} {digest}")
         return findings_of(name, item) if looked is None else looked
 
-    # -- what waits ----------------------------------------------------------------------------------------------
+    # -- tools that wait for approval ----------------------------------------------------------------------------
 
     def waiting(self, server: str | None = None) -> list[Waiting]:
         """Return what the user should look at, of one server or of all. Held-back tools come first."""
@@ -200,11 +200,13 @@ class Approvals:
             for name, verdict in verdicts.items()
         ]
         held = [_held_row(of, name, verdict.held) for of, name, verdict in verdicts if verdict.held is not None]
-        return held + [_told(of, name, verdict.item, verdict.told) for of, name, verdict in verdicts if verdict.told]
+        return held + [
+            _flagged_row(of, name, verdict.item, verdict.flagged) for of, name, verdict in verdicts if verdict.flagged
+        ]
 
-    def told(self, server: str) -> tuple[str, ...]:
+    def flagged(self, server: str) -> tuple[str, ...]:
         """Return the tools of a server that are served although they read like orders."""
-        return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.told is not None)
+        return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.flagged is not None)
 
     def names(self, server: str) -> tuple[str, ...]:
         """Return the tools of a server that wait for approval."""
@@ -218,7 +220,7 @@ class Approvals:
     def approve(self, server: str, tool: str, digest: str) -> bool:
         """Approve a definition by its hash. Return False if the tool does not wait with that definition."""
         verdict = self._verdicts.get(server, {}).get(tool)
-        if verdict is None or digest not in {seen.hash for seen in (verdict.held, verdict.told) if seen is not None}:
+        if verdict is None or digest not in {seen.hash for seen in (verdict.held, verdict.flagged) if seen is not None}:
             return False
         self._of(server).pin(tool, Pin(digest, pins.pinned(verdict.held.new if verdict.held else verdict.item)))
         log.info("Approved: %s/%s", server, tool)
@@ -228,7 +230,7 @@ class Approvals:
     def keep(self, servers: frozenset[str]) -> None:
         """Forget the verdicts on all other servers. Their pins stay on disk."""
         self._verdicts = {name: verdicts for name, verdicts in self._verdicts.items() if name in servers}
-        self._told = {key: hashes for key, hashes in self._told.items() if key[0] in servers}
+        self._logged = {key: hashes for key, hashes in self._logged.items() if key[0] in servers}
 
     def unsaved_of(self, servers: Set[str]) -> list[str]:
         """Return why approvals for these servers are not on disk."""
@@ -260,10 +262,10 @@ class Approvals:
     def _log_held(self, server: str, verdicts: dict[str, Verdict]) -> None:
         """Log each held-back definition once."""
         for name, verdict in verdicts.items():
-            held, told = verdict.held, self._told.get((server, name), [])
-            if held is None or held.hash in told or len(told) >= TOLD_MOST:
+            held, logged = verdict.held, self._logged.get((server, name), [])
+            if held is None or held.hash in logged or len(logged) >= LOGGED_MOST:
                 continue
-            self._told[(server, name)] = [*told, held.hash]
+            self._logged[(server, name)] = [*logged, held.hash]
             what = "changed" if held.old is not None else "is suspicious"
             codes = ", ".join(found.code for found in held.findings) or "no findings"
             log.warning("%s/%s %s (%s) and waits for approval", server, name, what, codes)
@@ -284,7 +286,7 @@ def _held_row(server: str, name: str, held: Held) -> Waiting:
     )
 
 
-def _told(server: str, name: str, item: Item, pin: Pin) -> Waiting:
+def _flagged_row(server: str, name: str, item: Item, pin: Pin) -> Waiting:
     return Waiting(
         server,
         name,
@@ -306,7 +308,7 @@ def _judge_pinned(server: str, name: str, item: Item, pin: Pin, settings: Settin
     if is_held(pin.findings) or settings.suspicious == "hold":
         held = Held(None, item, pin.hash, pin.findings, served=False, as_now=False)
         return Verdict(item, f"{_describe_findings(pin.findings)}; {_approve_hint(server, name)}", held)
-    return Verdict(item, told=pin)
+    return Verdict(item, flagged=pin)
 
 
 def _describe_findings(findings: tuple[Finding, ...]) -> str:

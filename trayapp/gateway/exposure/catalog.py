@@ -141,7 +141,7 @@ class Catalog:
         switches = (server.tools or {}).items()
         return [tool for tool, switch in switches if switch.stale and (server.name, tool) not in self.tools]
 
-    # -- prompts, resources, templates, of enabled servers -------------------------------------------------------
+    # -- prompts, resources and templates of enabled servers -----------------------------------------------------
 
     @cached_property
     def prompt_names(self) -> Exposed:

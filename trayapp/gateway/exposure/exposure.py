@@ -233,7 +233,7 @@ class Exposure:
         able = [name for name, offer in offers.items() if "resources" in (offer.capabilities or {})]
         return [name for name in able if not self.servers[name].disabled]
 
-    # -- what a session is told at its start ---------------------------------------------------------------------
+    # -- capabilities and instructions ---------------------------------------------------------------------------
 
     @cached_property
     def extensions(self) -> dict[str, Any]:

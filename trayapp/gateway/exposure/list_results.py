@@ -85,7 +85,7 @@ def joined(tools: list[bytes]) -> bytes:
     return b'{"tools":[%b]}' % b",".join(tools)
 
 
-# -- the index of all tools, a resource of our own -------------------------------------------------------------------
+# -- the index of all tools, a resource of the gateway ---------------------------------------------------------------
 
 
 def index_result(seen: Exposure) -> dict[str, Any]:

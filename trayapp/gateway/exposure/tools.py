@@ -97,10 +97,10 @@ class ServedOffer:
         verdict = self._verdicts.get(name)
         return verdict is not None and verdict.withheld is not None
 
-    def is_told(self, name: str) -> bool:
+    def is_flagged(self, name: str) -> bool:
         """Return True if a tool is served although its definition reads like an order."""
         verdict = self._verdicts.get(name)
-        return verdict is not None and verdict.told is not None
+        return verdict is not None and verdict.flagged is not None
 
     @cached_property
     def _verdicts(self) -> Mapping[str, Verdict]:

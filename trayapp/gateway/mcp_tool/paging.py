@@ -69,7 +69,7 @@ def cut_at(text: str, start: int, limit: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptText:
     """A text, in pages by `name` and whole in `file`. `file` is None if it could not be written."""
 
     name: str
@@ -82,13 +82,13 @@ class CutResults:
 
     def __init__(self, copies: ResultFiles | None = None) -> None:
         self._copies = copies
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._kept: OrderedDict[str, KeptText] = OrderedDict()
         self._last = 0
 
-    def keep(self, text: str) -> Kept:
+    def keep(self, text: str) -> KeptText:
         """Keep `text` and return where it can be read."""
         self._last += 1
-        kept = Kept(f"r{self._last}", text, self._copies.write(text) if self._copies else None)
+        kept = KeptText(f"r{self._last}", text, self._copies.write(text) if self._copies else None)
         self._kept[kept.name] = kept
         while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or self._size() > KEPT_CHARACTERS):
             self._forget_oldest()

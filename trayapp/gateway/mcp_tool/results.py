@@ -22,7 +22,7 @@ NO_SUCH_TOOL = (INVALID_PARAMS, METHOD_NOT_FOUND)  # how servers answer a call o
 _WANTED: dict[object, dict[str, str]] = {"text": {"text": ""}, "image": {"data": "", "mimeType": "image/png"}}
 
 
-class FitResult:
+class ResultFitter:
     """Fits one answer to its client. `limit`: bytes of text, 0 = none. `gone`: returns an error if the tool is gone."""
 
     def __init__(
@@ -86,7 +86,7 @@ def error_result(error: MultiMcpError, text: str) -> Result:
     return {**text_result(text), "isError": True, "_meta": {"multi-mcp/error": error.code}}
 
 
-# -- parts of results as a client of some protocol revision can take them --------------------------------------------
+# -- parts of results, by protocol revision --------------------------------------------------------------------------
 
 
 def fitted(result: Result, protocol: str) -> Result:

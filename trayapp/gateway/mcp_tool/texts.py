@@ -132,14 +132,14 @@ def search_text(
 def _away_lines(seen: Exposure, availabilities: Mapping[str, Availability], asking: Sequence[str]) -> list[str]:
     """Return one line about servers that cannot serve and tools that wait for the user; nothing if there are none."""
     failed = {name: one for name, one in availabilities.items() if one.why and one.enabled}
-    told = [f"{name}: {shortened(one.line, WHY_LONGEST)}" for name, one in failed.items()][:WHYS_MOST]
-    told += [f"{len(failed) - WHYS_MOST} more servers cannot serve: {{}} says why"] if len(failed) > WHYS_MOST else []
+    notes = [f"{name}: {shortened(one.line, WHY_LONGEST)}" for name, one in failed.items()][:WHYS_MOST]
+    notes += [f"{len(failed) - WHYS_MOST} more servers cannot serve: {{}} says why"] if len(failed) > WHYS_MOST else []
     off = [name for name, one in availabilities.items() if not one.enabled]
-    told += [f"Switched off by the user: {_join_names(off)}"] if off else []
+    notes += [f"Switched off by the user: {_join_names(off)}"] if off else []
     waiting = [name for name in seen.kept_back if name in availabilities and seen.kept_back[name].waiting]
-    told += [f"Tools held back until the user approves them: of {_join_names(waiting)}"] if waiting else []
-    told += [f"Still being asked: {_join_names(asking)}"] if asking else []
-    return [". ".join(told)] if told else []
+    notes += [f"Tools held back until the user approves them: of {_join_names(waiting)}"] if waiting else []
+    notes += [f"Still being asked: {_join_names(asking)}"] if asking else []
+    return [". ".join(notes)] if notes else []
 
 
 def missed(hits: Sequence[Hit]) -> list[str]:
@@ -153,8 +153,8 @@ def _hit_text(seen: Exposure, hit: Hit, availabilities: Mapping[str, Availabilit
     away = f" [unavailable: {one.line}]" if one.why else ""
     line = first_paragraph(item.get("description"), HIT_LONGEST)
     also = [f"{seen.name_of(key)}{' [unavailable]' if availabilities[key[0]].why else ''}" for key in hit.also]
-    told = [f"{seen.name_of(hit.key)}{shown}{away}", *([line] if line else [])]
-    return "\n  ".join([*told, *([f"The same: {_join_names(also)}"] if also else [])])
+    lines = [f"{seen.name_of(hit.key)}{shown}{away}", *([line] if line else [])]
+    return "\n  ".join([*lines, *([f"The same: {_join_names(also)}"] if also else [])])
 
 
 def _server_hint(seen: Exposure) -> list[str]:
@@ -168,7 +168,7 @@ def _server_hint(seen: Exposure) -> list[str]:
 def describe_text(seen: Exposure, key: Key, away: str) -> str:
     """Return the full description of a tool, and why its server cannot serve. `away`: that reason, or empty."""
     text = describe(seen.entries[key[0]][key], seen.name_of(key), key[0])
-    if seen.catalog.offers[key[0]].is_told(key[1]):
+    if seen.catalog.offers[key[0]].is_flagged(key[1]):
         text = f"{text}\n{READS_LIKE_AN_ORDER}"
     return f"{text}\nIts server is unavailable, {away}" if away else text
 

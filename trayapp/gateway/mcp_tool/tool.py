@@ -18,7 +18,7 @@ from trayapp.gateway.mcp_tool.discovery import Discovery, ToolSession
 from trayapp.gateway.mcp_tool.paging import CutResults
 from trayapp.gateway.mcp_tool.parts import ToolParts
 from trayapp.gateway.mcp_tool.request import ToolRequest, read_request
-from trayapp.gateway.mcp_tool.results import FitResult, error_result, text_result
+from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_result
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.messages import Request, RequestId
@@ -26,7 +26,7 @@ from trayapp.wire.messages import Request, RequestId
 LISTS_S = 2.0  # the longest wait of a call for new lists of a server that has just started with old ones
 
 
-class Sending(Protocol):
+class RequestSender(Protocol):
     """Send requests of one session to servers."""
 
     @property
@@ -57,7 +57,7 @@ class ToolGoneError(ToolNotFoundError):
 class McpTool:
     """The one tool of one session."""
 
-    def __init__(self, sending: Sending, parts: ToolParts) -> None:
+    def __init__(self, sending: RequestSender, parts: ToolParts) -> None:
         self._sending = sending
         self._session = sending.session
         self._parts = parts
@@ -141,7 +141,7 @@ class McpTool:
             await connection.fetch(explicit=True)
         self._answer_text(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
 
-    # -- calling -------------------------------------------------------------------------------------------------
+    # -- calls ---------------------------------------------------------------------------------------------------
 
     def _call(self, request: Request, asked: ToolRequest) -> None:
         server = self._discovery.server(asked.server) if asked.server is not None else None
@@ -179,7 +179,7 @@ class McpTool:
         limit = self._view.view.config.settings.result_limit
         gone = partial(self._find_gone, key, asked.text)
         reads = own.method == "resources/read"
-        finish = FitResult(self._session.client.protocol, limit, self._results, gone, reads=reads)
+        finish = ResultFitter(self._session.client.protocol, limit, self._results, gone, reads=reads)
         self._sending.send_on(own, connection, finish)
 
     def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> Request:
@@ -195,7 +195,7 @@ class McpTool:
             return None
         return ToolGoneError(asked, key[0], [seen.name_of(one) for one in seen.entries.get(key[0], {})])
 
-    # -- answering -----------------------------------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------------------------------------
 
     def _start(self, request_id: RequestId, work: Callable[[], Any]) -> None:
         async def answered() -> None:

@@ -13,7 +13,7 @@ from trayapp.gateway.services import Services
 FIRST_LIST_GRACE_S = 0.5  # with the start before it, and HTTP to load, within a second
 
 
-class BeingAsked(Protocol):
+class AskedServers(Protocol):
     """Returns unknown servers of a view that are being asked and may still answer. `own`: only those of this view
     alone.
     """
@@ -24,7 +24,7 @@ class BeingAsked(Protocol):
 class FirstLists:
     """The wait for the first lists of one view."""
 
-    def __init__(self, services: Services, being_asked: BeingAsked) -> None:
+    def __init__(self, services: Services, being_asked: AskedServers) -> None:
         self._services = services
         self._being_asked = being_asked
         self._latest = 0.0  # a list may wait until then, by the clock

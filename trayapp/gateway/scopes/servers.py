@@ -11,14 +11,14 @@ from weakref import WeakKeyDictionary
 
 from trayapp.backends.connection import Connection
 from trayapp.config.relative_paths import is_relative
-from trayapp.gateway.scopes.projects import Projects, Visiting
+from trayapp.gateway.scopes.projects import Projects, ProjectVisitor
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
 from trayapp.model.plan import Config, plan
 from trayapp.model.servers import ServerConfig
 
 
-class Viewer(Visiting, Hashable, Protocol):
+class Viewer(ProjectVisitor, Hashable, Protocol):
     """A client's session, as its servers see it."""
 
     lasting: bool  # False: it is a single request
@@ -105,7 +105,7 @@ class Servers:
 
     # -- views ---------------------------------------------------------------------------------------------------
 
-    def view_of(self, session: Visiting) -> View:
+    def view_of(self, session: ProjectVisitor) -> View:
         """Return the view of a session's project, or the one for all."""
         overlay = self._projects.overlay_of(session)
         return self._views[overlay.folder] if overlay else self.view

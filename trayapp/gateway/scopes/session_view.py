@@ -49,7 +49,7 @@ class SessionView:
         self._routes: dict[str, Route] = {}
         self._routes_of = -1  # the revision of the view that the routes belong to
 
-    # -- what they see -------------------------------------------------------------------------------------------
+    # -- exposure ------------------------------------------------------------------------------------------------
 
     @property
     def exposure(self) -> Exposure:
@@ -105,7 +105,7 @@ class SessionView:
         server = config.servers.get(self.view.name_of(connection.name) or "", connection.server)
         return config.settings.request_timeout if server.request_timeout is None else server.request_timeout
 
-    # -- where requests go ---------------------------------------------------------------------------------------
+    # -- routes --------------------------------------------------------------------------------------------------
 
     def target(self, request: Request) -> Target:
         """Return the server and params of a request. Raises MultiMcpError, RpcError."""
@@ -183,7 +183,7 @@ class SessionView:
         server, original = self.exposure.find_template(uri) or self.resource(uri)
         return server, {**params, "ref": {**ref, "uri": original}}
 
-    # -- servers of which nothing is known yet -------------------------------------------------------------------
+    # -- unknown servers -----------------------------------------------------------------------------------------
 
     async def find_tool(
         self, asked: str, server: str | None = None, starts: Callable[[str], None] = lambda name: None

@@ -28,7 +28,7 @@ class SignIns:
         self.accounts = accounts
         self._environ = environ
 
-    # -- what is shown -------------------------------------------------------------------------------------------
+    # -- status --------------------------------------------------------------------------------------------------
 
     @property
     def keyring_state(self) -> Any:
@@ -78,7 +78,7 @@ class SignIns:
         url = self.accounts.met.get(server.name) if known.missing else known.text
         return None if url is None or url_fault(url) else url
 
-    # -- reading -------------------------------------------------------------------------------------------------
+    # -- sign-ins from the vault ---------------------------------------------------------------------------------
 
     async def read(self, launch: HttpLaunch) -> None:
         """Read the user's sign-in at that address, unless that needs a dialog."""
@@ -92,7 +92,7 @@ class SignIns:
         if self.accounts is not None and wanted:
             await self.accounts.look(wanted)
 
-    # -- what follows --------------------------------------------------------------------------------------------
+    # -- reconnecting --------------------------------------------------------------------------------------------
 
     def at(self, url: str) -> list[Connection]:
         """Return all connections with that address."""

@@ -66,7 +66,7 @@ class ClientRequests:
         """Return the session that the requests belong to."""
         return self._session
 
-    # -- requests that need no task ------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------
 
     def take(self, request: Request) -> None:
         """Answer a request, or pass it on, at once if possible: a call of a connected server is."""
@@ -234,7 +234,7 @@ class ClientRequests:
         session = self._session
         return await session.seen.find_tool(asked, server, partial(session.pending.waits_for, request_id))
 
-    # -- what the client tells -----------------------------------------------------------------------------------
+    # -- notifications -------------------------------------------------------------------------------------------
 
     def _on_notification(self, method: str, params: Params) -> None:
         session = self._session

@@ -92,7 +92,7 @@ class Session:
         if self.lasting:
             self._parts.server_requests.drop(self)
 
-    # -- what calls and servers' requests need -------------------------------------------------------------------
+    # -- ClientSession -------------------------------------------------------------------------------------------
 
     def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
         """Send the client a notification, unless the handshake is not complete (MCP lifecycle)."""
@@ -111,7 +111,7 @@ class Session:
         """Run `work` as a task that ends when the client cancels that request."""
         self.pending.start(request_id, work)
 
-    # -- its servers ---------------------------------------------------------------------------------------------
+    # -- servers -------------------------------------------------------------------------------------------------
 
     def has_server(self, key: str) -> bool:
         """Return True if the session may use that server: its view has it, and its filters allow it."""
@@ -154,7 +154,7 @@ class Session:
         server, own = self.seen.resource(uri)
         return self.connection(server).name, own
 
-    # -- answers of our own --------------------------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------------------------------------
 
     def send_result(self, request_id: RequestId, result: bytes) -> None:
         """Send a result of the gateway's own, JSON in the form of the client's revision."""

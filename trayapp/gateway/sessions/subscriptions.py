@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from trayapp.backends.connection import Connection
-from trayapp.gateway.calls.call import Unheard
+from trayapp.gateway.calls.call import IgnoredCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
 from trayapp.model.errors import MultiMcpError
@@ -39,7 +39,7 @@ class _Listener:
     kinds: frozenset[str] = frozenset()
     places: dict[Place, str] = field(default_factory=dict)  # -> the URI as the client knows it
 
-    def tell(self, method: str, params: dict[str, Any]) -> None:
+    def send(self, method: str, params: dict[str, Any]) -> None:
         if self.request_id is None:
             self.session.notify(method, params)
         else:
@@ -93,7 +93,7 @@ class Subscriptions:
         self._listeners.setdefault(session, {})[request_id] = listener
         honored: dict[str, Any] = {f"{kind}ListChanged": True for kind in LISTENABLE if kind in kinds}
         try:
-            listener.tell(
+            listener.send(
                 ACKNOWLEDGED, {"notifications": {**honored, **({"resourceSubscriptions": uris} if uris else {})}}
             )
             await self._subscribe_all(listener)
@@ -111,7 +111,7 @@ class Subscriptions:
                 log.info("No updates of %s from %s: %s", place[1][:200], place[0], error)
         self._follow_places(listener.places)
 
-    # -- both ----------------------------------------------------------------------------------------------------
+    # -- all clients ---------------------------------------------------------------------------------------------
 
     def wanted(self, key: str) -> frozenset[str]:
         """Return the URIs, as that server knows them, with any listener."""
@@ -126,7 +126,7 @@ class Subscriptions:
         """Send list_changed to a client of 2026-07-28 that listens for that kind."""
         for listener in self._listeners.get(session, {}).values():
             if kind in listener.kinds:
-                listener.tell(f"notifications/{kind}/list_changed", {})
+                listener.send(f"notifications/{kind}/list_changed", {})
 
     def updated(self, connection: Connection, params: Params) -> None:
         """Notify the listeners of a resource that its server reports as updated."""
@@ -134,14 +134,14 @@ class Subscriptions:
         for listener in list(self._all_listeners()):
             uri = listener.places.get(place)  # type: ignore[arg-type]  # a URI that is not text is not among the keys
             if uri is not None:
-                listener.tell(UPDATED, {**_without_subscription(params), "uri": uri})
+                listener.send(UPDATED, {**_without_subscription(params), "uri": uri})
 
     def renew(self, connection: Connection) -> None:
         """Subscribe again at a server that was connected again: it knows no subscriptions."""
         live = connection.live
         if live is not None and not live.peer.modern:
             for uri in self.wanted(connection.name):
-                live.channel.relay("resources/subscribe", {"uri": uri}, Unheard())
+                live.channel.relay("resources/subscribe", {"uri": uri}, IgnoredCall())
 
     def _all_listeners(self) -> Iterable[_Listener]:
         return [listener for listeners in self._listeners.values() for listener in listeners.values()]
