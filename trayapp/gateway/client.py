@@ -36,7 +36,7 @@ class ClientPeer(Protocol):
 
 
 @dataclass(slots=True)
-class Client:
+class ClientInfo:
     """What is known of a client so far."""
 
     name: str = "unknown"
@@ -65,7 +65,7 @@ class ClientSession(Protocol):
         """Return the channel to its client."""
 
     @property
-    def client(self) -> Client:
+    def client(self) -> ClientInfo:
         """Return what is known of its client."""
 
     @property

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.search.index import LIMIT, Hit
-from trayapp.gateway.client import Client
+from trayapp.gateway.client import ClientInfo
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.availability import Availability, availability
@@ -24,7 +24,7 @@ WARMED_HITS = 2  # servers of the best hits that one search connects
 class ToolSession(Protocol):
     """One client's session, as the one tool needs it."""
 
-    client: Client
+    client: ClientInfo
     lasting: bool  # False: it is a single request
     seen: SessionView
 

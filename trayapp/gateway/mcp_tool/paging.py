@@ -32,7 +32,7 @@ class ResultNotFoundError(MultiMcpError):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListPage:
     """Some of `total` items. `next_offset` is None on the last page."""
 
     items: list[Any]
@@ -40,12 +40,12 @@ class Page:
     next_offset: int | None
 
 
-def page(items: Sequence[Any], offset: int, limit: int) -> Page:
+def page(items: Sequence[Any], offset: int, limit: int) -> ListPage:
     """Return at most `limit` items from `offset`, both corrected to the nearest valid number."""
     start, most = max(0, offset), max(1, limit)
     chosen = list(items[start : start + most])
     after = start + len(chosen)
-    return Page(chosen, len(items), after if chosen and after < len(items) else None)
+    return ListPage(chosen, len(items), after if chosen and after < len(items) else None)
 
 
 def cut_at(text: str, start: int, limit: int) -> int:

@@ -38,7 +38,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 if sys.platform == "linux":
 
-    class Quick(selectors.EpollSelector):
+    class DirectSelector(selectors.EpollSelector):
         """A selector that runs a single ready reader itself, as `loop` would in its next turn, and waits again.
 
         Without `loop` it behaves like asyncio's.
@@ -75,7 +75,7 @@ if sys.platform == "linux":
         return reader if reader is not None and not reader.cancelled() else None
 
     def _make_loop() -> asyncio.AbstractEventLoop:
-        selector = Quick()
+        selector = DirectSelector()
         loop = asyncio.SelectorEventLoop(selector)
         has_all = all(hasattr(loop, name) for name in OF_LOOP) and all(hasattr(selector, name) for name in OF_SELECTOR)
         if has_all and hasattr(asyncio.Handle, "_run"):

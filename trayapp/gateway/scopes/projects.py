@@ -30,18 +30,18 @@ LOOK_EVERY_S = 10.0  # approvals of projects' files report themselves; this is f
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProjectFinding:
     """The result of checking a folder's project file. It has an overlay only if this very content is trusted."""
 
     overlay: Overlay | None = None
     problems: tuple[Problem, ...] = ()
 
 
-Look = Callable[[Path, Config], Finding]  # a session's folder, the user's configuration; blocks
-NOTHING = Finding()
+Look = Callable[[Path, Config], ProjectFinding]  # a session's folder, the user's configuration; blocks
+NOTHING = ProjectFinding()
 
 
-def no_projects(folder: Path, user: Config) -> Finding:
+def no_projects(folder: Path, user: Config) -> ProjectFinding:
     """Return no project: a Look for gateways without projects."""
     return NOTHING
 
@@ -51,9 +51,9 @@ def look_with(trust: TrustStore, home: Path) -> Look:
 
     A trusted file is laid over `user` again if the file, the approvals or `user` has changed.
     """
-    laid: dict[Path, tuple[object, tuple[Path, ...], Config, Finding]] = {}
+    laid: dict[Path, tuple[object, tuple[Path, ...], Config, ProjectFinding]] = {}
 
-    def look(folder: Path, user: Config) -> Finding:
+    def look(folder: Path, user: Config) -> ProjectFinding:
         path = find_project(folder, home)
         if path is None:
             return NOTHING
@@ -65,23 +65,23 @@ def look_with(trust: TrustStore, home: Path) -> Look:
     def mark(path: Path, watched: tuple[Path, ...]) -> object:
         return tuple(signature(each) for each in (path, trust.path, *watched))
 
-    def read(path: Path, user: Config) -> Finding:
+    def read(path: Path, user: Config) -> ProjectFinding:
         try:
             file = read_project(path)
             seen = mark(path, file.watched if file else ())
         except StorageError as error:
-            return Finding(problems=(Problem(str(path), 0, error.title, error.hint, fatal=False),))
+            return ProjectFinding(problems=(Problem(str(path), 0, error.title, error.hint, fatal=False),))
         if file is None:
             return NOTHING
         trusted = trust.check(file)
         if trusted is None:
-            return Finding(problems=(untrusted_problem(file),))
+            return ProjectFinding(problems=(untrusted_problem(file),))
         from trayapp.config.overlay import (
             overlay,  # in the thread that looks: a start without projects needs none of it
         )
 
         found = overlay(user, trusted)
-        finding = Finding(found, found.config.problems)
+        finding = ProjectFinding(found, found.config.problems)
         with suppress(StorageError):
             if read_project(path) == file:  # otherwise it was saved meanwhile, and its mark is that of another content
                 laid[path] = seen, file.watched, user, finding
@@ -108,7 +108,7 @@ class Projects:
         self._clock = clock
         self.looks = FolderProbes(NOTHING)
         self._folders: dict[ProjectVisitor, Path] = {}
-        self._found: dict[Path, Finding] = {}  # by the sessions' folders
+        self._found: dict[Path, ProjectFinding] = {}  # by the sessions' folders
         self._some = anyio.Event()
 
     def problems_of(self, session: ProjectVisitor) -> tuple[Problem, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 from trayapp import __version__
 from trayapp.gateway.calls.errors import unknown_method
 from trayapp.gateway.calls.notifications import LEVELS
-from trayapp.gateway.client import Client
+from trayapp.gateway.client import ClientInfo
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.instructions import instructions
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
@@ -26,7 +26,7 @@ NAME_MOST = 80  # characters kept of a client's name
 Params = dict[str, Any]
 
 
-def initialize(client: Client, seen: Exposure, params: Params) -> dict[str, Any]:
+def initialize(client: ClientInfo, seen: Exposure, params: Params) -> dict[str, Any]:
     """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be followed."""
     wanted = params.get("protocolVersion")
     client.protocol = wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
@@ -42,7 +42,7 @@ def discover(seen: Exposure) -> dict[str, Any]:
     return _introduce(seen, {"supportedVersions": list(MODERN_VERSIONS)})
 
 
-def set_level(client: Client, params: Params) -> dict[str, Any]:
+def set_level(client: ClientInfo, params: Params) -> dict[str, Any]:
     """Set the log level of an older client. Raises RpcError for an unknown level."""
     level = params.get("level")
     if level not in LEVELS:
@@ -51,7 +51,7 @@ def set_level(client: Client, params: Params) -> dict[str, Any]:
     return {}
 
 
-def take_envelope(client: Client, method: str, params: Any, *, lasting: bool) -> bool:
+def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool) -> bool:
     """Read the envelope of a request. Return True for the session's first one.
 
     The first request decides the era of a session. `lasting`: see Session. Raises RpcError for a request of the other

@@ -13,7 +13,7 @@ from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.errors import to_client
 from trayapp.gateway.calls.notifications import Notifications, at_least
 from trayapp.gateway.calls.server_requests import ServerRequests
-from trayapp.gateway.client import Client, ClientPeer
+from trayapp.gateway.client import ClientInfo, ClientPeer
 from trayapp.gateway.exposure.options import session_options
 from trayapp.gateway.mcp_tool.parts import ToolParts
 from trayapp.gateway.scopes.servers import Servers
@@ -59,7 +59,7 @@ class Session:
     ) -> None:
         self._parts = parts
         self.peer = peer
-        self.client = Client()
+        self.client = ClientInfo()
         self.options = session_options(options)
         self.view: View
         self.seen: SessionView  # the same one for all sessions of its view with its options
