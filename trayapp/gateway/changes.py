@@ -15,7 +15,7 @@ Listener = Callable[[], None]
 
 
 class Changes:
-    """The change feed of one gateway. Runs on its event loop."""
+    """Change feed of one gateway. Runs on its event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -14,7 +14,7 @@ OnNotification = Callable[[str, Params], None]
 
 
 class ClientPeer(Protocol):
-    """The channel to one client. `about`: the client's request that a message belongs to, None = none.
+    """Channel to one client. `about`: the client's request that a message belongs to, None = none.
 
     A stream of frames carries everything; over HTTP each request has its own response (MCP transports).
     """
@@ -37,7 +37,7 @@ class ClientPeer(Protocol):
 
 @dataclass(slots=True)
 class ClientInfo:
-    """What is known of a client so far."""
+    """Name, era and capabilities of a client, known so far."""
 
     name: str = "unknown"
     protocol: str = ""
@@ -48,7 +48,7 @@ class ClientInfo:
 
 
 class Questioner(Protocol):
-    """The part of ServerRequests that a call needs when its server asks by an answer."""
+    """Part of ServerRequests that a call needs when its server asks by an answer."""
 
     async def answers(self, session: ClientSession, about: RequestId, question: dict[str, Any]) -> dict[str, Any]:
         """Return the params to add to the request when it is sent again. Raises RpcError."""
@@ -58,7 +58,7 @@ class Questioner(Protocol):
 
 
 class ClientSession(Protocol):
-    """One client's session, as calls and servers' requests see it."""
+    """Client session, as calls and servers' requests see it."""
 
     @property
     def peer(self) -> ClientPeer:
@@ -74,7 +74,7 @@ class ClientSession(Protocol):
 
     @property
     def questioner(self) -> Questioner:
-        """Return the questioner of servers that ask by an answer."""
+        """Return the object that passes servers' questions to clients."""
 
     def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
         """Send the client a notification, unless the handshake is not complete."""

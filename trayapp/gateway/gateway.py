@@ -59,7 +59,7 @@ CALM_AT_LATEST_S = 1.0  # work that no client waits for begins after the first l
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts that the gateway is built from. Tests pass real parts or fakes of the same shape."""
+    """Parts of the gateway from outside. Tests pass real parts or fakes of the same shape."""
 
     clock: Clock
     environ: dict[str, str]
@@ -75,7 +75,7 @@ class Parts:
 
 
 class Gateway:
-    """The gateway. Implements backends.connection.Observer, on the event loop; its tasks run in `tasks`."""
+    """Implements backends.connection.Observer on the event loop. Its tasks run in `tasks`."""
 
     def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
         self.state: GatewayState = "starting"

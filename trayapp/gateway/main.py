@@ -114,7 +114,7 @@ def _log_end(cause: BaseException) -> None:
 
 
 class GatewayProcess:
-    """The process around the gateway: listener, connections, signals, shutdown.
+    """Process around the gateway: listener, connections, signals, shutdown.
 
     `open`: opens transports to servers; tests pass their own.
     """

@@ -33,7 +33,7 @@ Finishing = Callable[[Reply], Reply]  # raises JsonError
 
 
 class RoutedCall:
-    """A wire.messages.Call: open from `send` until its answer, its cancellation or its timeout.
+    """Client request, as a wire.messages.Call: open from `send` until its answer, its cancellation or its timeout.
 
     The call stays registered on its connection all that time, and in its session while the client waits. It is parked
     while the client, asked by an answer, has not come back yet (server_requests).
@@ -247,7 +247,7 @@ class RoutedCall:
 
 
 class IgnoredCall:
-    """A Call whose answer nobody waits for."""
+    """Call whose answer is ignored."""
 
     def answered(self, reply: Reply) -> None:
         """Ignore the answer."""

@@ -13,7 +13,7 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
 class ClientCapabilities:
-    """The clients of every server of one gateway. `sessions`: the current ones, as they come and go."""
+    """Clients of every server of one gateway. `sessions`: the current ones, as they come and go."""
 
     def __init__(self, sessions: Collection[ClientSession], listings: Listings) -> None:
         self._sessions = sessions

@@ -19,7 +19,7 @@ OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})
 
 
 class Notifications:
-    """The notifications of servers, and of clients to servers."""
+    """Notifications of servers, and of clients to servers."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

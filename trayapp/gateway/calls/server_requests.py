@@ -48,7 +48,7 @@ _GIVEN_UP = "another session gave up a call there just now, and the server does 
 
 
 class ServerRequests:
-    """The requests of all servers of one gateway."""
+    """Requests of all servers of one gateway."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -323,7 +323,7 @@ class Questions:
 
 
 class _CancelPing:
-    """A ping after the cancels of calls on one connection. Its answer proves that the server has read them."""
+    """Ping after the cancels of calls on one connection. Its answer proves that the server has read them."""
 
     __slots__ = ("_note_answer", "asked", "live", "sessions", "until")
 

@@ -33,7 +33,7 @@ class AccountRequests:
         self._sign_ins = sign_ins
         self._environ = environ
         self._keyring = keyring
-        self._last: dict[str, SignIn] = {}  # by address: `auth_wait` may still ask for its outcome
+        self._last: dict[str, SignIn] = {}  # by address: `login_wait` may still ask for its outcome
 
     @property
     def handlers(self) -> dict[str, Handler]:

@@ -23,7 +23,7 @@ Asked = dict[str, Any]
 
 
 class ApprovalRequests:
-    """The approval requests of one gateway."""
+    """Approval requests of one gateway."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

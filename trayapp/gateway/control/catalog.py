@@ -59,7 +59,7 @@ class Visitor:
 
 
 class CatalogRequests:
-    """The catalog requests of one control connection. `note` sends its user a line."""
+    """Catalog requests of one control connection. `note` sends its user a line."""
 
     def __init__(self, gateway: Gateway, note: Note = no_note) -> None:
         self._gateway = gateway

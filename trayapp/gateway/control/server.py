@@ -52,7 +52,7 @@ def sleeps(connection: Connection) -> bool:
 
 
 class Control:
-    """One control connection."""
+    """Control connection of a tray or a command."""
 
     def __init__(self, gateway: Gateway, accounts: AccountRequests, link: Link, reload: Reload) -> None:
         self._gateway = gateway

@@ -30,8 +30,8 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
         keyring_error=gateway.sign_ins.keyring_error,
     )
     shared = [connection for connection in gateway.services.pool if not gateway.servers.own.is_own(connection.name)]
-    speakers = _shown_connections(gateway)
-    servers = tuple(_server(gateway, speakers.get(one.name, one), now) for one in shared)
+    latest = _shown_connections(gateway)
+    servers = tuple(_server(gateway, latest.get(one.name, one), now) for one in shared)
     return Snapshot(gateway.services.changes.revision, status, servers, gateway.problems)
 
 

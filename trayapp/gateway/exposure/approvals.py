@@ -31,7 +31,7 @@ LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with ev
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A tool that the user should look at: the definition that an approval is for, and why.
+    """Tool that the user should look at: the definition that an approval is for, and why.
 
     `held`: the tool waits for approval. Otherwise it is served and only flagged.
     """
@@ -50,7 +50,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The decision about one tool: `item` is served unless `withheld` gives a reason against it.
+    """Decision about one tool: `item` is served unless `withheld` gives a reason against it.
 
     `held`: None = it does not wait for approval. `flagged`: it is served, and the user should look at it.
     """
@@ -63,7 +63,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Why a tool waits for approval, and the definitions before and after."""
+    """Reason for which a tool waits for approval, and the definitions before and after."""
 
     old: Item | None
     new: Item
@@ -74,7 +74,7 @@ class Held:
 
 
 class Approvals:
-    """All verdicts of one gateway. `others`: yields every other server with the names of its tools."""
+    """Verdicts of one gateway. `others`: yields every other server with the names of its tools."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ def _names_of(
 
 
 class Catalog:
-    """The catalog of one configuration and one state of the offers."""
+    """Catalog of one configuration and one state of the offers."""
 
     def __init__(
         self,

@@ -36,14 +36,14 @@ BEYOND = ("extensions", "experimental")  # capabilities that are passed on uncha
 
 
 class KeptBack(NamedTuple):
-    """How many tools of a server the user disabled (`off`), and how many wait for approval."""
+    """Counts of the tools of a server that the user disabled (`off`), and that wait for approval."""
 
     off: int
     waiting: int
 
 
 class Exposure:
-    """One choice from a catalog. Names and URIs are the catalog's: a session's filter renames nothing."""
+    """Choice from a catalog. Names and URIs are the catalog's: a session's filter renames nothing."""
 
     def __init__(self, catalog: Catalog, choice: Choice | None = None) -> None:
         self.catalog = catalog

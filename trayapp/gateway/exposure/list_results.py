@@ -17,7 +17,7 @@ from trayapp.wire.salvage import well_formed
 
 
 class ListResults:
-    """The list results of one exposure."""
+    """List results of one exposure."""
 
     def __init__(self, seen: Exposure) -> None:
         self.seen = seen

@@ -32,14 +32,14 @@ WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into serve
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A cache entry to write, and the switches that servers.yaml should have for that server."""
+    """Cache entry to write, and the switches that servers.yaml should have for that server."""
 
     entry: CacheEntry
     switches: dict[str, ToolSwitch] | None
 
 
 class ListingWriter:
-    """The writer of one gateway. `more` writes approvals and names in the same thread. It blocks."""
+    """Writer of one gateway. `more` writes approvals and names in the same thread. It blocks."""
 
     def __init__(self, folder: Path, switches: WriteSwitches, more: Callable[[], None]) -> None:
         self._folder = folder

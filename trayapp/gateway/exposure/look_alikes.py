@@ -18,7 +18,7 @@ SIBLING_TOOLS = 3  # names that two servers of one program share, and at least h
 
 
 class OtherTools:
-    """The tools of other servers by how their names look. `others`: each server with the names of all its tools."""
+    """Tools of other servers by how their names look. `others`: each server with the names of all its tools."""
 
     def __init__(self, others: Iterable[tuple[str, frozenset[str]]]) -> None:
         self._tools: dict[str, list[Alike]] = {}
@@ -52,7 +52,7 @@ class OtherTools:
 
 
 class Alike(NamedTuple):
-    """A tool of another server, with the names of all tools of that server."""
+    """Tool of another server, with the names of all tools of that server."""
 
     server: str
     tools: frozenset[str]

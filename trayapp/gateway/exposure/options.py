@@ -27,7 +27,7 @@ class SessionOptions:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The part of the catalog that a session sees, and in which mode.
+    """Part of the catalog that a session sees, and in which mode.
 
     `servers`: None = all. `wrong`: the options cannot be followed. Then nothing is shown, since the session asked for
     less than everything. `unknown`: named servers that are not configured; the session has the others.

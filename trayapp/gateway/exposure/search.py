@@ -27,7 +27,7 @@ Signature = tuple[ServedOffer, Mapping[Key, str], str]  # a server's entries are
 
 
 class ToolSearch:
-    """The index of one view. Each search is narrowed to what its session sees."""
+    """Index of one view. Each search is narrowed to what its session sees."""
 
     def __init__(self) -> None:
         self._synonyms: Mapping[str, Any] = {}

@@ -17,7 +17,7 @@ NONE_SOUND: frozenset[int] = frozenset()
 
 
 class ServedTool:
-    """One tool. Its schemas are repaired when first needed; a `sound` one needs no repair."""
+    """Tool as clients get it. Its schemas are repaired when first needed; a `sound` one needs no repair."""
 
     def __init__(self, item: Item, held_back: str | None = None, *, sound: bool = False) -> None:
         self.item = item
@@ -55,7 +55,7 @@ class ServedTool:
 
 
 class ServedOffer:
-    """One server's tools by their own names. Of tools with one name the first counts."""
+    """Tools of one server by their own names. Of tools with one name the first counts."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class ServedOffer:
 
 
 class ServedTools:
-    """The prepared offers of running servers, by their keys. `judge`: decides what is held back of an offer."""
+    """Prepared offers of running servers, by their keys. `judge`: decides what is held back of an offer."""
 
     def __init__(self, judge: Judge | None = None, sound: Sound = lambda _key, _offer: NONE_SOUND) -> None:
         self._judge = judge

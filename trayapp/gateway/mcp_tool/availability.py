@@ -13,7 +13,7 @@ from trayapp.model.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """How available one server is.
+    """Availability of one server.
 
     - `word`: connected, cached, ...
     - `why`: for a model, why the server cannot serve now; else empty

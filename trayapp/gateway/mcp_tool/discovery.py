@@ -22,7 +22,7 @@ WARMED_HITS = 2  # servers of the best hits that one search connects
 
 
 class ToolSession(Protocol):
-    """One client's session, as the one tool needs it."""
+    """Client session, as the one tool needs it."""
 
     client: ClientInfo
     lasting: bool  # False: it is a single request

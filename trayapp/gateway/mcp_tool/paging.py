@@ -70,7 +70,7 @@ def cut_at(text: str, start: int, limit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class KeptText:
-    """A text, in pages by `name` and whole in `file`. `file` is None if it could not be written."""
+    """Text, in pages by `name` and whole in `file`. `file` is None if it could not be written."""
 
     name: str
     text: str
@@ -78,7 +78,7 @@ class KeptText:
 
 
 class CutResults:
-    """The rest of one session's long results. The oldest are dropped when there are too many."""
+    """Store for the rest of one session's long results. The oldest are dropped when there are too many."""
 
     def __init__(self, copies: ResultFiles | None = None) -> None:
         self._copies = copies

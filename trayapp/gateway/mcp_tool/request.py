@@ -44,7 +44,7 @@ class WrongFieldsError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """One call of the one tool. `text`: the value of the field that names the mode. `args`: as given."""
+    """Call of the one tool. `text`: the value of the field that names the mode. `args`: as given."""
 
     mode: Mode
     text: str = ""

@@ -55,7 +55,7 @@ class ToolGoneError(ToolNotFoundError):
 
 
 class McpTool:
-    """The one tool of one session."""
+    """Tool `mcp` of one session."""
 
     def __init__(self, sending: RequestSender, parts: ToolParts) -> None:
         self._sending = sending

@@ -39,7 +39,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
 if sys.platform == "linux":
 
     class DirectSelector(selectors.EpollSelector):
-        """A selector that runs a single ready reader itself, as `loop` would in its next turn, and waits again.
+        """Selector that runs a single ready reader itself, as `loop` would in its next turn, and waits again.
 
         Without `loop` it behaves like asyncio's.
         """

@@ -15,7 +15,7 @@ from trayapp.model.redact import LineRedactor
 
 
 class StderrFiles:
-    """The files `logs/servers/NAME.log`, one for each server."""
+    """Files `logs/servers/NAME.log`, one for each server."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -29,7 +29,7 @@ class StderrFiles:
 
 
 class StderrFile:
-    """A sink that appends whole lines, without secrets. b"" ends the last line.
+    """Sink that appends whole lines, without secrets. b"" ends the last line.
 
     What cannot be written is dropped: a server must not fail because of its log.
     """

@@ -34,7 +34,7 @@ Outcome = Config | Problem
 
 
 class Layers(Protocol):
-    """A reader of the layers in `settings.imports` (clients/layers)."""
+    """Reader of the layers in `settings.imports` (clients/layers)."""
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
         """Return the layers. A problem with the names is one of `file`. Blocks; never raises."""
@@ -58,7 +58,7 @@ class NoLayers:
 
 
 class ServersFile:
-    """The servers.yaml at `path`. `take` gets what is read; `running` returns what was taken last.
+    """File servers.yaml at `path`. `take` gets what is read; `running` returns what was taken last.
 
     `sample`: the command of the bundled sample server. `layers`: makes the reader of the imports when there are any.
     Its code takes 30 ms to load, and most files have no imports.

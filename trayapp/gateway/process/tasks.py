@@ -14,7 +14,7 @@ AGAIN_AFTER_S = 1.0  # a task that fails at once, every time, must not keep a co
 
 
 class FencedTasks:
-    """A task group for servers and sessions: `tasks`, with a boundary around each task."""
+    """Task group for servers and sessions: `tasks`, with a boundary around each task."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
         self._tasks = tasks

@@ -22,7 +22,7 @@ class AskedServers(Protocol):
 
 
 class FirstLists:
-    """The wait for the first lists of one view."""
+    """Delay of the first lists of one view."""
 
     def __init__(self, services: Services, being_asked: AskedServers) -> None:
         self._services = services

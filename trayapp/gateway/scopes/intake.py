@@ -20,7 +20,7 @@ OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
 
 
 class Intake:
-    """The way of lists into the catalog of one gateway."""
+    """Intake of lists into the catalog of one gateway."""
 
     def __init__(self, services: Services, servers: Servers, sign_ins: SignIns) -> None:
         self._services = services

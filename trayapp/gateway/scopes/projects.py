@@ -31,7 +31,7 @@ LOOK_EVERY_S = 10.0  # approvals of projects' files report themselves; this is f
 
 @dataclass(frozen=True, slots=True)
 class ProjectFinding:
-    """The result of checking a folder's project file. It has an overlay only if this very content is trusted."""
+    """Result of checking a folder's project file. It has an overlay only if this very content is trusted."""
 
     overlay: Overlay | None = None
     problems: tuple[Problem, ...] = ()
@@ -91,7 +91,7 @@ def look_with(trust: TrustStore, home: Path) -> Look:
 
 
 class ProjectVisitor(Protocol):
-    """A visitor of a project's servers: a session, or a control request."""
+    """Visitor of a project's servers: a session, or a control request."""
 
     @property
     def cwd(self) -> Any:
@@ -99,7 +99,7 @@ class ProjectVisitor(Protocol):
 
 
 class Projects:
-    """The projects of the sessions that reported their folder. `changed` is called after a finding has changed."""
+    """Projects of the sessions that reported their folder. `changed` is called after a finding has changed."""
 
     def __init__(self, look: Look, user: Callable[[], Config], changed: Callable[[], None], clock: Clock) -> None:
         self._look = look

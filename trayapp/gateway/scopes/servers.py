@@ -19,7 +19,7 @@ from trayapp.model.servers import ServerConfig
 
 
 class Viewer(ProjectVisitor, Hashable, Protocol):
-    """A client's session, as its servers see it."""
+    """Client session, as its servers see it."""
 
     lasting: bool  # False: it is a single request
 
@@ -28,7 +28,7 @@ class Viewer(ProjectVisitor, Hashable, Protocol):
 
 
 class Servers:
-    """The servers of one gateway and the views of them: one for all sessions, and one for each project."""
+    """Servers of one gateway and the views of them: one for all sessions, and one for each project."""
 
     def __init__(
         self, services: Services, own: SessionServers, projects: Projects, sessions: Collection[Viewer]

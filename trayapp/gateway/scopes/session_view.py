@@ -29,7 +29,7 @@ Target = tuple[str, dict[str, Any]]  # server, params with that server's own nam
 
 
 class Route(NamedTuple):
-    """The route of one tool's calls. It lasts as long as its exposure, which every change of servers and settings
+    """Route of one tool's calls. It lasts as long as its exposure, which every change of servers and settings
     ends.
     """
 
@@ -39,7 +39,7 @@ class Route(NamedTuple):
 
 
 class SessionView:
-    """One view with one set of options: what its sessions see now, and to which server their requests go."""
+    """View with one set of options: what its sessions see now, and to which server their requests go."""
 
     def __init__(self, view: View, options: SessionOptions) -> None:
         self.view = view
@@ -225,7 +225,7 @@ def _fold_name(name: str) -> str:
 
 
 class SessionViews:
-    """The session views of one gateway: one for all sessions of a view with the same options."""
+    """Session views of one gateway: one for all sessions of a view with the same options."""
 
     def __init__(self) -> None:
         self._views: WeakKeyDictionary[View, WeakValueDictionary[SessionOptions, SessionView]] = WeakKeyDictionary()

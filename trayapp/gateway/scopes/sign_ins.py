@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class SignIns:
-    """The sign-ins of one gateway's servers. Without accounts, as in some tests, nobody can sign in."""
+    """Sign-ins of one gateway's servers. Without accounts, as in some tests, nobody can sign in."""
 
     def __init__(self, services: Services, accounts: Accounts | None, environ: dict[str, str]) -> None:
         self._services = services

@@ -32,7 +32,7 @@ KEY_HEX = 8  # of a digest of the project's folder: it tells servers of one name
 
 
 class View:
-    """One configuration under its plain names. `folder`: the project's, None for sessions without a project."""
+    """Configuration under its plain names. `folder`: the project's, None for sessions without a project."""
 
     def __init__(self, services: Services, folder: Path | None = None) -> None:
         self.folder = folder

@@ -18,7 +18,7 @@ NOTIFIED_AS = {
 
 
 class ClientLists:
-    """The lists of one client, by LIST_KINDS, each as JSON."""
+    """Lists of one client, by LIST_KINDS, each as JSON."""
 
     def __init__(self) -> None:
         self._had: dict[str, bytes] = {}  # as the client had them, or was told that they changed

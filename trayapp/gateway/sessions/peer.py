@@ -13,7 +13,7 @@ from trayapp.wire.outbox import Pieces
 
 
 class FramePeer:
-    """A client on newline-delimited frames. The owner of the stream feeds `dispatcher`."""
+    """Client on newline-delimited frames. The owner of the stream feeds `dispatcher`."""
 
     def __init__(self, sink: Callable[[bytes], None], pour: Callable[[Pieces], None] | None = None) -> None:
         self.dispatcher = FrameDispatcher(sink, pour=pour)

@@ -18,7 +18,7 @@ Refuse = Callable[[RequestId, MultiMcpError | RpcError], None]
 
 
 class PendingRequests:
-    """The waiting requests of one session. They run in its `tasks`; `refuse` answers a request with an error."""
+    """Waiting requests of one session. They run in its `tasks`; `refuse` answers a request with an error."""
 
     def __init__(self, refuse: Refuse) -> None:
         self.tasks: anyio.abc.TaskGroup | None = None

@@ -37,7 +37,7 @@ MODERN = frozenset({"server/discover", "subscriptions/listen"})
 
 
 class ClientRequests:
-    """The requests of one session, from the first to the last."""
+    """Requests of one session, from the first to the last."""
 
     def __init__(self, session: Session, parts: SessionParts) -> None:
         self._session = session

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SessionParts:
-    """What all sessions of one gateway share. `list_served` is called when one of them got a list."""
+    """Parts that all sessions of one gateway share. `list_served` is called when one of them got a list."""
 
     services: Services
     servers: Servers
@@ -48,7 +48,7 @@ class SessionParts:
 
 
 class Session:
-    """One client's session. `options`: of its first line: cwd, expose, servers, profile.
+    """Client session. `options`: of its first line: cwd, expose, servers, profile.
 
     `lasting`: the session is one connection, whose end ends its calls. Otherwise it is a single request of 2026-07-28
     over HTTP.

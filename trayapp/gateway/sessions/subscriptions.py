@@ -32,7 +32,7 @@ Place = tuple[str, str]  # the key of a server, and a resource's URI as that ser
 
 @dataclass(eq=False, slots=True)
 class _Listener:
-    """A listener to updates: the session of an older client, or one listening request."""
+    """Listener to updates: the session of an older client, or one listening request."""
 
     session: ClientSession
     request_id: RequestId | None = None
@@ -48,7 +48,7 @@ class _Listener:
 
 
 class Subscriptions:
-    """The subscriptions of all sessions."""
+    """Subscriptions of all sessions."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
