@@ -9,7 +9,7 @@ import anyio
 from trayapp.backends.clock import Clock
 
 BROADCAST_DELAY_S = 0.02  # changes within this time are broadcast together: one list_changed, one snapshot
-BROADCAST_REST = 10  # wait so many times the last broadcast's duration: it then costs a tenth of the time at most
+BROADCAST_REST = 10  # wait this many times the last broadcast's duration: it then costs a tenth of the time at most
 
 Listener = Callable[[], None]
 
