@@ -17,7 +17,7 @@ from tests.gateway.world import House, house, offer, server
 from tests.inspection.labeled import POISONED, tags, tool
 from trayapp.catalog import pins
 from trayapp.catalog.cache import CacheEntry, file_name, save
-from trayapp.gateway.exposure.approvals import LOOK_AHEAD_FROM, TOLD_MOST, Approvals
+from trayapp.gateway.exposure.approvals import LOGGED_MOST, LOOK_AHEAD_FROM, Approvals
 from trayapp.model.offer import Offer
 from trayapp.model.servers import launch_hash
 from trayapp.model.settings import Settings
@@ -593,15 +593,15 @@ def test_orders_are_told_of_after_a_tool_is_served_and_by_the_next_start_if_nobo
     approvals = alone(tmp_path)
     approvals.unread = lambda: news.append("unread")
     verdicts = approvals.judge("s", given)
-    assert (verdicts["order"].told, approvals.told("s"), approvals.names("s")) == (None, (), ("t",))
+    assert (verdicts["order"].flagged, approvals.flagged("s"), approvals.names("s")) == (None, (), ("t",))
     assert (approvals.unread_servers(), news) == (["s"], ["unread"])
     approvals.save()
     later = alone(tmp_path)
     later.judge("s", given)
     for one in (approvals, later):
         one.take_orders("s", one.orders("s", given))
-        assert (one.told("s"), one.names("s"), one.unread_servers()) == (("order",), ("t",), [])
-    assert verdicts["order"].told is not None  # what sessions were given knows it, too
+        assert (one.flagged("s"), one.names("s"), one.unread_servers()) == (("order",), ("t",), [])
+    assert verdicts["order"].flagged is not None  # what sessions were given knows it, too
 
 
 def test_orders_that_decide_whether_a_tool_is_served_are_looked_for_first(tmp_path: Path) -> None:
@@ -651,4 +651,4 @@ def test_a_tool_that_changes_with_every_list_fills_no_log(tmp_path: Path, caplog
     approvals = alone(tmp_path)
     for at in range(50):
         approvals.judge("s", Offer((changed(HONEST, description=f"It is {at} o'clock"),)))
-    assert len([record for record in caplog.records if "waits" in record.message]) == TOLD_MOST
+    assert len([record for record in caplog.records if "waits" in record.message]) == LOGGED_MOST

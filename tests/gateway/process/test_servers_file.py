@@ -247,7 +247,7 @@ async def test_a_server_that_is_no_longer_in_the_file_is_a_line_in_the_log(
 ) -> None:
     taken.path.write_text(ONE, encoding="utf-8")
     taken.file.note_tools({"gone": {"t": ToolSwitch()}, "a": {"t": ToolSwitch()}})
-    assert "Could not note the tools of gone" in caplog.text
+    assert "Cannot write the tools of gone to servers.yaml" in caplog.text
     assert "t:" in taken.path.read_text(encoding="utf-8")
 
 
