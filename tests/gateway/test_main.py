@@ -19,7 +19,7 @@ from trayapp.config.project import read_project
 from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.gateway.main import GatewayProcess, run_gateway
 from trayapp.model.errors import AlreadyRunningError, StorageError
-from trayapp.service.place import why_it_ended
+from trayapp.service.gateway_process import why_it_ended
 from trayapp.wire import control
 from trayapp.wire.control import ControlClient, connect
 from trayapp.wire.endpoint import GatewayLock

@@ -17,7 +17,7 @@ from trayapp.config.files import read_bytes, wait_until_quiet, write_atomic
 from trayapp.config.locks import locked
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import StorageError
-from trayapp.service.command import shim_command
+from trayapp.service.command_line import shim_command
 
 RECORD_NAME = "clients.json"  # beside servers.yaml
 VERSION = 1

@@ -28,7 +28,6 @@ from trayapp.backends.stdio.shellenv import Environment
 from trayapp.backends.transport import Open, first_cause
 from trayapp.backends.wake.watch import watch_wake
 from trayapp.catalog.pins import FOLDER_NAME as APPROVED
-from trayapp.config.own_log import level_of
 from trayapp.config.paths import Paths, find_paths
 from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.gateway.gateway import Gateway, Parts
@@ -44,6 +43,7 @@ from trayapp.gateway.scopes.projects import look_with
 from trayapp.gateway.sessions.peer import FramePeer
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
 from trayapp.model.plan import Config
+from trayapp.service.logging import level_of
 from trayapp.wire.descriptors import raise_descriptor_limit
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
 from trayapp.wire.frames import FrameDispatcher

@@ -1,4 +1,4 @@
-"""Keep the servers' stderr in rotated files of bounded size. The gateway's own log is in config/own_log."""
+"""Keep the servers' stderr in rotated files of bounded size. The gateway's own log is in service/logging."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from trayapp.config.own_log import LOG_BYTES as LOG_BYTES
-from trayapp.config.own_log import RedactingFormatter as RedactingFormatter
-from trayapp.config.own_log import start_logging as start_logging
 from trayapp.model.decoding import StderrDecoder
 from trayapp.model.logs import log_name
 from trayapp.model.redact import LineRedactor
+from trayapp.service.logging import LOG_BYTES as LOG_BYTES
+from trayapp.service.logging import RedactingFormatter as RedactingFormatter
+from trayapp.service.logging import start_logging as start_logging
 
 
 class StderrFiles:
