@@ -57,7 +57,7 @@ LIBRARIES: dict[str, set[str]] = {
     "keyring": {"auth.os_keyring"},
     "secretstorage": {"auth.os_keyring"},
     "cryptography": {"auth.sealed"},
-    "yaml": {"config"},
+    "yaml": {"config.yaml"},
     "platformdirs": {"config"},
     "pystray": {"tray.toolkit", "tray.linux.xembed"},
     "Xlib": {"tray.linux.selection", "tray.linux.xembed"},

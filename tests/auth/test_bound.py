@@ -19,7 +19,7 @@ from trayapp.auth.grant import DEFAULT_PORTS, Client, Grant, canonical, covers, 
 from trayapp.auth.vault import FixedPlace, Vault
 from trayapp.backends.http.auth import Signed, challenge_of
 from trayapp.backends.http.refusal import HttpRefusal
-from trayapp.config.layers import HTTP_FIELDS, merge_entry
+from trayapp.config.layers.raw_entries import HTTP_FIELDS, merge_entry
 
 SCHEMES = st.sampled_from(["http", "https", "HTTPS"])
 HOSTS = st.sampled_from(

@@ -13,8 +13,8 @@ from typing import Any
 from trayapp.catalog import pins
 from trayapp.catalog.cache import CacheEntry, save
 from trayapp.catalog.pins import Pin, definition_hash, pinned
-from trayapp.config.parse import parse
 from trayapp.config.paths import find_paths
+from trayapp.config.read.parse import parse
 from trayapp.model.offer import Item, Offer
 from trayapp.model.servers import launch_hash
 

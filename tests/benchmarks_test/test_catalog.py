@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.benchmarks.catalog import SERVERS, TOOLS, offers, shares, write_catalog
 from trayapp.catalog.cache import freshness, load_all
-from trayapp.config.parse import parse
 from trayapp.config.paths import find_paths
+from trayapp.config.read.parse import parse
 from trayapp.model.servers import launch_hash
 
 

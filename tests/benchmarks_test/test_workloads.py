@@ -10,7 +10,7 @@ import pytest
 
 from tests.benchmarks.client import Client
 from tests.benchmarks.workloads import ECHO, Workload, data_file, large, read_shelf, sized, ten, trivial, unique
-from trayapp.config.parse import parse
+from trayapp.config.read.parse import parse
 
 NOWHERE = Path("/nonexistent")
 

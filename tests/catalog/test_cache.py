@@ -27,7 +27,7 @@ from trayapp.catalog.cache import (
     sweep,
     with_sound,
 )
-from trayapp.catalog.schema import served_tool
+from trayapp.catalog.schema.tool import served_tool
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig, launch_hash

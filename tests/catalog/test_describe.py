@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.catalog.schema.test_tool import odd_schemas
 from tests.catalog.strategies import json_values
-from tests.catalog.test_schema import odd_schemas
 from trayapp.catalog.describe import LINES_MOST, compact, describe, parameters
 
 CONFIG = {

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.persons import Person
 from tests.cli.running import FakeGateway, run_cli
 from tests.fixtures.odd import Odd
-from trayapp.config.parse import parse
+from trayapp.config.read.parse import parse
 from trayapp.model.errors import KeyringUnavailableError, StorageError
 from trayapp.wire.control import SECRET_DELETE, SECRET_LIST, SECRET_SET
 

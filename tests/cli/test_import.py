@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.persons import Person
 from trayapp.cli.import_servers import numbers_of
-from trayapp.config.parse import parse
+from trayapp.config.read.parse import parse
 
 TOKEN = "ghp_abcdefghijklmnop1234567890abcd"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from trayapp.config import render
+from trayapp.config.yaml import rendering
 
 HOLDER = "servers"
 NEWLINES = st.sampled_from(["\n", "\r\n"])
@@ -124,7 +124,7 @@ def yaml(draw: st.DrawFn, listed: bool = False, filled: bool = False) -> str:
         out: list[str] = []
         for key, item in value.items():
             note = draw(st.sampled_from(["", "   # {note}"]))
-            out.append(f"{step}{render.scalar(key, flow=False)}: {render.flow(item)}{note}")
+            out.append(f"{step}{rendering.scalar(key, flow=False)}: {rendering.flow(item)}{note}")
         return out
 
     lines += [*draw(comments), *block(rest, 0)]
@@ -138,7 +138,7 @@ def yaml(draw: st.DrawFn, listed: bool = False, filled: bool = False) -> str:
         step = draw(st.sampled_from([1, 2, 4]))
         lines.append(f"{HOLDER}:" if below else f"{HOLDER}: {{}}")
         for name, entry in below.items():
-            head = " " * step + render.scalar(name, flow=False) + ":"
+            head = " " * step + rendering.scalar(name, flow=False) + ":"
             lines += [head, *block(entry, step * 2)] if entry else [f"{head} {{}}"]
             lines += [" " * step + note if note else note for note in draw(comments)]
     lines += [*draw(comments), *block({"zz": draw(scalars)}, 0)]

@@ -29,7 +29,7 @@ from trayapp.clients.family import lookup
 from trayapp.clients.table import BY_NAME, CLIENTS, NAME, Client
 from trayapp.clients.world import World, noted
 from trayapp.config.problems import Unparsable
-from trayapp.config.splice import EditRefusedError
+from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.errors import FileChangedError, StorageError, UsageError
 
 EVERYWHERE = [(client, platform) for client in CLIENTS for platform in PLATFORMS]

@@ -14,7 +14,7 @@ from trayapp.clients import jsonc, toml_file
 from trayapp.clients.family import Family, lookup, with_value, without
 from trayapp.clients.yaml_file import LISTED, MAPPED
 from trayapp.config.problems import Unparsable
-from trayapp.config.splice import EditRefusedError
+from trayapp.config.yaml.splices import EditRefusedError
 
 PATH = (files.HOLDER, "multi-mcp")
 FAMILIES: dict[str, tuple[Family, Any]] = {

@@ -8,7 +8,7 @@ from trayapp.clients import jsonc, toml_file
 from trayapp.clients.family import Family
 from trayapp.clients.yaml_file import LISTED, MAPPED
 from trayapp.config.problems import Unparsable
-from trayapp.config.splice import EditRefusedError
+from trayapp.config.yaml.splices import EditRefusedError
 
 ENTRY = {"command": "p", "args": ["stdio"]}
 PATH = ("servers", "multi-mcp")

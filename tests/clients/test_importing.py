@@ -17,7 +17,7 @@ from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.clients.servers import Found, found_servers
 from trayapp.clients.table import BY_NAME
 from trayapp.clients.world import Noted, World, note, noted, said_no, say_no
-from trayapp.config.parse import parse
+from trayapp.config.read.parse import parse
 from trayapp.model.plan import Config
 from trayapp.model.servers import SAMPLE
 

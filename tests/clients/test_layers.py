@@ -11,12 +11,12 @@ import pytest
 
 from tests.clients.machines import machine_in
 from trayapp.clients.layers import ClientLayers
-from trayapp.config.entry import Surroundings
-from trayapp.config.laid import lay_over, user_pairs
-from trayapp.config.overlay import overlay
-from trayapp.config.parse import parse
-from trayapp.config.project import ProjectFile
-from trayapp.config.trust import TrustStore
+from trayapp.config.layers.overlay import overlay
+from trayapp.config.layers.project import ProjectFile
+from trayapp.config.layers.servers import lay_over, user_pairs
+from trayapp.config.layers.trust import TrustStore
+from trayapp.config.read.entry import Surroundings
+from trayapp.config.read.parse import parse
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from trayapp.config.compose import compose
 from trayapp.config.edits import (
     add_server,
     merge_tools,
@@ -21,10 +20,11 @@ from trayapp.config.edits import (
     set_setting,
     set_tools_enabled,
 )
-from trayapp.config.outline import outline
-from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
-from trayapp.config.splice import EditRefusedError
+from trayapp.config.read.parse import parse
+from trayapp.config.yaml.compose import compose
+from trayapp.config.yaml.outline import outline
+from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ToolSwitch

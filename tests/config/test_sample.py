@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trayapp.config.parse import parse
+from trayapp.config.read.parse import parse
 from trayapp.config.sample import sample_text, with_sample
 from trayapp.model.settings import Settings
 from trayapp.service.command_line import SAMPLE_VERB

@@ -17,12 +17,12 @@ import pytest
 from trayapp.config import edits
 from trayapp.config.files import QUIET_LOOKS, QUIET_S, _take_place, storage_error
 from trayapp.config.locks import WAIT_S, locked
-from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
+from trayapp.config.read.parse import parse
+from trayapp.config.read.text import MAX_BYTES
 from trayapp.config.sample import sample_text
-from trayapp.config.splice import EditRefusedError
 from trayapp.config.store import EDIT_S, Loaded, Store, signature
-from trayapp.config.text import MAX_BYTES
+from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.errors import FileChangedError, StorageError
 from trayapp.model.servers import ToolSwitch
 from trayapp.tray.actions import VERB_S

@@ -23,10 +23,10 @@ import pytest
 from tests.cli.running import PROGRAM, environment, launch, launch_with, run_cli
 from tests.patience import stretched
 from trayapp.config import edits
-from trayapp.config.parse import parse
-from trayapp.config.project import read_project
+from trayapp.config.layers.project import read_project
+from trayapp.config.layers.trust import TRUST_NAME, TrustStore
+from trayapp.config.read.parse import parse
 from trayapp.config.store import Store
-from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.model.servers import ToolSwitch
 
 TOOLS = 60

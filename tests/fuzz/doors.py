@@ -17,8 +17,8 @@ import anyio
 from trayapp.catalog import cache, pins
 from trayapp.clients import jsonc, toml_file, yaml_file
 from trayapp.clients.family import Family
-from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
+from trayapp.config.read.parse import parse
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.frames import FrameDispatcher, RequestContext
 from trayapp.wire.framing import FrameSplitter, find_answer_id

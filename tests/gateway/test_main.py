@@ -14,9 +14,9 @@ import anyio.to_thread
 import pytest
 
 from tests.fixtures.fake_transport import FakeNet
+from trayapp.config.layers.project import read_project
+from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import find_paths
-from trayapp.config.project import read_project
-from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.gateway.main import GatewayProcess, run_gateway
 from trayapp.model.errors import AlreadyRunningError, StorageError
 from trayapp.service.gateway_process import why_it_ended

@@ -19,7 +19,7 @@ if sys.platform != "linux":
 from tests.tray.bus import until
 from tests.tray.running import Panel, TrayApp, tray_app
 from tests.tray.test_drawing import FakeEntry
-from trayapp.config.parse import parse
+from trayapp.config.read.parse import parse
 from trayapp.service.autostart.entry import Start
 from trayapp.service.autostart.switch import Autostart
 from trayapp.service.command_line import own_command, sample_command

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from trayapp import __version__
 from trayapp.catalog.names import escaped_server
-from trayapp.catalog.schema import RULES, is_sound
+from trayapp.catalog.schema.tool import RULES, is_sound
 from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import LISTS, Offer

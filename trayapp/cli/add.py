@@ -27,12 +27,12 @@ from trayapp.clients import project_file
 from trayapp.clients.importing import writing_fault
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import secrets_of, without_secrets
-from trayapp.config.entry import name_fault, read_one
+from trayapp.config.layers.project import find_project, read_project
+from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable, nearest, shown
-from trayapp.config.project import find_project, read_project
+from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.store import Store
-from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.config.urls import name_of_url, unsafe_url
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.plan import Config

@@ -37,9 +37,9 @@ from trayapp.clients.table import CLIENTS
 from trayapp.clients.undo import all_moves, remember, taken_as
 from trayapp.clients.world import say_no, this_world
 from trayapp.config.edits import add_server
-from trayapp.config.parse import parse
-from trayapp.config.splice import EditRefusedError
+from trayapp.config.read.parse import parse
 from trayapp.config.store import Store
+from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.redact import redacted

@@ -19,9 +19,9 @@ from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import await_input, note, print_json, say
 from trayapp.cli.servers_file import own_store
 from trayapp.cli.text import one_line
-from trayapp.config.parse import parse
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import nearest
+from trayapp.config.read.parse import parse
 from trayapp.model.errors import NoGatewayError, ServerNotFoundError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name, names_server
 from trayapp.wire.control import SNAPSHOT, ControlError

@@ -18,7 +18,7 @@ UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # codes of errors
 def here() -> Path | None:
     """The project's folder of the one that one is in. Blocks."""
     from trayapp.clients.places import Machine
-    from trayapp.config.project import find_project  # most verbs come to their end without it
+    from trayapp.config.layers.project import find_project  # most verbs come to their end without it
 
     try:
         found = find_project(Path.cwd(), Machine().home)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
-from trayapp.config.laid import lay_over
-from trayapp.config.parse import parse
+from trayapp.config.layers.servers import lay_over
 from trayapp.config.paths import find_paths
+from trayapp.config.read.parse import parse
 from trayapp.config.sample import sample_text
 from trayapp.config.store import Store
 from trayapp.model.plan import Config

@@ -1,6 +1,6 @@
 """`multi-mcp trust`: the user looks at what a project's file starts, and approves that very content.
 
-Never here: how approvals are kept (config/trust), what is done with them.
+Never here: how approvals are kept (config/layers/trust), what is done with them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from trayapp.cli.servers_file import own_config, own_store
 from trayapp.cli.shown_server import environment_lines, gets, loading_code, secret_lines, starts
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import escape_unprintable, one_line
-from trayapp.config.overlay import Overlay, preview
+from trayapp.config.layers.overlay import Overlay, preview
+from trayapp.config.layers.project import PROJECT_FILES, ProjectFile, project_file_in, read_project
+from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable
-from trayapp.config.project import PROJECT_FILES, ProjectFile, project_file_in, read_project
-from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig

@@ -18,7 +18,7 @@ from trayapp.clients import project_file
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.undo import PutBack, Taken, all_moves, all_taken, forget_taken, put_back
 from trayapp.clients.world import World, this_world
-from trayapp.config.parse import parse
+from trayapp.config.read.parse import parse
 from trayapp.model.errors import ExitCode, MultiMcpError
 from trayapp.model.servers import ServerConfig
 from trayapp.service.secrets import delete_secret

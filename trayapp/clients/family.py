@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 from trayapp.config.problems import shown
-from trayapp.config.splice import EditRefusedError
+from trayapp.config.yaml.splices import EditRefusedError
 
 Keys = tuple[str, ...]
 Document = dict[str, Any]

@@ -15,7 +15,7 @@ from trayapp.clients.table import Client
 from trayapp.config.files import FILE_MODE, read_bytes, storage_error, write_atomic
 from trayapp.config.locks import locked
 from trayapp.config.problems import Unparsable
-from trayapp.config.text import too_large
+from trayapp.config.read.text import too_large
 from trayapp.model.errors import FileChangedError, StorageError
 from trayapp.model.status import Problem
 

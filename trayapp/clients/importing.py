@@ -20,8 +20,8 @@ from trayapp.clients.servers import Found, found_servers
 from trayapp.clients.table import Client
 from trayapp.clients.world import World, said_no
 from trayapp.config.edits import LONGEST_KEY, add_server
-from trayapp.config.entry import read_one
 from trayapp.config.files import wait_until_quiet
+from trayapp.config.read.entry import read_one
 from trayapp.model.errors import FileChangedError, MultiMcpError
 from trayapp.model.plan import Config
 from trayapp.model.servers import SAMPLE, ServerConfig, launch_settings

@@ -23,7 +23,7 @@ from trayapp.clients.family import (
     without,
 )
 from trayapp.config.problems import Unparsable
-from trayapp.config.text import BOM, without_comments
+from trayapp.config.read.text import BOM, without_comments
 from trayapp.model.status import Problem
 
 DEFAULT_STEP = "  "

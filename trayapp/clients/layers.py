@@ -1,6 +1,6 @@
 """`settings.imports`: the servers of other clients as read-only layers below servers.yaml, for the gateway to follow.
 
-Never here: how layers are laid over each other (config/laid), folders' own files (they need trust).
+Never here: how layers are laid over each other (config/layers/servers), folders' own files (they need trust).
 """
 
 from __future__ import annotations

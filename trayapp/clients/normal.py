@@ -15,9 +15,9 @@ from typing import Any
 from trayapp.clients.entry import flat
 from trayapp.clients.table import Client
 from trayapp.clients.variables import Context, ours, unknown_places, workspace_places
-from trayapp.config.command import path_exists, split_command
-from trayapp.config.relative_paths import is_relative, relative_paths
-from trayapp.config.spelling import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, spelled
+from trayapp.config.read.command import path_exists, split_command
+from trayapp.config.read.relative_paths import is_relative, relative_paths
+from trayapp.config.read.spelling import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, spelled
 
 Entry = dict[str, Any]
 

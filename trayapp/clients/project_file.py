@@ -1,7 +1,7 @@
 """A project's own servers file, edited: which one counts, one server more or less, its approval kept up.
 
-Never here: reading it for sessions (config/overlay). What the user writes by a command of ours was approved by that
-very command, so a file that we make, or that was trusted, is trusted after our change; one that was not stays so.
+Never here: reading it for sessions (config/layers/overlay). What the user writes by a command of ours was approved by
+that very command, so a file that we make, or that was trusted, is trusted after our change; one that was not stays so.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from trayapp.clients import files, jsonc
 from trayapp.config import edits
 from trayapp.config.files import wait_until_quiet
+from trayapp.config.layers.project import PROJECT_FILES, find_project, project_file_in, read_project
+from trayapp.config.layers.trust import TrustStore
 from trayapp.config.locks import locked
-from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable, shown
-from trayapp.config.project import PROJECT_FILES, find_project, project_file_in, read_project
-from trayapp.config.spelling import is_servers_key
-from trayapp.config.text import without_comments
-from trayapp.config.trust import TrustStore
+from trayapp.config.read.parse import parse
+from trayapp.config.read.spelling import is_servers_key
+from trayapp.config.read.text import without_comments
 from trayapp.model.errors import ServerNotFoundError, UsageError
 from trayapp.model.plan import Config
 

@@ -20,7 +20,7 @@ from trayapp.clients.switched_off import read_switches, switched_off, switches_o
 from trayapp.clients.table import CLIENTS, Client
 from trayapp.clients.variables import Context, inputs_of
 from trayapp.config.problems import Unparsable
-from trayapp.config.spelling import is_servers_key
+from trayapp.config.read.spelling import is_servers_key
 from trayapp.model.errors import StorageError
 from trayapp.model.status import Problem
 

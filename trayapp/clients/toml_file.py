@@ -26,7 +26,7 @@ from trayapp.clients.family import (
 )
 from trayapp.clients.toml_inline import key_path
 from trayapp.config.problems import Unparsable
-from trayapp.config.text import BOM
+from trayapp.config.read.text import BOM
 from trayapp.model.status import Problem
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)

@@ -1,6 +1,6 @@
 """YAML as a family: servers by name in a mapping (MAPPED), or in a list of items with a name each (LISTED).
 
-Never here: YAML itself (config/foreign).
+Never here: YAML itself (config/yaml/foreign).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trayapp.clients.family import Document, Keys
-from trayapp.config import foreign
+from trayapp.config.yaml import foreign
 
 
 @dataclass(frozen=True, slots=True)

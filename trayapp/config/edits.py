@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trayapp.config import fields
-from trayapp.config.layout import Layout
-from trayapp.config.nodes import Mapping as MappingNode
-from trayapp.config.nodes import Node, Pair, Scalar, follow, is_null, pairs
 from trayapp.config.problems import Wrong, shown
-from trayapp.config.render import scalar
-from trayapp.config.server_values import read_tools
-from trayapp.config.spelling import SERVER_KEYS, SETTING_KEYS, is_servers_key, snake, spelled
-from trayapp.config.splice import Editor, EditRefusedError, Slot
+from trayapp.config.read import fields
+from trayapp.config.read.server_values import read_tools
+from trayapp.config.read.spelling import SERVER_KEYS, SETTING_KEYS, is_servers_key, snake, spelled
+from trayapp.config.yaml.layout import Layout
+from trayapp.config.yaml.nodes import Mapping as MappingNode
+from trayapp.config.yaml.nodes import Node, Pair, Scalar, follow, is_null, pairs
+from trayapp.config.yaml.rendering import scalar
+from trayapp.config.yaml.splices import Editor, EditRefusedError, Slot
 from trayapp.model.errors import ServerNotFoundError, UsageError
 from trayapp.model.servers import ToolSwitch
 

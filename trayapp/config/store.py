@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from trayapp.config.files import QUIET_S, Signature, read_bytes, signature, wait_until_quiet, write_atomic
 from trayapp.config.locks import locked
-from trayapp.config.text import MAX_BYTES, decode
+from trayapp.config.read.text import MAX_BYTES, decode
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
 from trayapp.model.late import late_module
 from trayapp.model.servers import ToolSwitch

@@ -28,8 +28,8 @@ from trayapp.backends.stdio.shellenv import Environment
 from trayapp.backends.transport import Open, first_cause
 from trayapp.backends.wake.watch import watch_wake
 from trayapp.catalog.pins import FOLDER_NAME as APPROVED
+from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import Paths, find_paths
-from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.gateway.gateway import Gateway, Parts
 from trayapp.gateway.http.door import Door
 from trayapp.gateway.http.tokens import ClientTokens

@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from trayapp.config.parse import parse
 from trayapp.config.paths import Paths, find_paths
 from trayapp.config.problems import Unparsable
+from trayapp.config.read.parse import parse
 from trayapp.config.store import Store
 from trayapp.model.errors import KeyringUnavailableError, NoGatewayError
 from trayapp.model.settings import Settings

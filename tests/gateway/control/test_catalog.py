@@ -13,7 +13,7 @@ from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import FakeServer
 from tests.gateway.catalogue import CATALOGUE, offer_of, said, stocked
 from tests.gateway.world import House, house, serve, server
-from trayapp.config.overlay import Overlay
+from trayapp.config.layers.overlay import Overlay
 from trayapp.gateway.control.catalog import PROJECT_WAIT_S
 from trayapp.gateway.scopes.projects import ProjectFinding
 from trayapp.model.errors import ConnectFailedError

@@ -10,12 +10,17 @@ LATE = (
     *("click", "rich", "mcp", "httpx2", "starlette", "sqlite3", "keyring", "html", "psutil"),
     *("trayapp.auth.callback", "trayapp.auth.login", "trayapp.backends.http.streamable", "trayapp.backends.stdio.npx"),
     *(
-        "trayapp.catalog.arguments",
+        "trayapp.catalog.schema.arguments",
         "trayapp.catalog.describe",
         "trayapp.catalog.search.index",
         "trayapp.catalog.tokens",
     ),
-    *("trayapp.config.edits", "trayapp.config.overlay", "trayapp.config.splice", "trayapp.gateway.control.server"),
+    *(
+        "trayapp.config.edits",
+        "trayapp.config.layers.overlay",
+        "trayapp.config.yaml.splices",
+        "trayapp.gateway.control.server",
+    ),
     *(
         "trayapp.gateway.mcp_tool.tool",
         "trayapp.gateway.mcp_tool.paging",

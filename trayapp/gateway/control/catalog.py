@@ -16,9 +16,9 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from trayapp.backends.connection import Connection
-from trayapp.catalog.arguments import as_typed
 from trayapp.catalog.names import Key
 from trayapp.catalog.prompt_line import prompt_arguments, split_line, split_words
+from trayapp.catalog.schema.arguments import as_typed
 from trayapp.catalog.search.index import LIMIT, Hit
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway.calls.call import lost_during_call, timed_out

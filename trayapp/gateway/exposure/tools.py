@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 
-from trayapp.catalog.schema import Repaired, Withheld, repair, served_tool
+from trayapp.catalog.schema.tool import Repaired, Withheld, repair, served_tool
 from trayapp.gateway.exposure.approvals import Verdict
 from trayapp.inspection.subjects import INSTRUCTIONS, is_apart, subject_name
 from trayapp.model.offer import Item, Offer

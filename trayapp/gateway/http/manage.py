@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from trayapp.config.interpolate import expand
-from trayapp.config.parse import parse
+from trayapp.config.read.parse import parse
 from trayapp.config.urls import is_forbidden_place, unsafe_url
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.control.snapshot import snapshot_of

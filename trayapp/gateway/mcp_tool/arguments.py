@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trayapp.catalog.arguments import InvalidArgumentsError, problems, read_arguments
 from trayapp.catalog.names import Key
+from trayapp.catalog.schema.arguments import InvalidArgumentsError, problems, read_arguments
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.request import check_inside

@@ -16,15 +16,15 @@ import anyio
 
 from trayapp.backends.clock import Clock
 from trayapp.config.files import signature
-from trayapp.config.project import find_project, read_project
-from trayapp.config.trust import TrustStore, untrusted_problem
+from trayapp.config.layers.project import find_project, read_project
+from trayapp.config.layers.trust import TrustStore, untrusted_problem
 from trayapp.gateway.scopes.folder_probes import FolderProbes
 from trayapp.model.errors import StorageError
 from trayapp.model.plan import Config
 from trayapp.model.status import Problem
 
 if TYPE_CHECKING:
-    from trayapp.config.overlay import Overlay
+    from trayapp.config.layers.overlay import Overlay
 
 LOOK_EVERY_S = 10.0  # approvals of projects' files report themselves; this is for every other change
 
@@ -76,7 +76,7 @@ def look_with(trust: TrustStore, home: Path) -> Look:
         trusted = trust.check(file)
         if trusted is None:
             return ProjectFinding(problems=(untrusted_problem(file),))
-        from trayapp.config.overlay import (
+        from trayapp.config.layers.overlay import (
             overlay,  # in the thread that looks: a start without projects needs none of it
         )
 

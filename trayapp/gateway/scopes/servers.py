@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from trayapp.backends.connection import Connection
-from trayapp.config.relative_paths import is_relative
+from trayapp.config.read.relative_paths import is_relative
 from trayapp.gateway.scopes.projects import Projects, ProjectVisitor
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services

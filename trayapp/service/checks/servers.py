@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 
 from trayapp.config.interpolate import resolve
-from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
 from trayapp.config.programs import found_elsewhere
+from trayapp.config.read.parse import parse
 from trayapp.config.sample import with_sample
 from trayapp.config.store import Store
 from trayapp.model.errors import ConfigError, MissingVariableError, StorageError

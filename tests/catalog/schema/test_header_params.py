@@ -1,0 +1,61 @@
+"""Which annotations of header parameters a client may follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trayapp.catalog.schema.header_params import why_no_headers
+from trayapp.catalog.schema.tool import Withheld, repair
+
+
+def of(**properties: Any) -> dict[str, Any]:
+    """A schema of an object."""
+    return {"type": "object", "properties": properties}
+
+
+def text(header: Any, kind: Any = "string") -> dict[str, Any]:
+    """A parameter that is repeated in a header."""
+    return {"type": kind, "x-mcp-header": header}
+
+
+FINE = [
+    None,
+    of(a={"type": "string"}),
+    of(a=text("Region"), b=text("Priority", "integer"), c=text("Verbose", "boolean")),
+    of(a=of(b=text("Inner"))),
+    of(a={"type": "string", "default": {"x-mcp-header": ""}, "enum": [{"x-mcp-header": ""}]}),
+]
+
+WRONG = [
+    ("empty", of(a=text("")), "x-mcp-header of a is no name of a header: ''"),
+    ("no text", of(a=text(5)), "x-mcp-header of a is no name of a header: 5"),
+    ("a space", of(a=text("My Region")), "x-mcp-header of a is no name of a header: 'My Region'"),
+    ("a colon", of(a=text("Region:1")), "x-mcp-header of a is no name of a header: 'Region:1'"),
+    ("not ASCII", of(a=text("Région")), "x-mcp-header of a is no name of a header: 'Région'"),
+    ("a line break", of(a=text("A\n")), "x-mcp-header of a is no name of a header: 'A\\n'"),
+    *(
+        (str(kind), of(a=text("A", kind)), "x-mcp-header of a stands at neither a string nor an integer nor a boolean")
+        for kind in ("object", "array", "null", "number", ["string"])
+    ),
+    ("twice", of(a=text("A"), b=text("A")), "x-mcp-header of a is another parameter's, too: A"),
+    ("twice but for case", of(a=text("My"), b=text("mY")), "x-mcp-header of a is another parameter's, too: My"),
+    ("at the top", {**of(), "x-mcp-header": "A"}, "x-mcp-header stands where no parameter is"),
+    ("in a list", of(a={"type": "array", "items": text("A")}), "x-mcp-header stands where no parameter is"),
+    ("in a choice", of(a={"anyOf": [text("A")]}), "x-mcp-header stands where no parameter is"),
+    ("in a definition", {**of(), "$defs": {"a": text("A")}}, "x-mcp-header stands where no parameter is"),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("schema-headers")
+@pytest.mark.parametrize("schema", FINE)
+def test_annotations_as_mcp_has_them_are_fine(schema: Any) -> None:
+    assert why_no_headers(schema) is None
+
+
+@pytest.mark.requirement("schema-headers")
+@pytest.mark.parametrize(("schema", "why"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
+def test_a_tool_with_any_other_annotation_is_withheld_with_the_reason(schema: dict[str, Any], why: str) -> None:
+    assert why_no_headers(schema) == why
+    assert repair(schema) == Withheld(why)

@@ -1,0 +1,82 @@
+"""A command line in one string."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trayapp.config.read.command import path_exists, split_command
+
+POSIX = [
+    ("npx -y @upstash/context7-mcp", ["npx", "-y", "@upstash/context7-mcp"]),  # config-30
+    ("  node\t server.js \n", ["node", "server.js"]),
+    ("node", ["node"]),
+    ('"/opt/My Tools/run" --x', ["/opt/My Tools/run", "--x"]),
+    ("/opt/My\\ Tools/run 'a \"b' \"c 'd\" \"e\\\"f\" g\\'h", ["/opt/My Tools/run", "a \"b", "c 'd", 'e"f', "g'h"]),
+    ("sh -c '' a\"\"b", ["sh", "-c", "", "ab"]),
+    ("x ${A:-b c} {env:D} ${keyring:my key}/e ${F", ["x", "${A:-b c}", "{env:D}", "${keyring:my key}/e", "${F"]),
+    ("x ${A:-${B:-c d}} '${E:-f g}'", ["x", "${A:-${B:-c d}}", "${E:-f g}"]),
+    ("x '#' #a b", ["x", "#", "#a", "b"]),
+    ("x {a b}", ["x", "{a b}"]),
+    ("~/bin/x ~", ["~/bin/x", "~"]),
+    ("", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "words"), POSIX)
+def test_a_line_is_split_as_in_a_shell(line: str, words: list[str]) -> None:
+    assert split_command(line, exists=lambda path: False, windows=False) == words
+
+
+WINDOWS = [
+    ("C:\\tools\\run.exe -x C:\\data\\new", ["C:\\tools\\run.exe", "-x", "C:\\data\\new"]),
+    (
+        '"C:\\Program Files\\node\\node.exe" "C:\\my server.js"',
+        ["C:\\Program Files\\node\\node.exe", "C:\\my server.js"],
+    ),
+    ("\\\\host\\share\\run.exe a", ["\\\\host\\share\\run.exe", "a"]),
+]
+
+
+@pytest.mark.parametrize("windows", [True, False])
+@pytest.mark.parametrize(("line", "words"), WINDOWS)
+def test_backslashes_of_windows_paths_stay(line: str, words: list[str], windows: bool) -> None:
+    assert split_command(line, exists=lambda path: False, windows=windows) == words
+
+
+def test_on_windows_a_single_quote_is_a_letter() -> None:
+    assert split_command("x.cmd it's a\\b", exists=lambda path: False, windows=True) == ["x.cmd", "it's", "a\\b"]
+
+
+def test_an_existing_path_is_one_word() -> None:
+    asked: list[str] = []
+
+    def exists(path: str) -> bool:
+        asked.append(path)
+        return path == "/opt/My Tools/run"
+
+    assert split_command("/opt/My Tools/run", exists=exists, windows=False) == ["/opt/My Tools/run"]
+    assert split_command("npx", exists=exists, windows=False) == ["npx"]
+    assert asked == ["/opt/My Tools/run"]
+
+
+@pytest.mark.parametrize("line", ["x 'a", 'x "a', "x \"a'"])
+def test_a_quote_that_is_never_closed_is_an_error(line: str) -> None:
+    with pytest.raises(ValueError, match="never closed"):
+        split_command(line, exists=lambda path: False, windows=False)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="${}", exclude_categories=["Cs"]), min_size=1), min_size=2))
+def test_words_joined_for_a_shell_come_back(words: list[str]) -> None:
+    assert split_command(shlex.join(["x", *words]), exists=lambda path: False, windows=False) == ["x", *words]
+
+
+def test_whether_a_path_exists_is_never_an_error(tmp_path: Path) -> None:
+    assert path_exists(str(tmp_path))
+    assert not path_exists("a\0b")
+    assert not path_exists("~nobody-at-all/x")
+    assert not path_exists("x" * 100_000)

@@ -1,0 +1,1 @@
+"""Schemas of tools as any client can take them, and arguments checked against them."""

@@ -1,0 +1,211 @@
+"""A tool as a client gets it: its exposed name, and schemas that any client can take.
+
+Never here: choosing names, deciding who sees the tool, what is inside a schema (mending).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trayapp.catalog.entries import are_icons
+from trayapp.catalog.schema.header_params import why_no_headers
+from trayapp.catalog.schema.mending import Mender, Schema
+from trayapp.model.offer import Item
+
+RULES = 2  # raise it with each change of what `served_tool` makes of a tool: what was found sound is looked at again
+REASON_LONGEST = 120  # characters of what a server sent, in a reason
+_MERGED = ("oneOf", "anyOf", "allOf")
+_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # readers that look for `properties` alone miss what these say
+_PUT_BESIDE = ("$ref", "enum", "const")  # which say what an object is, not what limits it
+_TASKS = ("forbidden", "optional", "required")
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A schema that clients can take: the server's own object when there was nothing to repair. `notes`: what was."""
+
+    schema: Schema
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """No client could take the tool; `reason` is one line for people."""
+
+    reason: str
+
+
+def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> Item:
+    """A copy of `item` under `exposed_name` as MCP wants a tool (a withheld one too, for those who ask); every other
+    field is kept, in its order. `schema`: its input schema, where that was repaired before."""
+    served = {key: value for key, value in item.items() if _fits(key, value)}
+    if "annotations" in served:
+        served["annotations"] = _hints_true_or_false(served["annotations"])
+    if "outputSchema" in served:
+        output = repair(served["outputSchema"])
+        served = {**served, "outputSchema": output.schema} if isinstance(output, Repaired) else _without(served)
+    schema = schema if schema is not None else repaired(item.get("inputSchema"))
+    return {**served, "name": exposed_name, "inputSchema": schema}
+
+
+def is_sound(item: Item) -> bool:
+    """Whether clients get a tool's definition as it is, but for its name."""
+    found = repair(item.get("inputSchema"))
+    if not isinstance(found, Repaired) or found.schema is not item.get("inputSchema"):
+        return False
+    return served_tool(item, str(item.get("name")), found.schema) == item
+
+
+def repaired(schema: Any) -> Schema:
+    """The schema that clients get; for one that no repair helps, an object of which nothing is said."""
+    found = repair(schema)
+    return found.schema if isinstance(found, Repaired) else _anything()
+
+
+def repair(schema: Any) -> Repaired | Withheld:
+    """The input schema of a tool as MCP wants it (`type: object`), its parameters where all readers look for them (not
+    in a `oneOf` at the top); all that it allowed before it still allows. Withheld when it can be no object, or
+    when it asks for headers that no client may send."""
+    if not isinstance(schema, dict):
+        return Repaired(_anything(), () if schema is None else ("it was no schema",))
+    mender = Mender(schema)
+    mended = mender.mended(_tolerated(schema))
+    if "$ref" in schema and "$ref" not in mended and not mended.get("properties"):
+        return Withheld(f"its input schema is {str(schema['$ref'])[:REASON_LONGEST]}, which leads nowhere")
+    found = _at_top(mended, mender)
+    if found is None or _only(found.get("type")):
+        what = f": {str(found['type'])[:REASON_LONGEST]}" if found is not None else ""
+        return Withheld(f"its input schema is not of an object{what}")
+    if isinstance(schema.get("properties"), list) and schema["properties"]:
+        return Withheld("the properties of its input schema are a list")
+    if (why := why_no_headers(schema)) is not None:
+        return Withheld(why)
+    found = found if found.get("type") == "object" else {**found, "type": "object"}
+    return Repaired(found, tuple(mender.notes))
+
+
+def _anything() -> Schema:
+    return {"type": "object", "properties": {}}
+
+
+def _tolerated(schema: Schema) -> Schema:
+    """Without what stands for nothing: `type: null`, `properties: []` (the empty object of PHP), `required: "a"`."""
+    found = {key: value for key, value in schema.items() if value is not None and (key, value) != ("properties", [])}
+    if isinstance(found.get("required"), str) and found["required"]:
+        found["required"] = [found["required"]]
+    return found if len(found) < len(schema) or found != schema else schema
+
+
+def _only(kind: Any) -> bool:
+    """Whether a `type` leaves no room for an object."""
+    return kind is not None and "object" not in (kind if isinstance(kind, list) else [kind])
+
+
+def _at_top(schema: Schema, mender: Mender) -> Schema | None:
+    """`schema` with what stands behind a `$ref`, `oneOf`, `anyOf` or `allOf` at its top put beside it; None when that
+    cannot be an object. What only limits the parameters that stand there stays (MCP tools, JSON Schema 2020-12)."""
+    if "$ref" not in schema and not any(key in schema for key in _FORBIDDEN):
+        return schema
+    if schema.get("type") == "object" and "properties" in schema and _only_limits(schema, set(schema["properties"])):
+        return schema
+    mender.notes["alternatives at the top were put together"] = None
+    kept = {key: value for key, value in schema.items() if key not in (*_FORBIDDEN, "$ref")}
+    parts = [target for key in ("$ref",) if (target := _target(schema, mender)) is not None and key in schema]
+    if "$ref" in schema and not parts:
+        return None
+    parts += [part for part in schema.get("allOf", ()) if isinstance(part, dict)]
+    parts = [_opened(part, mender) for part in parts]
+    if any(_only(part.get("type")) for part in parts):
+        return None
+    merged = _all_of([kept, *parts])
+    for key in ("oneOf", "anyOf"):
+        choices = [_opened(part, mender) for part in schema.get(key, ()) if isinstance(part, dict)]
+        objects = [part for part in choices if not _only(part.get("type"))]
+        if choices and not objects:
+            return None
+        if objects:
+            merged = _all_of([merged, _any_of(objects)])
+    return merged
+
+
+def _only_limits(schema: Schema, named: set[str], depth: int = 0) -> bool:
+    """Whether combinations at the top say nothing of parameters but `named` ones, which all readers look at."""
+    if depth > 3 or not schema.get("properties", {}).keys() <= named or any(key in schema for key in _PUT_BESIDE):
+        return False
+    inner = [part for key in _MERGED for part in schema.get(key, ()) if isinstance(part, dict)]
+    return not any(_only(part.get("type")) for part in inner) and all(_only_limits(p, named, depth + 1) for p in inner)
+
+
+def _target(schema: Schema, mender: Mender) -> Schema | None:
+    target = mender.resolve(schema["$ref"]) if isinstance(schema.get("$ref"), str) else None
+    return mender.mended(target) if isinstance(target, dict) and target is not schema else None
+
+
+def _opened(part: Schema, mender: Mender, depth: int = 0) -> Schema:
+    """One part of a combination, without references and combinations at its own top."""
+    if "$ref" in part:
+        part = {**(_target(part, mender) or {}), **{key: value for key, value in part.items() if key != "$ref"}}
+    nested = [inner for key in _MERGED for inner in part.get(key, ()) if isinstance(inner, dict)]
+    plain = {key: value for key, value in part.items() if key not in _FORBIDDEN}
+    if not nested or depth > 3:
+        return plain
+    opened = [_opened(inner, mender, depth + 1) for inner in nested]
+    return _all_of([plain, _any_of(opened) if "allOf" not in part else _all_of(opened)])
+
+
+def _all_of(parts: list[Schema]) -> Schema:
+    """One schema that allows all that each of `parts` allows together, and maybe more."""
+    return _merged(parts, "allOf", [name for part in parts for name in part.get("required", ())])
+
+
+def _any_of(parts: list[Schema]) -> Schema:
+    """One schema that allows what any of `parts` allows, and maybe more: required is what all of them require."""
+    common = [name for name in parts[0].get("required", ()) if all(name in p.get("required", ()) for p in parts)]
+    return _merged(parts, "anyOf", common)
+
+
+def _merged(parts: list[Schema], how: str, required: list[str]) -> Schema:
+    first, *others = parts
+    found = {key: value for key, value in first.items() if key != "required"}
+    for key in ("$defs", "definitions"):
+        inner = {name: value for part in reversed(parts) for name, value in part.get(key, {}).items()}
+        found |= {key: inner} if inner else {}
+    if any(others):
+        found.pop("additionalProperties", None)  # it would refuse what the other parts allow
+        found.pop("unevaluatedProperties", None)
+    found["properties"] = _properties(parts, how)
+    return found | ({"required": list(dict.fromkeys(required))} if required else {})
+
+
+def _properties(parts: list[Schema], how: str) -> Schema:
+    """Each parameter with what all parts say of it."""
+    said: dict[str, list[Any]] = {}
+    for part in parts:
+        for name, schema in part.get("properties", {}).items():
+            known = said.setdefault(name, [])
+            known += [schema] if schema not in known else []
+    return {name: known[0] if len(known) == 1 else {how: known} for name, known in said.items()}
+
+
+def _fits(key: str, value: Any) -> bool:
+    """Whether a field of a tool is what MCP says (schema, Tool); fields that it does not know always are."""
+    if key in ("title", "description"):
+        return isinstance(value, str)
+    if key in ("annotations", "_meta"):
+        return isinstance(value, Mapping)
+    if key == "execution":
+        return isinstance(value, Mapping) and value.get("taskSupport", "optional") in _TASKS
+    return are_icons(value) if key == "icons" else value is not None or key != "outputSchema"
+
+
+def _hints_true_or_false(annotations: Mapping[str, Any]) -> Mapping[str, Any]:
+    wrong = [key for key in _HINTS if key in annotations and not isinstance(annotations[key], bool)]
+    wrong += ["title"] if "title" in annotations and not isinstance(annotations["title"], str) else []
+    return {key: value for key, value in annotations.items() if key not in wrong} if wrong else annotations
+
+
+def _without(item: Item) -> Item:
+    return {key: value for key, value in item.items() if key != "outputSchema"}

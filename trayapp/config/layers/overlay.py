@@ -1,0 +1,128 @@
+"""The user's configuration with a trusted project's file laid over it, entry by entry and field by field (PRODUCT 4).
+
+Never here: files, trust (a Trusted is the proof of it), who gets to see the result.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trayapp.config.layers.project import ProjectFile
+from trayapp.config.layers.raw_entries import HTTP_FIELDS, field_of
+from trayapp.config.layers.servers import merged_pair, user_pairs
+from trayapp.config.layers.trust import Trusted
+from trayapp.config.problems import Report, Unparsable
+from trayapp.config.read.command import Exists, path_exists
+from trayapp.config.read.entry import Surroundings, read_entry
+from trayapp.config.read.parse import read_top, server_pairs
+from trayapp.config.read.spelling import is_servers_key
+from trayapp.config.urls import has_variable
+from trayapp.config.yaml.nodes import Mapping, Pair, pairs
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig, launch_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """What sessions of one project have. `config`: the user's settings, all servers, the project's problems.
+
+    `named`: what the project's file names and can be used. `own`: those of them that only this project has, or that it
+    starts in another way: never the user's shared processes.
+    """
+
+    folder: Path
+    config: Config
+    named: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()
+
+
+def overlay(
+    user: Config, trusted: Trusted, *, exists: Exists = path_exists, windows: bool = os.name == "nt"
+) -> Overlay:
+    """Lay the project's servers over `user`; a file that cannot be used as a whole changes nothing but the problems."""
+    return preview(user, trusted.file, exists=exists, windows=windows)
+
+
+def preview(
+    user: Config, file: ProjectFile, *, exists: Exists = path_exists, windows: bool = os.name == "nt"
+) -> Overlay:
+    """What `overlay` would give if the file were trusted: to be shown to the user, never to be run."""
+    name = str(file.path)
+    report = Report(name)
+    try:
+        top = read_top(file.text(), name)
+        above = server_pairs(top, name)
+    except Unparsable as error:
+        return Overlay(file.folder, replace(user, problems=(error.problem,)))
+    for pair in top:
+        if not is_servers_key(pair.name):
+            report.add(pair.key, "Only servers count in a project's file", "The rest belongs into servers.yaml")
+    surroundings = Surroundings(exists, windows, in_project=True)
+    below = user_pairs(user, surroundings)
+    servers = dict(user.servers)
+    for key, pair in above.items():
+        lower = below.get(key)
+        merged = merged_pair(lower, pair, surroundings) if lower else pair
+        entry = read_entry(merged, Report(name), surroundings)
+        if lower and _starts_another(user.servers.get(key), entry):
+            merged = merged_pair(_without_private(lower), pair, surroundings)
+        entry = read_entry(merged, report, surroundings)
+        if entry is None:
+            servers.pop(key, None)  # not the user's own: the project wants another one
+        else:
+            servers[key] = entry
+    named = tuple(key for key in above if key in servers)
+    own = frozenset(key for key in named if _is_own(user.servers.get(key), servers[key]))
+    moved = [key for key in own if _says(above[key], _LAUNCH) or key not in user.servers]
+    servers.update({key: _at_home(servers[key], file.folder) for key in moved})
+    return Overlay(file.folder, Config(user.settings, servers, report.sorted()), named, own)
+
+
+# What a user's entry holds for its own program or address alone
+_PRIVATE = (HTTP_FIELDS | frozenset(("env", "cwd"))) - {"url", "type"}
+_LAUNCH = frozenset(("command", "args", "env", "cwd"))  # without these a project's entry leaves the user's folder alone
+
+
+def _starts_another(user: ServerConfig | None, server: ServerConfig | None) -> bool:
+    """True if the merged entry starts or reaches something else than the user's own."""
+    if user is None or server is None:
+        return True
+    return (user.command, user.args, user.cwd, user.url) != (server.command, server.args, server.cwd, server.url)
+
+
+def _without_private(lower: Pair) -> Pair:
+    """Return the user's entry without what only its own program or address may get: environment, headers, tokens."""
+    if not isinstance(lower.value, Mapping):
+        return lower
+    kept = [(pair.key, pair.value) for pair in pairs(lower.value) if field_of(pair.name) not in _PRIVATE]
+    return replace(lower, value=replace(lower.value, pairs=kept))
+
+
+def _says(entry: Pair, wanted: frozenset[str]) -> bool:
+    """True if an entry says any of these fields."""
+    return isinstance(entry.value, Mapping) and any(field_of(pair.name) in wanted for pair in pairs(entry.value))
+
+
+def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
+    """Whether it needs a connection that the user's own server is not.
+
+    Another lifecycle, idle_timeout or connect_timeout is no reason for a second process; they are about the one that
+    there is, so the user's hold. Tools and request_timeout are the project's for its sessions.
+    """
+    if user is None or launch_settings(user) != launch_settings(server):
+        return True
+    return user.disabled and not server.disabled
+
+
+def _at_home(server: ServerConfig, folder: Path) -> ServerConfig:
+    """A process of the project's starts in the project's folder, or in the one that it names relative to that."""
+    if server.command is None:
+        return server
+    cwd = server.cwd
+    if cwd is None:
+        return replace(server, cwd=str(folder))
+    if cwd.startswith("~") or has_variable(cwd):
+        return server
+    return replace(server, cwd=str(folder / cwd))

@@ -1,0 +1,141 @@
+"""The programs inside a project that its servers' commands name: approved together with the file that names them.
+
+A pull can change `./run.sh` and leave the file that runs it as it was. What such a program loads is not followed.
+Never here: approvals (trust), showing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from trayapp.config.interpolate import expand
+from trayapp.config.layers.raw_entries import field_of
+from trayapp.config.problems import Wrong
+from trayapp.config.read.relative_paths import is_relative
+from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, pairs
+
+MOST = 1000  # paths that are looked at for one server
+LARGEST = 64_000_000  # bytes that are read of one; of what is larger, size and time count
+_SEPARATORS = re.compile(r"[\s;&|<>()'\"`,]+")
+_CODE = re.compile(
+    r".*\.(?:pyz?|[cm]?[jt]sx?|sh|bash|zsh|fish|rb|php|pl|jar|dll|so|dylib|wasm|lua|ps1|bat|cmd|exe|env(?:\.\w+)?)"
+    r"|.*requirements[\w.-]*\.txt",
+    re.IGNORECASE,
+)
+_MANIFESTS = {  # what a program reads in its folder to know what to run
+    **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun", "bunx"), ("package.json",)),
+    "node": ("package.json", "index.js"),
+    "make": ("GNUmakefile", "makefile", "Makefile"),
+    "just": ("justfile", "Justfile"),
+    "deno": ("deno.json", "deno.jsonc"),
+    "task": ("Taskfile.yml",),
+    "docker": ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml", "Dockerfile"),
+    "uv": ("pyproject.toml",),
+    "cargo": ("Cargo.toml",),
+    "go": ("go.mod",),
+}
+_HERE = frozenset((".", "./", "..", "../"))
+_ONLY_WITH = {  # these read the project only with one of these words
+    **dict.fromkeys(("npx", "bunx", "node"), _HERE),
+    "docker": frozenset(("compose", "build")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One program. `name`: relative to the project's folder, where it lies in it; `digest`: of its content."""
+
+    server: str
+    name: str
+    digest: str
+
+
+def watched_paths(entry: Pair, folder: Path) -> list[Path]:
+    """Return the paths in a project that one server's entry may run, whether they are there or not; bounded. Blocks."""
+    words, cwd = _words(entry)
+    bases = dict.fromkeys((folder, Path(folder, cwd)) if cwd and not cwd.startswith("~") else (folder,))
+    found: dict[Path, None] = {}
+    for base in bases:
+        for part in _named(words):
+            path = _in_project(part, base, folder)
+            if path is not None and len(found) < MOST:
+                found.setdefault(path)
+    return list(found)
+
+
+def read_script(server: str, path: Path, folder: Path) -> Script | None:
+    """Return what a path holds if it is a program; None if nothing is there, or data. Blocks."""
+    try:
+        facts = path.stat()
+        program = bool(_CODE.fullmatch(path.name)) or path.name in _ALL_MANIFESTS
+        if not path.is_file() or not (program or (os.name != "nt" and facts.st_mode & 0o111)):
+            return None
+        content = path.read_bytes() if facts.st_size <= LARGEST else f"{facts.st_size} {facts.st_mtime_ns}".encode()
+    except (OSError, ValueError):
+        return None
+    name = os.path.relpath(path, folder)
+    return Script(server, name, hashlib.sha256(content).hexdigest())
+
+
+_ALL_MANIFESTS = frozenset(name for names in _MANIFESTS.values() for name in names)
+
+
+def _words(entry: Pair) -> tuple[list[str], str]:
+    """Return the texts of an entry that may name a program, the command's first, and its cwd."""
+    found: dict[str, list[str]] = {}
+    try:
+        members = pairs(entry.value) if isinstance(entry.value, Mapping) else []
+    except Wrong:
+        members = []
+    for pair in members:
+        found.setdefault(field_of(pair.name), []).extend(_texts(pair.value))
+    cwd = next(iter(found.get("cwd", [])), "")
+    return [word for field in ("command", "args", "env") for word in found.get(field, [])], _expanded(cwd)
+
+
+def _texts(node: Node) -> Iterator[str]:
+    node = follow(node)
+    if isinstance(node, Scalar):
+        yield _expanded(node.text)
+    elif isinstance(node, Sequence):
+        for item in node.items:
+            yield from _texts(item)
+    elif isinstance(node, Mapping):
+        for _, value in node.pairs:
+            yield from _texts(value)
+
+
+def _expanded(text: str) -> str:
+    """Return the text with its variables' defaults: `${X:-./run.sh}` names a program, too."""
+    return expand(text, lambda name: None, lambda name: None).text
+
+
+def _named(words: list[str]) -> Iterator[str]:
+    """Yield the paths that these words may mean."""
+    pieces = [piece for word in words for piece in (word, *_SEPARATORS.split(word)) if piece]
+    for piece in pieces:
+        yield from {piece, piece.rpartition("=")[2]}
+    for before, module in itertools.pairwise(pieces):
+        if before == "-m" and re.fullmatch(r"[\w.]+", module):
+            way = module.replace(".", "/")
+            yield from (f"{way}{end}" for end in (".py", "/__main__.py", "/__init__.py"))
+    programs = {PurePath(piece).name.removesuffix(".exe").removesuffix(".cmd") for piece in pieces}
+    for program in programs & _MANIFESTS.keys():
+        if program not in _ONLY_WITH or not _ONLY_WITH[program].isdisjoint(pieces):
+            yield from _MANIFESTS[program]
+
+
+def _in_project(part: str, base: Path, folder: Path) -> Path | None:
+    """Return what a part of a command names, if it may have come with the project: by a relative path, or inside."""
+    if not part or "\0" in part or part.startswith("~"):
+        return None
+    if is_relative(part):
+        return Path(os.path.normpath(base / part))
+    path = Path(os.path.realpath(part))
+    return path if path.is_relative_to(folder) else None

@@ -1,0 +1,182 @@
+"""Servers' entries, as nodes, laid over each other: imports below servers.yaml, a project's file above (PRODUCT 4).
+
+Never here: the rule of one entry over another (layers), reading files of other programs, trust.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from trayapp.config.layers.raw_entries import field_of, merge_entry
+from trayapp.config.problems import Report, Unparsable, Wrong
+from trayapp.config.read import fields
+from trayapp.config.read.command import Exists, path_exists, split_command
+from trayapp.config.read.entry import Surroundings, read_entry
+from trayapp.config.read.parse import read_top, server_pairs
+from trayapp.config.read.spelling import snake
+from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, is_null, node_of, text_node
+from trayapp.model.plan import Config, Imported
+from trayapp.model.servers import ServerConfig
+from trayapp.model.status import Problem
+
+OWN = "servers.yaml"
+
+
+def lay_over(
+    config: Config,
+    imported: tuple[Imported, ...],
+    file: str = OWN,
+    *,
+    exists: Exists = path_exists,
+    windows: bool = os.name == "nt",
+) -> Config:
+    """`config`, as parsed from `file`, over the layers: per field; of two layers with one name the first counts.
+
+    A layer's server that cannot be used is its file's problem and counts as absent; nothing of ours is lost by it.
+    """
+    surroundings = Surroundings(exists, windows)
+    top = _top(config)
+    below, problems = _usable(_with_lines(imported, top, file), surroundings)
+    own = server_pairs(top, OWN)
+    report = Report(file)
+    servers: dict[str, ServerConfig | None] = {}
+    for name, pair in own.items():
+        over = name in below
+        merged = merged_pair(below[name], pair, surroundings) if over else None
+        servers[name] = read_entry(merged, report, surroundings) if merged is not None else None
+        servers[name] = servers[name] if over else config.servers.get(name)
+    foreign = {name: pair for name, pair in below.items() if name not in own}
+    quiet = Report(file)  # said already, with the right file
+    servers |= {name: read_entry(pair, quiet, surroundings) for name, pair in foreign.items()}
+    laid = {name for name in own if name in below}
+    kept = tuple(problem for problem in config.problems if problem.server not in laid)
+    return replace(
+        config,
+        servers={name: server for name, server in servers.items() if server is not None},
+        problems=(*sorted((*kept, *report.sorted()), key=lambda problem: problem.line), *problems),
+        imported=imported,
+        foreign={name: _file_of(name, imported) for name in foreign},
+    )
+
+
+def user_pairs(user: Config, surroundings: Surroundings) -> dict[str, Pair]:
+    """What a project's file lies over: the entries of servers.yaml, laid over the imports."""
+    own, below = server_pairs(_top(user), OWN), _pairs(user.imported)
+    merged = {n: merged_pair(below[n], pair, surroundings) if n in below else pair for n, pair in own.items()}
+    return {**below, **merged}
+
+
+def merged_pair(lower: Pair, upper: Pair, surroundings: Surroundings) -> Pair:
+    """The upper entry over the lower; where one of them is no mapping the upper alone, for the parser to say so."""
+    try:
+        below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
+        above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}
+    except Wrong:
+        return upper
+    below = _with_args_apart(below, above, surroundings)
+    kept = merge_entry(_plain(below), _plain(above))
+    chosen = [above[name] if name in above else below[name] for name in kept]
+    at = upper.key
+    node = Mapping(at.start, at.end, at.line, at.column, None, 1, [(pair.key, pair.value) for pair in chosen], True)
+    return Pair(upper.key, upper.name, node)
+
+
+def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: Surroundings) -> dict[str, Pair]:
+    """The lower entry without the arguments that the upper one replaces, where one of them has them in its command
+    (config-30, 31): a whole command line above leaves no `args` below, `args` above leave of one below its program."""
+    said = {field_of(name) for name, pair in above.items() if not is_null(pair.value)}
+    known = {field_of(name): name for name in below}
+    if "command" in said and "args" not in said and len(_command_line(above, around)) > 1:
+        return {name: pair for name, pair in below.items() if name != known.get("args")}
+    line = _command_line(below, around) if "args" in said and "command" not in said else []
+    if len(line) > 1:
+        name = known["command"]
+        return {**below, name: replace(below[name], value=line[0])}
+    return below
+
+
+def _command_line(pairs: dict[str, Pair], around: Surroundings) -> list[Node]:
+    """Program and arguments of a command that holds them all; nothing where `args` are apart, or it cannot be read."""
+    by_field = {field_of(name): pair.value for name, pair in pairs.items()}
+    command = by_field.get("command")
+    if isinstance(command, Sequence):
+        return command.items
+    if not isinstance(command, Scalar) or is_null(command) or not is_null(by_field.get("args", _NOTHING)):
+        return []
+    try:
+        words = split_command(command.text, exists=around.exists, windows=around.windows)
+    except ValueError:
+        return []
+    return [text_node(word, command.line) for word in words]
+
+
+def _plain(pairs: dict[str, Pair]) -> dict[str, Any]:
+    """Values that can be told apart: text of scalars, None for null, nodes for all else."""
+    return {name: _value(pair.value) for name, pair in pairs.items()}
+
+
+def _value(node: Node) -> Any:
+    if is_null(node):
+        return None
+    return node.text if isinstance(node, Scalar) else node
+
+
+def _top(config: Config) -> list[Pair]:
+    try:
+        return read_top(config.text, OWN)
+    except Unparsable:
+        return []
+
+
+# --- layers as nodes
+
+
+def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> tuple[Imported, ...]:
+    """The layers, with the line of `settings.imports` at problems of ours with what stands there."""
+    settings = [inner for pair in top if snake(pair.name) == "settings" for inner in _inner(pair.value)]
+    said = [follow(pair.value) for pair in settings if snake(pair.name) == "imports"]
+    words = [follow(word) for node in said for word in (node.items if isinstance(node, Sequence) else [node])]
+    lines = {word.text.strip(): word.line for word in words if isinstance(word, Scalar)}
+
+    def placed(layer: Imported, problem: Problem) -> Problem:
+        is_ours = problem.file == file and not problem.line
+        return replace(problem, line=lines.get(layer.client, 0)) if is_ours else problem
+
+    return tuple(replace(layer, problems=tuple(placed(layer, one) for one in layer.problems)) for layer in imported)
+
+
+def _inner(node: Node) -> list[Pair]:
+    try:
+        return fields.mapping_pairs(node)
+    except Wrong:
+        return []
+
+
+def _usable(imported: tuple[Imported, ...], surroundings: Surroundings) -> tuple[dict[str, Pair], list[Problem]]:
+    """The layers' servers that can be used, and all that is wrong with the layers."""
+    problems = [problem for layer in imported for problem in layer.problems]
+    usable: dict[str, Pair] = {}
+    for name, pair in _pairs(imported).items():
+        report = Report(_file_of(name, imported))
+        if read_entry(pair, report, surroundings) is not None:
+            usable[name] = pair
+        problems += [replace(problem, fatal=False) for problem in report.sorted()]
+    return usable, problems
+
+
+def _pairs(imported: tuple[Imported, ...]) -> dict[str, Pair]:
+    found: dict[str, Pair] = {}
+    for layer in imported:
+        for name, entry in layer.entries.items():
+            line = layer.lines.get(name, 0)
+            found.setdefault(name, Pair(text_node(name, line), name, node_of(entry, line)))
+    return found
+
+
+def _file_of(name: str, imported: tuple[Imported, ...]) -> str:
+    return next((layer.files.get(name, layer.client) for layer in imported if name in layer.entries), "")
+
+
+_NOTHING = Scalar(0, 0, 0, 0, None, 1, "null", "", None)

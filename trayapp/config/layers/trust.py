@@ -1,0 +1,115 @@
+"""Which project files the user approved: by path and content, so that a changed file is a stranger again.
+
+A project's file comes out of a cloned repository and starts programs. What is made of one takes a `Trusted`, and only
+TrustStore makes those. Never here: finding files, asking the user.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trayapp.config.files import FILE_MODE, read_bytes, write_atomic
+from trayapp.config.layers.project import ProjectFile
+from trayapp.config.locks import locked
+from trayapp.model.errors import StorageError
+from trayapp.model.status import Problem
+
+log = logging.getLogger(__name__)
+
+TRUST_NAME = "trusted.json"  # beside servers.yaml
+VERSION = 1
+STORE_LARGEST = 10_000_000  # bytes; an entry has some 150
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """A project's file whose very content was approved. Made by TrustStore.check alone."""
+
+    file: ProjectFile
+
+
+class TrustStore:
+    """The one file at `path`: {"version": 1, "trusted": {path of a project's file: digest of its content}}."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._told = ""
+
+    def check(self, file: ProjectFile) -> Trusted | None:
+        """The file as one that may be used; None when that content was not approved. Blocks."""
+        try:
+            known = self._read()
+        except StorageError as error:
+            if str(error) != self._told:  # it is asked often
+                self._told = str(error)
+                log.warning("No project is trusted: %s", error)
+            return None
+        return Trusted(file) if known.get(str(file.path)) == file.digest else None
+
+    def approve(self, file: ProjectFile) -> bool:
+        """Trust this content of this file; whether that is new. Blocks. Raises StorageError."""
+        return self._change(str(file.path), file.digest)
+
+    def revoke(self, path: Path) -> bool:
+        """Trust no content of that file any more; whether one was trusted. Blocks. Raises StorageError."""
+        return self._change(str(path), None)
+
+    def paths(self) -> list[Path]:
+        """Files of which some content is trusted. Blocks. Raises StorageError."""
+        return [Path(path) for path in self._read()]
+
+    def _change(self, path: str, digest: str | None) -> bool:
+        with locked(self.path):
+            known = self._read()
+            if known.get(path) == digest:
+                return False
+            changed = {key: value for key, value in known.items() if key != path} | ({path: digest} if digest else {})
+            text = json.dumps({"version": VERSION, "trusted": changed}, indent=2, ensure_ascii=False)
+            write_atomic(self.path, text.encode("utf-8", "surrogatepass") + b"\n")
+            return True
+
+    def _read(self) -> dict[str, str]:
+        """What is trusted; nothing when the file is not one that we wrote. Raises StorageError."""
+        self._check_owner()
+        data = read_bytes(self.path, STORE_LARGEST)
+        try:
+            content: Any = json.loads((data or b"{}").decode("utf-8", "surrogatepass"))
+        except (ValueError, RecursionError):
+            return {}
+        trusted = content.get("trusted") if isinstance(content, dict) and content.get("version") == VERSION else None
+        entries = trusted.items() if isinstance(trusted, dict) else ()
+        return {path: digest for path, digest in entries if isinstance(digest, str)}
+
+    def _check_owner(self) -> None:
+        """Raise StorageError for a file that others may write: they could trust what they like."""
+        if os.name == "nt":
+            return
+        try:
+            facts = self.path.stat()
+        except OSError:
+            return  # missing, or the read says what is wrong
+        if facts.st_uid != os.geteuid() or facts.st_mode & WRITABLE_BY_OTHERS:
+            hint = f"Remove it and trust your projects again; or look it over, then: chmod {FILE_MODE:o} {self.path}"
+            raise StorageError(f"{self.path} could be written by other users", hint)
+
+
+def untrusted_problem(file: ProjectFile) -> Problem:
+    """Says that a project's file is ignored, and what would change that."""
+    return Problem(
+        str(file.path),
+        0,
+        "The project's servers are ignored: nobody approved this content of the file, or of the programs that it runs",
+        f"Look at it, then: multi-mcp trust {_quoted(str(file.folder))}",
+        fatal=False,
+    )
+
+
+def _quoted(path: str) -> str:
+    return f'"{path}"' if any(letter.isspace() for letter in path) else path

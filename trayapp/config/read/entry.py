@@ -1,0 +1,220 @@
+"""One server's entry: nodes in, a ServerConfig out, every wrong key of it noted with its line.
+
+Never here: the file around it, settings, variables' values.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Callable
+from collections.abc import Mapping as Plain
+from dataclasses import dataclass
+from typing import Any
+
+from trayapp.config.problems import Report, Wrong, nearest, shown
+from trayapp.config.read import fields
+from trayapp.config.read.command import Exists, path_exists, split_command
+from trayapp.config.read.keys import read_keys
+from trayapp.config.read.relative_paths import is_relative, relative_paths
+from trayapp.config.read.server_values import reader_of, unknown_tool_keys
+from trayapp.config.read.spelling import SERVER_KEYS, TOOL_KEYS
+from trayapp.config.yaml.nodes import Mapping, Node, Pair, is_null, node_of, text_node
+from trayapp.model.servers import ServerConfig
+from trayapp.model.status import Problem
+
+MAX_NAME_CHARACTERS = 128
+MEANT = frozenset({"Did you mean command?", "Did you mean url?"})
+STDIO_ONLY = ("args", "env", "cwd", "inherit_env")
+HTTP_ONLY = ("headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes", "callback_port")
+OAUTH_ONLY = ("client_id", "client_secret", "scopes", "callback_port")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What reading an entry needs to know of the machine, and of the file.
+
+    `in_project`: its servers run in the project's folder, so that a relative path means something.
+    """
+
+    exists: Exists
+    windows: bool
+    in_project: bool = False
+
+
+def name_fault(name: str) -> str | None:
+    """What is wrong with a server's name, None when nothing is."""
+    if not name.strip():
+        return "A server needs a name"
+    if len(name) > MAX_NAME_CHARACTERS:
+        return f"A server's name has at most {MAX_NAME_CHARACTERS} characters"
+    if "/" in name or any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in name):
+        return "A server's name holds no / and no control characters"
+    return None
+
+
+def read_entry(pair: Pair, report: Report, surroundings: Surroundings) -> ServerConfig | None:
+    """The server of one pair of `servers`; None, and a fatal problem for each thing wrong, when it cannot be used."""
+    fault = name_fault(pair.name)
+    if fault:
+        report.add(pair.key, fault, server=shown(pair.name), fatal=True)
+        return None
+    return _Entry(pair, report, surroundings).read()
+
+
+def read_one(
+    name: str, entry: Plain[str, Any], *, in_project: bool = False
+) -> tuple[ServerConfig | None, tuple[Problem, ...]]:
+    """Read one entry of plain values, as a file of ours would hold it; also return what is wrong in it."""
+    report = Report("")
+    try:
+        pair = Pair(text_node(name), name, node_of(entry))
+        return read_entry(pair, report, Surroundings(path_exists, os.name == "nt", in_project)), report.sorted()
+    except RecursionError:
+        report.add(text_node(name), f"{shown(name)} is nested too deeply", server=name, fatal=True)
+        return None, report.sorted()
+
+
+class _Entry:
+    """One entry while it is read. Values are by canonical key, each with the pair that it came from."""
+
+    def __init__(self, pair: Pair, report: Report, surroundings: Surroundings) -> None:
+        self._pair = pair
+        self._report = report
+        self._surroundings = surroundings
+        self._values: dict[str, tuple[Pair, Any]] = {}
+        self._usable = True
+        self._meant = ""  # the hint of a misspelt `command` or `url`
+
+    def read(self) -> ServerConfig | None:
+        try:
+            pairs = fields.mapping_pairs(self._pair.value) if not is_null(self._pair.value) else []
+        except Wrong as wrong:
+            hint = wrong.hint if isinstance(self._pair.value, Mapping) else "Write it as {command: ...} or {url: ...}"
+            self._fail(wrong.place, f"{shown(self._pair.name)}: {wrong.message}", hint)
+            return None
+        self._values = read_keys(pairs, SERVER_KEYS, reader_of, self._wrong, self._unknown)
+        self._check_transport()
+        self._check_tools()
+        self._join("disabled", "enabled", lambda enabled: not enabled)
+        self._check_always_on()
+        self._check_bearer()
+        self._check_oauth()
+        server = self._build() if self._usable else None
+        if server is not None and not self._surroundings.in_project:
+            self._check_folder(server)
+        return server
+
+    def _fail(self, place: Any, message: str, hint: str = "") -> None:
+        self._usable = False
+        self._report.add(place, message, hint, server=self._pair.name, fatal=True)
+
+    def _wrong(self, pair: Pair, wrong: Wrong) -> None:
+        self._fail(wrong.place, f"{shown(pair.name)} {wrong.message}", wrong.hint)
+
+    def _unknown(self, pair: Pair, hint: str) -> None:
+        if hint in MEANT:
+            self._meant = hint
+        self._report.add(pair.key, f"Unknown key {shown(pair.name)}", hint, server=self._pair.name)
+
+    def _get(self, key: str) -> Any:
+        return self._values[key][1] if key in self._values else None
+
+    def _place(self, *keys: str) -> Node:
+        """Where the last written of `keys` stands, else the entry itself."""
+        places = [self._values[key][0].key for key in keys if key in self._values]
+        return max(places, key=lambda node: node.start, default=self._pair.key)
+
+    def _check_transport(self) -> None:
+        has_command, has_url = "command" in self._values, "url" in self._values
+        name = shown(self._pair.name)
+        if has_command and has_url:
+            self._fail(self._place("command", "url"), f"{name} has both command and url", "Keep one of them")
+        elif not has_command and not has_url and self._usable:
+            self._fail(self._pair.key, f"{name} has neither command nor url", self._meant or "Give it one of them")
+        wanted = self._get("type")
+        if wanted and self._usable and (wanted == "stdio") != has_command:
+            needs = "command" if wanted == "stdio" else "url"
+            self._fail(self._place("type"), f"type is {wanted}, but there is no {needs}", "Remove type")
+        if self._usable:
+            self._note_useless(HTTP_ONLY if has_command else STDIO_ONLY, "url" if has_command else "command")
+
+    def _note_useless(self, keys: tuple[str, ...], goes_with: str) -> None:
+        for key in keys:
+            if key in self._values:
+                message = f"{key} means nothing without {goes_with}"
+                self._report.add(self._place(key), message, "Remove it", server=self._pair.name)
+
+    def _check_tools(self) -> None:
+        for pair in unknown_tool_keys(self._values["tools"][0].value) if "tools" in self._values else ():
+            near = nearest(pair.name.lower(), TOOL_KEYS)
+            self._unknown(pair, f"Did you mean {near}?" if near else "")
+
+    def _join(self, key: str, other: str, translate: Callable[[Any], Any]) -> None:
+        """Move what `other` says to `key`; a contradiction is wrong, unless one was merged in and so gives way."""
+        if other not in self._values:
+            return
+        pair, said = self._values.pop(other)
+        value = translate(said)
+        beside, beside_value = self._values.get(key, (pair, value))
+        if value != beside_value and pair.merged == beside.merged:
+            place = max(pair.key, beside.key, key=lambda node: node.start)
+            self._fail(place, f"{key} and {other} contradict each other", "Keep one of them")
+        self._values[key] = (pair, value) if beside.merged else (beside, beside_value)
+
+    def _check_always_on(self) -> None:
+        """`always_on: true` = keep-alive, false = lazy; beside a lifecycle it must say the same (life-32)."""
+        self._join("lifecycle", "always_on", lambda on: "keep-alive" if on else "lazy")
+
+    def _check_bearer(self) -> None:
+        named = "bearer_token_env" in self._values
+        headers = {header.lower() for header in self._get("headers") or {}}
+        if self._get("auth") == "bearer" and not named and "authorization" not in headers:
+            self._fail(self._place("auth"), "auth is bearer, but bearer_token_env is missing", "Name the variable")
+
+    def _check_oauth(self) -> None:
+        """What only a sign-in needs, where there is none; a secret of nobody."""
+        if self._get("auth") in ("bearer", "none"):
+            self._note_useless(OAUTH_ONLY, "auth: oauth")
+        elif "client_secret" in self._values and "client_id" not in self._values:
+            self._note_useless(("client_secret",), "client_id")
+
+    def _check_folder(self, server: ServerConfig) -> None:
+        """Note relative paths of a server that no project and no session gives a folder: it runs in the home folder."""
+        if server.command is None or server.scope == "session":
+            return
+        if server.cwd is not None:
+            if is_relative(server.cwd):
+                message = f"cwd: {shown(server.cwd)} is relative to your home folder here"
+                self._report.add(self._place("cwd"), message, "Write the whole path, or ~/...", server=server.name)
+            return
+        for word in relative_paths(server.command, server.args)[:1]:
+            message = f"{shown(word)} is relative, and {shown(server.name)} has no cwd: it runs in your home folder"
+            hint = "Write the whole path, or say in which folder it runs: cwd: ~/..."
+            self._report.add(self._place("args", "command"), message, hint, server=server.name)
+
+    def _build(self) -> ServerConfig | None:
+        values = {key: value for key, (_, value) in self._values.items()}
+        try:
+            command = self._command(values.pop("command", None), values.pop("args", None))
+        except ValueError as error:
+            self._fail(self._place("command"), f"command: {error}")
+            return None
+        kind_of_url = values.pop("type", None)
+        return ServerConfig(
+            name=self._pair.name,
+            command=command[0] if command else None,
+            args=tuple(command[1:]),
+            type=kind_of_url if kind_of_url != "stdio" else None,
+            line=self._pair.key.line,
+            **values,
+        )
+
+    def _command(self, command: str | list[str] | None, args: list[str] | None) -> list[str]:
+        if command is None:
+            return []
+        if isinstance(command, list):
+            return command + (args or [])
+        if args is not None:
+            return [command.strip(), *args]
+        return split_command(command, exists=self._surroundings.exists, windows=self._surroundings.windows)

@@ -1,0 +1,202 @@
+"""Readers of single values: a node in, a Python value out, Wrong raised with the place when it does not fit.
+
+Never here: which keys there are, files, problems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from trayapp.config.problems import Wrong, nearest, shown
+from trayapp.config.yaml.nodes import TRUE, Mapping, Node, Pair, Scalar, Sequence, follow, kind, pairs, plain_kind
+
+Reader = Callable[[Node], Any]
+
+MAX_TIME_S = 365 * 86_400.0  # a year; larger ones overflow the timers of some systems
+MAX_DIGITS = 30  # of a number
+_VARIABLE = re.compile(r"[A-Za-z_][\w()]*", re.ASCII)
+_ITS_VALUE = re.compile(r"(?:\$env:|\$?\{(?:env:)?|\$|%)([A-Za-z_][\w()]*)(?:\}|:-|%|\Z)", re.ASCII)
+
+SECONDS = {
+    "ms": 0.001, "millis": 0.001, "milliseconds": 0.001,
+    "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0,
+    "m": 60.0, "min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0,
+    "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
+    "d": 86_400.0, "day": 86_400.0, "days": 86_400.0,
+}  # fmt: skip
+_PART = r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([a-z]+)\s*"
+_DURATION = re.compile(rf"(?:{_PART})+", re.IGNORECASE)
+
+
+def switch(node: Node) -> bool:
+    """true or false (also yes, no, on, off)."""
+    if isinstance(node, Scalar) and kind(node) == "bool":
+        return node.text in TRUE
+    raise Wrong(node, "must be true or false", _unquoted(node, "bool"))
+
+
+def _unquoted(node: Node, *kinds: str) -> str:
+    """The hint for a value that its quotes alone make a text."""
+    if not isinstance(node, Scalar) or node.style not in ("'", '"') or plain_kind(node.text) not in kinds:
+        return ""
+    return f"Write {node.text} without quotes"
+
+
+def text(node: Node) -> str:
+    """Text that is not empty; a number or a boolean is none."""
+    if not isinstance(node, Scalar) or kind(node) != "str":
+        raise Wrong(node, "must be text", "Put it in quotes" if isinstance(node, Scalar) else "")
+    if not node.text.strip():
+        raise Wrong(node, "must not be empty")
+    return whole_text(node)
+
+
+def whole_text(node: Scalar) -> str:
+    """The text of a scalar; JSON's "\\ud800" is half of a letter, which can be neither written nor sent."""
+    if not node.text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in node.text):
+        raise Wrong(node, "holds half of a letter")
+    return node.text
+
+
+def written(node: Node) -> str:
+    """Any scalar, as its text stands in the file (`8080`, `true`, `0x10`); an empty value is wrong."""
+    if not isinstance(node, Scalar) or kind(node) == "other":
+        raise Wrong(node, "must be text")
+    if kind(node) == "null":
+        raise Wrong(node, "has no value", 'Write "" for an empty one')
+    return whole_text(node)
+
+
+def number(node: Node) -> float:
+    """A number, not negative, not infinite, of any spelling that YAML knows."""
+    if not isinstance(node, Scalar) or kind(node) not in ("int", "float") or len(node.text) > MAX_DIGITS:
+        raise Wrong(node, "must be a number", _unquoted(node, "int", "float"))
+    value = _number(node.text.replace("_", "").lower())
+    if value is None or not 0 <= value < float("inf"):
+        raise Wrong(node, "must not be negative" if value is not None and value < 0 else "must be a number")
+    return value
+
+
+def _number(digits: str) -> float | None:
+    base = {"0x": 16, "0o": 8, "0b": 2}.get(digits.lstrip("+-")[:2])
+    try:
+        return float(int(digits, base)) if base else float(digits)
+    except ValueError:
+        return None  # 0x_ and the like, or a tag that lies
+
+
+def whole(least: int, most: int) -> Reader:
+    """A reader of whole numbers from `least` to `most`."""
+
+    def read(node: Node) -> int:
+        value = number(node)
+        if value != int(value) or not least <= value <= most:
+            raise Wrong(node, f"must be a whole number from {least} to {most}")
+        return int(value)
+
+    return read
+
+
+def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
+    """A reader of times in `unit` (a key of SECONDS), which a text such as `30s` or `1h30m` overrides."""
+
+    def read(node: Node) -> float:
+        value = _spelled(node, unit) if isinstance(node, Scalar) and kind(node) == "str" else number(node)
+        if value * SECONDS[unit] > MAX_TIME_S:
+            raise Wrong(node, "must not be more than a year")
+        if value < least or not (value or zero):
+            raise Wrong(node, f"must be at least {least:g} {unit}" if least > 0 else "must be more than 0")
+        return value
+
+    return read
+
+
+def _spelled(node: Scalar, unit: str) -> float:
+    words = node.text.strip().lower()
+    parts = re.findall(_PART, words) if _DURATION.fullmatch(words) else []
+    if not parts or any(name not in SECONDS for _, name in parts):
+        raise Wrong(node, "must be a time", _unquoted(node, "int", "float") or f"A number ({unit}), or 30s, 5m, 1h")
+    return sum(float(amount) * SECONDS[name] for amount, name in parts) / SECONDS[unit]
+
+
+def choice(options: Iterable[str]) -> Reader:
+    """A reader of one word out of `options`; `off` and the like are words here, `_` and capitals do not matter."""
+    known = tuple(options)
+
+    def read(node: Node) -> str:
+        word = node.text.strip() if isinstance(node, Scalar) else ""
+        folded = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).replace("_", "-").lower()
+        if folded in known:
+            return folded
+        near = nearest(folded, known)
+        hint = f"Did you mean {near}?" if near else ""
+        raise Wrong(node, f"must be one of {', '.join(known)}", hint)
+
+    return read
+
+
+def items(node: Node) -> list[str]:
+    """A list of scalars, each as written."""
+    if not isinstance(node, Sequence):
+        raise Wrong(node, "must be a list", "Write it as [one, two]")
+    return [_named(f"item {position}", item, written) for position, item in enumerate(node.items, 1)]
+
+
+def words(node: Node) -> tuple[str, ...]:
+    """A list of texts; a single text is a list of one."""
+    return (written(node),) if isinstance(node, Scalar) else tuple(items(node))
+
+
+def split_words(node: Node) -> tuple[str, ...]:
+    """A list of words, or one text with blanks between them (as OAuth writes scopes)."""
+    return tuple(written(node).split()) if isinstance(node, Scalar) else tuple(items(node))
+
+
+def mapping_pairs(node: Node) -> list[Pair]:
+    """The pairs of a mapping, merge keys followed."""
+    if not isinstance(node, Mapping):
+        raise Wrong(node, "must be a mapping", "Write it as {name: value}")
+    return pairs(node)
+
+
+def strings(node: Node) -> dict[str, str]:
+    """A mapping of names to scalars, each as written."""
+    return {_name(pair): _named(shown(pair.name), pair.value, written, pair.key) for pair in mapping_pairs(node)}
+
+
+def _name(pair: Pair) -> str:
+    return whole_text(pair.key) if isinstance(pair.key, Scalar) else pair.name
+
+
+def environment(node: Node) -> dict[str, str]:
+    """As `strings`; the names are such that a process may get them."""
+    found = mapping_pairs(node)
+    for pair in found:
+        if not pair.name or "=" in pair.name or "\0" in pair.name:
+            raise Wrong(pair.key, f"{shown(pair.name) or 'an empty name'} is no name of a variable")
+    return strings(node)
+
+
+def variable(node: Node) -> str:
+    """The name of a variable."""
+    name = text(node).strip()
+    if not _VARIABLE.fullmatch(name):
+        its_value = _ITS_VALUE.search(name)
+        raise Wrong(node, "must be the name of a variable alone", f"Write it as {its_value[1]}" if its_value else "")
+    return name
+
+
+def word_lists(node: Node) -> dict[str, tuple[str, ...]]:
+    """A mapping of names to lists of texts."""
+    return {pair.name: _named(shown(pair.name), pair.value, words, pair.key) for pair in mapping_pairs(node)}
+
+
+def _named(name: str, node: Node, reader: Reader, place: Node | None = None) -> Any:
+    """What `reader` makes of a value inside another; what is wrong is said with its name, at its key if it has one."""
+    node = follow(node)
+    try:
+        return reader(node)
+    except Wrong as wrong:
+        raise Wrong(place or wrong.place, f"{name} {wrong.message}", wrong.hint) from None

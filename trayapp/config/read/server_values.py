@@ -1,0 +1,120 @@
+"""Readers of the values that only a server's entry has, and the table of all of its keys.
+
+Never here: how keys go together, problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+from trayapp.config.problems import Wrong, shown
+from trayapp.config.read import fields
+from trayapp.config.read.keys import timed
+from trayapp.config.read.spelling import TOOL_KEYS, TOOL_NOTES, is_extension
+from trayapp.config.urls import has_variable, url_fault
+from trayapp.config.yaml.nodes import Mapping as MappingNode
+from trayapp.config.yaml.nodes import Node, Pair, Scalar, Sequence, is_null, kind
+from trayapp.model.servers import LIFECYCLES, Auth, Scope, ToolSwitch
+
+MAX_PORT = 65_535
+
+
+def read_type(node: Node) -> str:
+    """`stdio`, `http` or `sse`."""
+    word: str = fields.choice(("stdio", "http", "streamable-http", "sse"))(node)
+    return "http" if word == "streamable-http" else word
+
+
+def read_tools(node: Node) -> dict[str, ToolSwitch]:
+    """Switches by the tools' own names; `name: false` is short for `{enabled: false}`, null is no tool yet."""
+    if is_null(node):
+        return {}
+    return {pair.name: _read_tool(pair) for pair in fields.mapping_pairs(node)}
+
+
+def _read_tool(pair: Pair) -> ToolSwitch:
+    if is_null(pair.value):
+        return ToolSwitch()
+    try:
+        if not isinstance(pair.value, MappingNode):
+            return ToolSwitch(enabled=fields.switch(pair.value))
+        said = {
+            inner.name: fields.switch(inner.value) for inner in fields.mapping_pairs(pair.value) if _is_switch(inner)
+        }
+    except Wrong as wrong:
+        raise Wrong(wrong.place, f"{shown(pair.name)} {wrong.message}", "Write it as {enabled: true}") from None
+    return ToolSwitch(**said)
+
+
+def _is_switch(pair: Pair) -> bool:
+    return pair.name in TOOL_KEYS and not is_null(pair.value)
+
+
+def unknown_tool_keys(node: Node) -> list[Pair]:
+    """What `tools` that could be read says of single tools and nobody knows: `disabled: true` switches nothing off."""
+    inside = [pair.value for pair in ([] if is_null(node) else fields.mapping_pairs(node))]
+    said = (inner for tool in inside if isinstance(tool, MappingNode) for inner in fields.mapping_pairs(tool))
+    return [inner for inner in said if inner.name not in TOOL_KEYS | TOOL_NOTES and not is_extension(inner.name)]
+
+
+def read_direct_tools(node: Node) -> bool | tuple[str, ...]:
+    """true, false or names."""
+    return fields.switch(node) if isinstance(node, Scalar) and kind(node) == "bool" else fields.words(node)
+
+
+def read_url(node: Node) -> str:
+    """An address; its form is checked once it holds no variable."""
+    url = fields.text(node).strip()
+    fault = None if has_variable(url) else url_fault(url)
+    if fault:
+        raise Wrong(node, fault)
+    return url
+
+
+def read_command(node: Node) -> str | list[str]:
+    """The command as written: a text that is not split yet, or a list that is not empty."""
+    if not isinstance(node, Sequence):
+        return fields.text(node)
+    words = fields.items(node)
+    if not words or not words[0].strip():
+        raise Wrong(node, "must not be empty")
+    return words
+
+
+READERS: Mapping[str, fields.Reader] = {
+    "command": read_command,
+    "args": fields.items,
+    "env": fields.environment,
+    "cwd": fields.text,
+    "inherit_env": fields.switch,
+    "url": read_url,
+    "type": read_type,
+    "headers": fields.strings,
+    "auth": fields.choice(get_args(Auth)),
+    "bearer_token_env": fields.variable,
+    "client_id": fields.written,
+    "client_secret": fields.written,
+    "scopes": fields.split_words,
+    "callback_port": fields.whole(0, MAX_PORT),
+    "disabled": fields.switch,
+    "enabled": fields.switch,
+    "lifecycle": fields.choice(LIFECYCLES),
+    "always_on": fields.switch,
+    "idle_timeout": fields.duration("min"),
+    "scope": fields.choice(get_args(Scope)),
+    "connect_timeout": fields.duration("s", zero=False),
+    "request_timeout": fields.duration("s"),
+    "title": fields.written,
+    "tools": read_tools,
+    "include_tools": fields.words,
+    "exclude_tools": fields.words,
+    "direct_tools": read_direct_tools,
+    "expose_resources": fields.switch,
+    "new_tools": fields.choice(("enabled", "disabled")),
+}
+
+
+def reader_of(name: str, unit: str | None) -> fields.Reader:
+    """The reader of a server's key; a `unit` in the key's spelling gives the value in the unit of the plain key."""
+    return timed(name, unit) if unit else READERS[name]

@@ -1,0 +1,123 @@
+"""The `settings` of servers.yaml: nodes in, Settings out; what is wrong keeps its default and is noted with its line.
+
+Never here: servers, the file around.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_type_hints
+
+from trayapp.config.problems import Report, Wrong, shown
+from trayapp.config.read import fields
+from trayapp.config.read.keys import read_keys, timed
+from trayapp.config.read.spelling import HTTP_KEYS, PROFILE_KEYS, SETTING_KEYS, snake
+from trayapp.config.urls import url_fault
+from trayapp.config.yaml.nodes import Node, Pair, Scalar, is_null, kind
+from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, HttpSettings, Profile, Settings
+
+MAX_PORT = 65_535
+MAX_TOOLS = 1_000_000
+MAX_RESULT_BYTES = 1 << 30
+MIN_HEALTH_INTERVAL_S = 1.0  # more often would keep an idle machine awake
+
+_HINTS = get_type_hints(Settings)
+
+
+def read_document_url(node: Node) -> str:
+    """The https address of a document; it is our name at sign-in services (MCP authorization, client id metadata)."""
+    url: str = fields.text(node).strip()
+    if url_fault(url) or not url.startswith("https://") or url.count("/") < 3 or url.endswith("/"):
+        raise Wrong(node, "must be the https address of a document")
+    return url
+
+
+READERS: dict[str, fields.Reader] = {
+    "expose": fields.choice(EXPOSE_MODES),
+    "defer_above": fields.whole(0, MAX_TOOLS),
+    "tool_prefix": fields.choice(PREFIX_MODES),
+    "idle_timeout": fields.duration("min"),
+    "health_interval": fields.duration("s", least=MIN_HEALTH_INTERVAL_S),
+    "failure_backoff": fields.duration("s"),
+    "connect_timeout": fields.duration("s", zero=False),
+    "request_timeout": fields.duration("s"),
+    "linger": fields.duration("min"),
+    "result_limit": fields.whole(0, MAX_RESULT_BYTES),
+    "imports": fields.words,
+    "synonyms": fields.word_lists,
+    "token_store": fields.choice(get_args(_HINTS["token_store"])),
+    "approve_changes": fields.choice(get_args(_HINTS["approve_changes"])),
+    "write_tools": fields.choice(get_args(_HINTS["write_tools"])),
+    "suspicious": fields.choice(get_args(_HINTS["suspicious"])),
+    "update_check": fields.switch,
+    "client_metadata_url": read_document_url,
+}
+_HTTP_READERS: dict[str, fields.Reader] = {
+    "enabled": fields.switch,
+    "port": fields.whole(0, MAX_PORT),
+    "token": fields.switch,
+}
+_PROFILE_READERS: dict[str, fields.Reader] = {
+    "servers": fields.words,
+    "expose": fields.choice(EXPOSE_MODES),
+    "include_tools": fields.words,
+    "exclude_tools": fields.words,
+}
+
+
+def read_settings(node: Node, report: Report) -> Settings:
+    """The settings of one mapping (null: none); never raises, each wrong value keeps its default."""
+    return Settings(**_Options(report).read("settings", node, SETTING_KEYS))
+
+
+class _Options:
+    """Reads `settings` and the mappings inside it. `without`: what becomes of it where a value cannot be read."""
+
+    def __init__(self, report: Report, without: str = "") -> None:
+        self._report = report
+        self._without = without
+        self.failed = False
+
+    def read(self, inside: str, node: Node, known: frozenset[str]) -> dict[str, Any]:
+        """Values by key; nothing when the node is no mapping."""
+        try:
+            pairs = [] if is_null(node) else fields.mapping_pairs(node)
+        except Wrong as wrong:
+            self.failed = True
+            self._report.add(
+                wrong.place, f"{inside} {wrong.message}", wrong.hint or self._without or "The defaults hold"
+            )
+            return {}
+        found = read_keys(pairs, known, self._reader_of(inside), self._wrong, self._unknown)
+        return {name: value for name, (_, value) in found.items()}
+
+    def _reader_of(self, inside: str) -> Any:
+        tables = {"settings": READERS | self._nested(), "http": _HTTP_READERS}
+        table = tables.get(inside, _PROFILE_READERS)
+        return lambda name, unit: timed(name, unit) if unit else table[name]
+
+    def _nested(self) -> dict[str, fields.Reader]:
+        return {"http": self._http, "profiles": self._profiles}
+
+    def _http(self, node: Node) -> HttpSettings:
+        if isinstance(node, Scalar) and kind(node) == "bool":
+            return HttpSettings(enabled=fields.switch(node))
+        return HttpSettings(**self.read("http", node, HTTP_KEYS))
+
+    def _profiles(self, node: Node) -> dict[str, Profile]:
+        profiles = {pair.name: self._profile(pair) for pair in fields.mapping_pairs(node)}
+        return {name: profile for name, profile in profiles.items() if profile is not None}
+
+    def _profile(self, pair: Pair) -> Profile | None:
+        """None when what limits it cannot be read: without a limit it would show everything."""
+        profile = _Options(self._report, "The profile is left out")
+        said = profile.read(f"profile {shown(pair.name)}", pair.value, PROFILE_KEYS)
+        return None if profile.failed else Profile(**said)
+
+    def _wrong(self, pair: Pair, wrong: Wrong) -> None:
+        is_limit = snake(pair.name) != "expose"
+        self.failed |= is_limit
+        hint = wrong.hint or (self._without if is_limit else "") or "The default holds"
+        self._report.add(wrong.place, f"{shown(pair.name)} {wrong.message}", hint)
+
+    def _unknown(self, pair: Pair, hint: str) -> None:
+        self._report.add(pair.key, f"Unknown setting {shown(pair.name)}", hint)

@@ -1,0 +1,288 @@
+"""YAML files of other programs: read whole, one value put at a path or taken away, by the fewest bytes.
+
+Here because YAML is read and edited nowhere else. Never here: whose file it is, which keys mean what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingType
+from typing import Any
+
+from trayapp.config.problems import Unparsable, Wrong, problem_at, shown
+from trayapp.config.yaml import rendering
+from trayapp.config.yaml.compose import compose
+from trayapp.config.yaml.nodes import Alias, Mapping, Node, Scalar, Sequence, follow, is_null, kind, pairs, plain_kind
+from trayapp.config.yaml.outline import Path, drop, outline, outline_of, put
+from trayapp.config.yaml.splices import Editor, Slot
+
+NAME = "name"  # the key that tells the items of a list apart
+
+
+def read(text: str, file: str, *, listed: bool = False) -> dict[str, Any]:
+    """What the text says, as plain values; an empty one says nothing. Raises Unparsable.
+
+    `listed`: a list of mappings with a name each, at the top, is given as a mapping of these names.
+    """
+    root = compose(text, file)
+    if root is None or is_null(root):
+        return {}
+    if not isinstance(root, Mapping):
+        raise Unparsable(problem_at(file, root, "The file is no mapping"))
+    try:
+        document = {pair.name: plain(pair.value) for pair in pairs(root)}
+    except Wrong as wrong:
+        raise Unparsable(problem_at(file, wrong.place, f"The file: {wrong.message}", wrong.hint)) from None
+    return {key: _by_name(value) for key, value in document.items()} if listed else document
+
+
+def plain(node: Node) -> Any:
+    """A node as dicts, lists, texts, numbers, booleans and None; raises Wrong for keys that are none."""
+    node = follow(node)
+    if isinstance(node, Mapping):
+        return {pair.name: plain(pair.value) for pair in pairs(node)}
+    if isinstance(node, Sequence):
+        return [plain(item) for item in node.items]
+    assert isinstance(node, Scalar)  # follow leaves nothing else
+    found = kind(node)
+    if found == "bool":
+        return node.text.lower() in ("yes", "true", "on")
+    if found in ("int", "float") and plain_kind(node.text) == found:
+        try:
+            return int(node.text) if found == "int" else float(node.text)
+        except ValueError:
+            return node.text  # hexadecimal and the like: as written
+    return None if found == "null" else node.text
+
+
+def _by_name(value: Any) -> Any:
+    items = value if isinstance(value, list) else []
+    named = [item for item in items if isinstance(item, MappingType) and isinstance(item.get(NAME), str)]
+    return {item[NAME]: item for item in named} if items and named else {} if value == [] else value
+
+
+def put_value(text: str, path: Path, value: Any, file: str, *, listed: bool = False) -> str:
+    """The text with `value` at `path`; mappings on the way are made. Raises Unparsable, EditRefusedError.
+
+    `listed`: path[0] is a list, path[1] the name of its item.
+    """
+    editor = _Editor(text, file)
+    if listed:
+        _put_listed(editor, path, value)
+    else:
+        _put_mapped(editor, editor.top(), path, value, None)
+    return editor.finish()
+
+
+def drop_value(text: str, path: Path, file: str, *, listed: bool = False) -> str:
+    """The text without what is at `path`; unchanged when nothing is there. Raises as put_value."""
+    editor = _Editor(text, file)
+    holder: Slot | None = None
+    slots = editor.top()
+    for key in path[:1] if listed else path[:-1]:
+        holder = _find(slots, key)
+        if holder is None or is_null(holder.value):
+            return text
+        slots = [] if listed else editor.slots(holder.value, holder.path)
+    if listed:
+        assert holder is not None  # a path has at least its list
+        _drop_listed(editor, holder, path)
+        return editor.finish()
+    slot = _find(slots, path[-1])
+    if slot is None:
+        return text
+    if holder is not None and len(slots) == 1 and not slot.parent.flow:
+        _empty(editor, holder, "{}")
+        _cut(editor, editor.layout.line_start(slot.key.start), slot.value)
+        editor.expect(put(outline(editor.root), holder.path, {}))
+    else:
+        editor.remove(slot)
+    return editor.finish()
+
+
+def lines_of(text: str, path: Path, *, listed: bool = False) -> dict[str, int]:
+    """In which line each key, or each item with a name, of what is at `path` stands."""
+    node = compose(text, "")
+    for key in path:
+        inside = follow(node) if node is not None else None
+        found = pairs(inside) if isinstance(inside, Mapping) else []
+        node = next((pair.value for pair in found if pair.name == key), None)
+    inside = follow(node) if node is not None else None
+    if isinstance(inside, Sequence) and listed:
+        return {name: item.line for item in inside.items if (name := _name_of(item)) is not None}
+    return {pair.name: pair.key.line for pair in pairs(inside)} if isinstance(inside, Mapping) else {}
+
+
+class _Editor(Editor):
+    """An Editor that can also be told what it should come to, inside of lists."""
+
+    by_hand = "Make this change by hand"  # `multi-mcp edit` opens servers.yaml
+
+    def expect(self, whole: Any) -> None:
+        """The outline of the whole text after the changes."""
+        self._expected = whole
+
+    def note(self, start: int, end: int, new: str) -> None:
+        """One splice."""
+        self._note(start, end, new)
+
+
+def _find(slots: list[Slot], key: str) -> Slot | None:
+    return next((slot for slot in slots if slot.path[-1] == key), None)
+
+
+def _nested(path: Path, value: Any) -> Any:
+    return {path[0]: _nested(path[1:], value)} if path else value
+
+
+def _put_mapped(editor: _Editor, slots: list[Slot], path: Path, value: Any, holder: Slot | None) -> None:
+    slot = _find(slots, path[0])
+    if slot is not None and len(path) > 1:
+        _put_mapped(editor, editor.slots(slot.value, slot.path), path[1:], value, slot)
+    elif slot is not None:
+        editor.assign(slot, value)
+    elif holder is None:
+        editor.insert_top(_nested(path, value), depth=len(path))
+    else:
+        editor.insert(holder, _nested(path, value), depth=len(path))
+
+
+# --- lists of mappings with a name
+
+
+def _put_listed(editor: _Editor, path: Path, value: Any) -> None:
+    holder = _find(editor.top(), path[0])
+    if holder is None:
+        editor.insert_top({path[0]: [_item(path, value)]}, depth=1)
+        return
+    items = _items(editor, holder)
+    index = next((at for at, item in enumerate(items) if _is_named(item, path[1])), None)
+    if index is None:
+        _append(editor, holder, items, _item(path, value))
+    elif len(path) == 2:
+        editor.refuse(items[index].line, f"{shown(path[1])} is there already")
+    else:
+        slots = editor.slots(items[index], (*path[:1], path[1]))
+        wanted = put(outline(items[index]), path[2:], outline_of(value))
+        slot = _find(slots, path[2])
+        if slot is None:
+            _insert_key(editor, items[index], {path[2]: value})
+        else:
+            editor.assign(slot, value)
+        _expect_items(editor, holder, [wanted if at == index else outline(item) for at, item in enumerate(items)])
+
+
+def _item(path: Path, value: Any) -> dict[str, Any]:
+    inside = _nested(path[2:], value)
+    return {NAME: path[1], **inside}
+
+
+def _items(editor: _Editor, holder: Slot) -> list[Node]:
+    if isinstance(holder.value, Alias):
+        editor.refuse(holder.value.line, f"{shown(holder.path[-1])} is an alias of another entry")
+    if is_null(holder.value):
+        return []
+    if not isinstance(holder.value, Sequence):
+        editor.refuse(holder.value.line, f"{shown(holder.path[-1])} is no list")
+    return holder.value.items
+
+
+def _is_named(item: Node, name: str) -> bool:
+    return _name_of(item) == name
+
+
+def _name_of(item: Node) -> str | None:
+    inside = follow(item)
+    found = pairs(inside) if isinstance(inside, Mapping) else []
+    said = next((pair.value for pair in found if pair.name == NAME), None)
+    return said.text if isinstance(said, Scalar) else None
+
+
+def _expect_items(editor: _Editor, holder: Slot, items: list[Any]) -> None:
+    editor.expect(put(outline(editor.root), holder.path, items))
+
+
+def _append(editor: _Editor, holder: Slot, items: list[Node], item: dict[str, Any]) -> None:
+    if not items:
+        editor.assign(holder, [item])
+        return
+    last = items[-1]
+    assert isinstance(holder.value, Sequence)  # it has items
+    if holder.value.flow:
+        editor.note(last.end, last.end, ", " + rendering.flow(item))
+    else:
+        dash = _dash(editor, last)
+        column = dash - editor.layout.line_start(last.start)
+        content = last.column if isinstance(follow(last), Mapping) else column + 2
+        at = editor.layout.after(last, column)
+        newline = editor.layout.newline(at)
+        lines = rendering.list_item(item, column=column, content=content)
+        editor.note(at, at, "".join(newline + line for line in lines))
+    _expect_items(editor, holder, [*map(outline, items), outline_of(item)])
+
+
+def _insert_key(editor: _Editor, item: Node, new: dict[str, Any]) -> None:
+    inside = follow(item)
+    assert isinstance(inside, Mapping)  # it has a name
+    if inside.flow:
+        at = editor.layout.content_end(inside.pairs[-1][1])
+        editor.note(at, at, ", " + rendering.flow(new)[1:-1])
+        return
+    at = editor.layout.after(inside.pairs[-1][1], inside.column)
+    newline = editor.layout.newline(at)
+    editor.note(at, at, "".join(newline + line for line in rendering.block(new, column=inside.column)))
+
+
+def _dash(editor: _Editor, item: Node) -> int:
+    """Where the dash of a list's item stands, which must begin its line."""
+    start = editor.layout.line_start(item.start)
+    dash = editor.text.rfind("-", start, item.start)
+    if dash < 0 or editor.text[start:dash].strip(" \ufeff"):
+        editor.refuse(item.line, "a list is written in a way that cannot be edited")
+    return dash
+
+
+def _drop_listed(editor: _Editor, holder: Slot, path: Path) -> None:
+    items = _items(editor, holder)
+    index = next((at for at, item in enumerate(items) if _is_named(item, path[1])), None)
+    if index is None:
+        return
+    if len(path) == 2:
+        _drop_item(editor, holder, items, index)
+        return
+    slot = _find(editor.slots(items[index], path[:2]), path[2])
+    if slot is not None:
+        editor.remove(slot)
+        wanted = drop(outline(items[index]), path[2:])
+        _expect_items(editor, holder, [wanted if at == index else outline(item) for at, item in enumerate(items)])
+
+
+def _drop_item(editor: _Editor, holder: Slot, items: list[Node], index: int) -> None:
+    assert isinstance(holder.value, Sequence)  # it has items
+    item = items[index]
+    if holder.value.flow:
+        following = items[index + 1].start if index + 1 < len(items) else item.end
+        start, end = (items[index - 1].end, item.end) if index else (item.start, following)
+        editor.note(start, end, "")
+    else:
+        if len(items) == 1:
+            _empty(editor, holder, "[]")
+        _cut(editor, editor.layout.line_start(_dash(editor, item)), item)
+    _expect_items(editor, holder, [outline(other) for at, other in enumerate(items) if at != index])
+
+
+def _cut(editor: _Editor, start: int, node: Node) -> None:
+    """Take away the lines from `start` to the end of a value."""
+    end = editor.layout.line_end(editor.layout.content_end(node))
+    before, following = editor.layout.previous_end(start), editor.layout.next_line(end)
+    if before is not None:
+        editor.note(before, end, "")
+    else:
+        editor.note(start, end if following is None else following, "")
+
+
+def _empty(editor: _Editor, holder: Slot, braces: str) -> None:
+    """Say that nothing is left: a key without a value is null, which some programs refuse. To be noted before a cut."""
+    at = editor.layout.colon_end(holder.key)
+    if at is None:
+        editor.refuse(holder.key.line, f"{shown(holder.path[-1])} has a value that cannot be emptied")
+    editor.note(at, at, f" {braces}")

@@ -1,0 +1,75 @@
+"""Python values to YAML text in the manner of servers.yaml: short maps in braces, plain words where they are safe.
+
+Never here: where the text goes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trayapp.config.yaml.nodes import plain_kind
+from trayapp.model.late import late
+
+# words that mean themselves anywhere in YAML, in a flow too
+_PLAIN = late(r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~][A-Za-z0-9_./+@=~-]*(?: [A-Za-z0-9_./+@=~-]+)*", re.ASCII)
+_PLAIN_BLOCK = late(
+    r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~](?:[A-Za-z0-9_./+@=~-]|:(?=[^\s:])|[ ](?=[A-Za-z0-9_./+@=~-]))*", re.ASCII
+)
+_ESCAPED = late("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+MAX_FLOW_CHARACTERS = 100  # a longer list or map gets a line for each item
+
+
+def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_like: bool = False) -> str:
+    """One value. `flow`: safe inside braces; `json_like`: a text is always in double quotes."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    pattern = _PLAIN if flow else _PLAIN_BLOCK
+    if not json_like and pattern.fullmatch(value) and plain_kind(value) == "str" and not _is_special(value):
+        return value
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def _is_special(word: str) -> bool:
+    """Document marks, the value key, dates and numbers of base 60: text to us, something else to other readers."""
+    return word in ("=", "y", "n", "Y", "N") or re.match(r"\.\.\.|[0-9]+[-:][0-9]", word) is not None
+
+
+def flow(value: Any, *, json_like: bool = False) -> str:
+    """Any value of dicts, lists and scalars in one line."""
+    if isinstance(value, Mapping):
+        pairs = (
+            f"{scalar(key, json_like=json_like)}: {flow(item, json_like=json_like)}" for key, item in value.items()
+        )
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(flow(item, json_like=json_like) for item in value) + "]"
+    return scalar(value, json_like=json_like)
+
+
+def block(pairs: Mapping[str, Any], *, column: int = 0, step: int = 2, depth: int = 0) -> list[str]:
+    """The lines of a mapping at `column`, without line ends. Mappings in it take lines of their own `depth` levels
+    down, and further where they are long."""
+    lines: list[str] = []
+    for key, value in pairs.items():
+        head = " " * column + scalar(key, flow=False) + ":"
+        if isinstance(value, Mapping) and value and (depth > 0 or _is_long(value)):
+            lines += [head, *block(value, column=column + step, step=step, depth=depth - 1)]
+        elif depth > 0 and isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            lines += [head, *(line for item in value for line in list_item(item, column=column + step, step=step))]
+        else:
+            lines.append(f"{head} {scalar(value, flow=False) if isinstance(value, str) else flow(value)}")
+    return lines
+
+
+def list_item(pairs: Mapping[str, Any], *, column: int, content: int | None = None, step: int = 2) -> list[str]:
+    """The lines of a mapping in a list, its dash at `column`, its keys at `content` (two further when not given)."""
+    content = column + 2 if content is None else content
+    first, *rest = block(pairs, column=content, step=step)
+    return [" " * column + "-" + " " * (content - column - 1) + first[content:], *rest]
+
+
+def _is_long(value: Mapping[str, Any]) -> bool:
+    return len(flow(value)) > MAX_FLOW_CHARACTERS or any(isinstance(inner, Mapping) for inner in value.values())

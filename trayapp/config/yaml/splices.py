@@ -1,0 +1,325 @@
+"""Changes to a YAML text by the fewest bytes: each change is a splice, the result is read again and compared.
+
+Never here: what keys mean, files. What cannot be changed safely is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingType
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from trayapp.config.problems import Unparsable, Wrong, shown
+from trayapp.config.yaml import rendering
+from trayapp.config.yaml.compose import compose
+from trayapp.config.yaml.layout import Layout, indent_step
+from trayapp.config.yaml.nodes import Alias, Mapping, Node, Scalar, is_merge_key, is_null, key_text, pairs
+from trayapp.config.yaml.outline import Path, drop, outline, outline_of, put, same
+from trayapp.model.errors import ConfigError, ExitCode
+
+BY_HAND = "Make this change by hand: multi-mcp edit"
+
+
+class EditRefusedError(ConfigError):
+    """The file is written in a way that this change could damage; nothing was written."""
+
+    code = "edit_refused"
+    exit_code = ExitCode.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """text[start:end] becomes `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One pair of a mapping, as written: the value may be an alias. `path`: the keys that lead there."""
+
+    path: Path
+    key: Node
+    value: Node
+    parent: Mapping
+
+
+class Editor:
+    """One text being edited. Changes are noted, then made all at once by `finish`."""
+
+    by_hand = BY_HAND  # what to do about a change that is refused
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text = text
+        self.file = file
+        self.layout = Layout(text)
+        self.root = compose(text, file)
+        self._step = indent_step(self.root)
+        self._splices: list[Splice] = []
+        self._expected: Any = outline(self.root)
+
+    def refuse(self, line: int, why: str) -> NoReturn:
+        """Give up: nothing is written."""
+        raise EditRefusedError(f"{self.file}, line {line}: {why}", self.by_hand)
+
+    # --- looking
+
+    def slots(self, node: Node, path: Path) -> list[Slot]:
+        """The own pairs of a mapping; none for a value left empty; refused for an alias or anything else."""
+        if is_null(node) and not isinstance(node, Alias):
+            return []
+        if isinstance(node, Alias):
+            self.refuse(node.line, f"{_last(path)} is an alias of another entry")
+        if not isinstance(node, Mapping):
+            self.refuse(node.line, f"{_last(path)} is no mapping")
+        try:
+            pairs(node)  # a key written twice: which of them is meant?
+            own = [(key, value) for key, value in node.pairs if not is_merge_key(key)]
+            return [Slot((*path, key_text(key)), key, value, node) for key, value in own]
+        except Wrong as wrong:
+            self.refuse(wrong.place.line, f"{_last(path)}: {wrong.message}")
+
+    def top(self) -> list[Slot]:
+        """The pairs of the file itself."""
+        return [] if self.root is None else self.slots(self.root, ())
+
+    # --- changing
+
+    def assign(self, slot: Slot, value: Any) -> None:
+        """Replace the value of a pair, which must be a scalar, or a flow without comments."""
+        node, end = slot.value, self.layout.content_end(slot.value)
+        new = rendering.flow(value, json_like=_json_like(slot.parent))
+        if is_null(node) and not isinstance(node, Alias):
+            self._fill(slot, " " + new)
+        elif isinstance(node, Scalar | Alias):
+            self._note(node.start, end, new)
+        else:
+            self._replace_collection(slot, end, new)
+        self._expect(slot.path, value)
+
+    def insert(self, slot: Slot, new: MappingType[str, Any], *, depth: int = 0, after: Slot | None = None) -> None:
+        """Add pairs to the mapping in a pair: at its end, or after one of its own. `depth` as in rendering.block."""
+        node = slot.value
+        if isinstance(node, Mapping) and (node.pairs or slot.parent.flow or not may_become_lines(node, self.text)):
+            self._insert_into(node, new, depth, after.value if after else None)
+        elif isinstance(node, Mapping) or (is_null(node) and not isinstance(node, Alias)):
+            self._fill_mapping(slot, new, depth)
+        else:
+            self.slots(node, slot.path)  # refuses, and says why
+        for name, value in new.items():
+            self._expect((*slot.path, name), value)
+
+    def insert_top(self, new: MappingType[str, Any], *, depth: int) -> None:
+        """Add pairs to the file itself."""
+        if isinstance(self.root, Mapping):
+            self._insert_into(self.root, new, depth, None)
+        elif self.root is None or (isinstance(self.root, Scalar) and self.root.start == self.root.end):
+            at = len(self.text) if self.root is None else self.root.start
+            newline = self.layout.newline(at)
+            before = newline if at and self.text[at - 1] not in "\n\r\ufeff" else ""
+            lines = rendering.block(new, step=self._step, depth=depth)
+            self._note(at, at, before + "".join(line + newline for line in lines))
+        else:
+            self.refuse(self.root.line, "the file is no mapping")
+        for name, value in new.items():
+            self._expect((name,), value)
+
+    def remove(self, slot: Slot) -> None:
+        """Take away one pair: its lines, or its words in a flow."""
+        if slot.parent.flow:
+            self._remove_from_flow(slot)
+        else:
+            end = self.layout.line_end(self.layout.content_end(slot.value))
+            self.cut_lines(slot, self.layout.line_start(slot.key.start), end)
+
+    def cut_lines(self, slot: Slot, start: int, end: int) -> None:
+        """Take away the lines from `start` to the line end `end`, all of which belong to the pair."""
+        if not self.layout.begins_line(slot.key.start):
+            self.refuse(slot.key.line, f"{_last(slot.path)} shares its line with something else")
+        before, following = self.layout.previous_end(start), self.layout.next_line(end)
+        if before is not None:
+            self._note(before, end, "")
+        else:
+            self._note(start, end if following is None else following, "")
+        self._expected = drop(self._expected, slot.path)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Forget the changes noted inside when one of them is refused."""
+        count, expected = len(self._splices), self._expected
+        try:
+            yield
+        except EditRefusedError:
+            del self._splices[count:]
+            self._expected = expected
+            raise
+
+    def finish(self) -> str:
+        """The new text; raises EditRefusedError when it does not say exactly what was wanted."""
+        parts: list[str] = []
+        done = 0
+        for splice in sorted(self._splices, key=lambda splice: splice.start):
+            if splice.start < done:
+                raise EditRefusedError(f"{self.file}: two changes fall on one place", self.by_hand)
+            parts += [self.text[done : splice.start], splice.new]
+            done = splice.end
+        text = "".join(parts) + self.text[done:]
+        if not self._says_what_was_wanted(text):
+            raise EditRefusedError(f"{self.file} is written in a way that this change could damage", self.by_hand)
+        return text
+
+    def _says_what_was_wanted(self, text: str) -> bool:
+        try:
+            return same(outline(compose(text, self.file)), self._expected)
+        except Unparsable:
+            return False
+
+    # --- the splices
+
+    def _note(self, start: int, end: int, new: str) -> None:
+        self._splices.append(Splice(start, end, new))
+
+    def _expect(self, path: Path, value: Any) -> None:
+        self._expected = put(self._expected, path, outline_of(value))
+
+    def _fill(self, slot: Slot, new: str) -> None:
+        """Put `new` where a value was left empty, or said null."""
+        at = self.layout.colon_end(slot.key)
+        if at is None and slot.parent.flow:
+            self._note(slot.key.end, slot.key.end, ":" + new)
+        elif at is None or slot.value.anchor is not None:
+            self.refuse(slot.key.line, f"{_last(slot.path)} has a value that cannot be filled in")
+        else:
+            said = slot.value.end > slot.value.start
+            self._note(at, slot.value.end if said else at, new)
+
+    def _replace_collection(self, slot: Slot, end: int, new: str) -> None:
+        """Put `new` in the place of lines or braces, which must hold no comments that would be lost."""
+        at = self.layout.colon_end(slot.key)
+        if at is None or "#" in self.text[at:end]:
+            self.refuse(slot.value.line, f"{_last(slot.path)} holds comments")
+        self._note(at, end, " " + new)
+
+    def _fill_mapping(self, slot: Slot, new: MappingType[str, Any], depth: int) -> None:
+        """Put the first pairs where nothing, null or {} stands: as lines, in a flow in braces."""
+        if slot.parent.flow:
+            self._fill(slot, " " + rendering.flow(new, json_like=_json_like(slot.parent)))
+            return
+        if slot.value.end > slot.value.start:
+            self._fill(slot, "")
+        column = slot.parent.column + self._step
+        self._add_lines(self.layout.line_end(max(slot.key.end, slot.value.end)), new, column, depth)
+
+    def _insert_into(self, node: Mapping, new: MappingType[str, Any], depth: int, after: Node | None) -> None:
+        if node.flow:
+            self._insert_into_flow(node, new)
+            return
+        value = after or node.pairs[-1][1]
+        self._add_lines(self.layout.after(value, node.column), new, node.column, depth)
+
+    def _add_lines(self, at: int, new: MappingType[str, Any], column: int, depth: int) -> None:
+        lines = rendering.block(new, column=column, step=self._step, depth=depth)
+        newline = self.layout.newline(at)
+        self._note(at, at, "".join(newline + line for line in lines))
+
+    def _insert_into_flow(self, node: Mapping, new: MappingType[str, Any]) -> None:
+        between = self._between(node, new)
+        words = between.join(self._flow_words(node, name, value) for name, value in new.items())
+        if not node.pairs:
+            at = self.text.index("{", node.start) + 1
+            in_lines = between != ", "
+            self._note(at, at, f"{between[1:]}{words}{self._next_line(node, 1)}" if in_lines else words)
+            return
+        last = self._flow_value_end(*node.pairs[-1])
+        comma = self.layout.comma(last, node.end - 1)
+        if self._has_line_of_its_own(node, last):
+            self._insert_flow_lines(node, new, last, comma)
+        elif comma is None:
+            self._note(last, last, between + words)
+        else:
+            self._note(comma + 1, comma + 1, f"{between[1:]}{words},")
+
+    def _between(self, node: Mapping, new: MappingType[str, Any]) -> str:
+        """What stands between the pairs of a flow: a blank, or a line each where they are many."""
+        is_long = len(new) > 1 and len(rendering.flow(new, json_like=_json_like(node))) > rendering.MAX_FLOW_CHARACTERS
+        return "," + self._next_line(node, 2) if is_long else ", "
+
+    def _flow_words(self, node: Mapping, name: str, value: Any) -> str:
+        """One pair in braces; of a long mapping in it each pair has a line."""
+        json_like = _json_like(node)
+        if not isinstance(value, MappingType) or len(rendering.flow(value)) <= rendering.MAX_FLOW_CHARACTERS:
+            return rendering.flow({name: value}, json_like=json_like)[1:-1]
+        start = self._next_line(node, 2)
+        inner = [rendering.flow({key: item}, json_like=json_like)[1:-1] for key, item in value.items()]
+        head = rendering.scalar(name, json_like=json_like)
+        return f"{head}: {{{start}{f',{start}'.join(inner)}{self._next_line(node, 1)}}}"
+
+    def _next_line(self, node: Mapping, steps: int) -> str:
+        """A line's end, and the blanks of a line that is so many steps deeper than the one in which a flow begins."""
+        start = self.layout.line_start(node.start)
+        line = self.layout.line_at(start)
+        indent = len(line) - len(line.lstrip(" ")) + steps * self._step
+        return self.layout.newline(node.start) + " " * indent
+
+    def _has_line_of_its_own(self, node: Mapping, last: int) -> bool:
+        """Whether the pairs of a flow stand one a line, the closing brace below them."""
+        return self.layout.begins_line(node.pairs[-1][0].start) and self.layout.line_end(last) < node.end
+
+    def _insert_flow_lines(self, node: Mapping, new: MappingType[str, Any], last: int, comma: int | None) -> None:
+        end = self.layout.line_end(last)
+        if comma is None:
+            self._note(last, last, ",")
+        elif comma > end:
+            self.refuse(node.line, "a comma stands on a line of its own")
+        start = self.layout.newline(end) + " " * node.pairs[-1][0].column
+        words = [rendering.flow({name: value}, json_like=_json_like(node))[1:-1] for name, value in new.items()]
+        self._note(end, end, start + f",{start}".join(words) + ("," if comma is not None else ""))
+
+    def _flow_value_end(self, key: Node, value: Node) -> int:
+        """Where a pair in braces ends; an empty value's own mark depends on the loader."""
+        return value.end if value.end > value.start else self.layout.colon_end(key) or key.end
+
+    def _remove_from_flow(self, slot: Slot) -> None:
+        beside = slot.parent.pairs
+        index = next(i for i, (key, _) in enumerate(beside) if key is slot.key)
+        end = self._flow_value_end(slot.key, slot.value)
+        comma = self.layout.comma(end, slot.parent.end - 1)
+        if index + 1 < len(beside) and comma is not None:
+            self._cut_flow_pair(slot.key.start, comma + 1, beside[index + 1][0].start)
+        elif index > 0:
+            self._cut_last_of_flow(self._flow_value_end(*beside[index - 1]), slot.key.start, end)
+        else:
+            self._note(slot.key.start, end if comma is None else comma + 1, "")
+        self._expected = drop(self._expected, slot.path)
+
+    def _cut_flow_pair(self, start: int, after_comma: int, following: int) -> None:
+        """A pair with one after it: up to that one, but never a comment between them."""
+        blank = not self.text[after_comma:following].strip()
+        self._note(start, following if blank else after_comma, "")
+
+    def _cut_last_of_flow(self, before: int, start: int, end: int) -> None:
+        """The last pair goes with the comma before it; a comment between them stays."""
+        comma = self.layout.comma(before, start)
+        if self.text[before:start].strip(" \t\r\n,") and comma is not None:
+            self._note(comma, comma + 1, "")
+            self._note(start, end, "")
+        else:
+            self._note(before, end, "")
+
+
+def may_become_lines(node: Mapping, text: str) -> bool:
+    """Whether an empty `{}` may become lines: nothing hangs on it, and no comment stands inside."""
+    return node.anchor is None and text[node.start : node.end] in ("{}", "{ }")
+
+
+def _json_like(node: Mapping) -> bool:
+    first = node.pairs[0][0] if node.flow and node.pairs else None
+    return isinstance(first, Scalar) and first.style == '"'
+
+
+def _last(path: Path) -> str:
+    return shown(path[-1]) if path else "the file"
