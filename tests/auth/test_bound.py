@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
-from trayapp.auth.grant import DEFAULT_PORTS, Client, Grant, canonical, covers, record_key
+from trayapp.auth.grant import DEFAULT_PORTS, Grant, OAuthClient, canonical, covers, record_key
 from trayapp.auth.vault import FixedPlace, Vault
 from trayapp.backends.http.auth import Signed, challenge_of
 from trayapp.backends.http.refusal import HttpRefusal
@@ -144,7 +144,7 @@ class Life:
 
     async def step(self, what: str, one: str, other: str) -> None:
         if what == "sign in":
-            await self.accounts.of(one).take(Grant(canonical(one), token_of(one), Client("c"), 0.0))
+            await self.accounts.of(one).take(Grant(canonical(one), token_of(one), OAuthClient("c"), 0.0))
         elif what == "edit":
             self.address, self.redirect = one, None
         elif what == "redirect":

@@ -56,7 +56,7 @@ class MoodyEntries(MemoryEntries):
 
 @dataclass
 class Desk:
-    """Implements vault.Place over moody entries, and holds a vault with a clock that only tests move."""
+    """Implements vault.RecordPlace over moody entries, and holds a vault with a clock that only tests move."""
 
     entries: MoodyEntries = field(default_factory=MoodyEntries)
     time: float = 0.0

@@ -14,16 +14,16 @@ from tests.cli.running import FakeGateway, environment, run_cli
 from tests.cli.samples import as_sent, full_snapshot, snapshot
 from trayapp import __version__
 from trayapp.cli.doctor import fit, lines, total
-from trayapp.service.checks.finding import Finding
+from trayapp.service.checks.finding import CheckResult
 from trayapp.service.checks.gateway import SUCCESSION_HINT
 from trayapp.wire.control import SNAPSHOT
 from trayapp.wire.endpoint import write_endpoint
 from trayapp.wire.greeting import read_endpoint
 from trayapp.wire.rundir import run_dir
 
-OK = Finding("a.b", "ok", "fine")
-NOTE = Finding("long.code", "note", "something", "do this")
-PROBLEM = Finding("c.d", "problem", "worse", "do that")
+OK = CheckResult("a.b", "ok", "fine")
+NOTE = CheckResult("long.code", "note", "something", "do this")
+PROBLEM = CheckResult("c.d", "problem", "worse", "do that")
 
 
 def findings(home: Path, code: str) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ def test_a_line_a_check_a_remedy_below_it_and_the_sum() -> None:
 
 
 def test_foreign_words_are_one_line_without_secrets() -> None:
-    shown = fit(Finding("a.b", "problem", "x\n\x1b[31mtoken=abc123", "y\nz"))
+    shown = fit(CheckResult("a.b", "problem", "x\n\x1b[31mtoken=abc123", "y\nz"))
     assert (shown.message, shown.remedy) == ("x token=[redacted]", "y z")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trayapp.clients.context import ClientsContext
 from trayapp.clients.family import Family
 from trayapp.clients.places import Machine
 from trayapp.clients.table import Client
-from trayapp.clients.world import World
 
 PLATFORMS = ("linux", "darwin", "win32")
 COMMAND = ["/opt/multi-mcp/bin/multi-mcp", "stdio"]
@@ -21,16 +21,16 @@ def machine_in(home: Path, platform: str = "linux", **environ: str) -> Machine:
     return Machine(home, environ, platform)
 
 
-def world_in(home: Path, platform: str = "linux", **environ: str) -> World:
+def world_in(home: Path, platform: str = "linux", **environ: str) -> ClientsContext:
     """The same with a note of ours and a shim."""
-    return World(machine_in(home, platform, **environ), home / "multi-mcp" / "clients.json", COMMAND, at_once)
+    return ClientsContext(machine_in(home, platform, **environ), home / "multi-mcp" / "clients.json", COMMAND, at_once)
 
 
 def at_once(path: Path) -> None:
     """No file is waited for: these tests save it themselves."""
 
 
-def file_of(client: Client, world: World) -> Path:
+def file_of(client: Client, world: ClientsContext) -> Path:
     """Where that client's file lies first of all, its folder made."""
     machine = world.machine
     path = machine.path(next(t for t in client.templates(machine.platform) if machine.has(t)))

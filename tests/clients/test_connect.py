@@ -24,10 +24,10 @@ from trayapp.clients.connect import (
     plan_connect,
     plan_disconnect,
 )
+from trayapp.clients.context import ClientsContext, noted
 from trayapp.clients.entry import wanted_entry, words_of
 from trayapp.clients.family import lookup
 from trayapp.clients.table import BY_NAME, CLIENTS, NAME, Client
-from trayapp.clients.world import World, noted
 from trayapp.config.problems import Unparsable
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.errors import FileChangedError, StorageError, UsageError
@@ -42,7 +42,7 @@ class Desk(NamedTuple):
     """A client on a machine, and its file."""
 
     client: Client
-    world: World
+    world: ClientsContext
     path: Path
 
 

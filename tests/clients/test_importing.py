@@ -12,11 +12,11 @@ import pytest
 from tests.clients.machines import machine_in, world_in
 from trayapp.clients import files
 from trayapp.clients.connect import connect
+from trayapp.clients.context import ClientsContext, Noted, note, noted, said_no, say_no
 from trayapp.clients.importing import doubled, first_offers, first_words, names_by_client, offers, take_away
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.clients.servers import Found, found_servers
 from trayapp.clients.table import BY_NAME
-from trayapp.clients.world import Noted, World, note, noted, said_no, say_no
 from trayapp.config.read.parse import parse
 from trayapp.model.plan import Config
 from trayapp.model.servers import SAMPLE
@@ -74,7 +74,7 @@ def test_a_folders_servers_have_names_of_their_own() -> None:
     assert [(offer.name, offer.found.folder) for offer in made] == [("a", None), ("a", folder)]
 
 
-def offered(config: Config | None, world: World) -> dict[str, list[str]]:
+def offered(config: Config | None, world: ClientsContext) -> dict[str, list[str]]:
     return names_by_client(first_offers(config, world))
 
 

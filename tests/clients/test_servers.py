@@ -14,7 +14,7 @@ from trayapp.clients.entry import is_ours
 from trayapp.clients.importing import take_away
 from trayapp.clients.layers import ClientLayers
 from trayapp.clients.places import Machine
-from trayapp.clients.servers import Reading, found_servers, read_servers, user_files
+from trayapp.clients.servers import FoundServers, found_servers, read_servers, user_files
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
 
 
@@ -25,7 +25,7 @@ def saved(home: Path, name: str, text: str) -> Path:
     return path
 
 
-def entries(reading: Reading) -> dict[str, dict[str, Any]]:
+def entries(reading: FoundServers) -> dict[str, dict[str, Any]]:
     return {found.name: found.entry for found in reading.servers}
 
 

@@ -11,11 +11,11 @@ import pytest
 from tests.clients.machines import file_of, samples, world_in
 from trayapp.clients import connect as connecting
 from trayapp.clients import files
+from trayapp.clients.context import ClientsContext
 from trayapp.clients.importing import take_away
 from trayapp.clients.servers import read_servers
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
 from trayapp.clients.undo import all_moves, put_back, remember
-from trayapp.clients.world import World
 
 pytestmark = pytest.mark.requirement("import-undo")
 
@@ -23,24 +23,24 @@ SAMPLES = [(client, name) for client in CLIENTS for name in samples(client) if n
 EACH = pytest.mark.parametrize(("client", "name"), SAMPLES, ids=[f"{c.name}-{name}" for c, name in SAMPLES])
 
 
-def move(client: Client, world: World) -> None:
+def move(client: Client, world: ClientsContext) -> None:
     """As `import --move` does."""
     kept = [each.backup for each in all_moves(world)]
     remember(world, [], take_away(read_servers(client, world.machine).servers, kept))
 
 
-Step = Callable[[Client, World], object]
+Step = Callable[[Client, ClientsContext], object]
 
 
-def connect(client: Client, world: World) -> None:
+def connect(client: Client, world: ClientsContext) -> None:
     connecting.connect(client.name, world)
 
 
-def disconnect(client: Client, world: World) -> None:
+def disconnect(client: Client, world: ClientsContext) -> None:
     connecting.disconnect(client.name, world)
 
 
-def undo(client: Client, world: World) -> None:
+def undo(client: Client, world: ClientsContext) -> None:
     put_back(world)
 
 

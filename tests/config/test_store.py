@@ -21,7 +21,7 @@ from trayapp.config.problems import Unparsable
 from trayapp.config.read.parse import parse
 from trayapp.config.read.text import MAX_BYTES
 from trayapp.config.sample import sample_text
-from trayapp.config.store import EDIT_S, Loaded, Store, signature
+from trayapp.config.store import EDIT_S, ConfigStore, Loaded, signature
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.errors import FileChangedError, StorageError
 from trayapp.model.servers import ToolSwitch
@@ -54,7 +54,7 @@ def nobody(folder: Path) -> Iterator[None]:
         os.setresuid(0, 0, 0)
 
 
-def switch(store: Store, server: str, enabled: bool) -> bool:
+def switch(store: ConfigStore, server: str, enabled: bool) -> bool:
     return store.edit(lambda text: edits.set_server_enabled(text, server, enabled, store.path.name))
 
 
@@ -65,27 +65,29 @@ def only_file_in(folder: Path) -> str:
 
 @pytest.mark.requirement("file-comments-kept")
 def test_an_edit_keeps_every_other_byte(path: Path) -> None:  # merge-13
-    assert switch(Store(path), "s", False)
+    assert switch(ConfigStore(path), "s", False)
     assert path.read_bytes() == TEXT.replace("'x'}", "'x', disabled: true}").encode()
     assert only_file_in(path.parent) == "servers.yaml"
 
 
 def test_an_edit_that_changes_nothing_writes_nothing(path: Path) -> None:
     before = signature(path)
-    assert not switch(Store(path), "s", True)
-    assert Store(path).merge_tools({"s": {}, "other": {"a": ToolSwitch()}}) == {"other": "other is not in servers.yaml"}
+    assert not switch(ConfigStore(path), "s", True)
+    assert ConfigStore(path).merge_tools({"s": {}, "other": {"a": ToolSwitch()}}) == {
+        "other": "other is not in servers.yaml"
+    }
     assert signature(path) == before
 
 
 def test_edits_at_the_same_moment_are_all_written(path: Path) -> None:
-    store, names = Store(path), [f"t{number}" for number in range(24)]
+    store, names = ConfigStore(path), [f"t{number}" for number in range(24)]
     with ThreadPoolExecutor(len(names)) as threads:
         assert all(threads.map(lambda name: store.add_server(name, {"url": "https://x/"}), names))
     assert set(parse(store.read().text, "servers.yaml").servers) == {"s", *names}
 
 
 def test_every_edit_is_there(path: Path) -> None:
-    store = Store(path)
+    store = ConfigStore(path)
     assert store.merge_tools({"s": {"a": ToolSwitch(), "b": ToolSwitch()}}) == {}
     assert store.edit(lambda text: edits.set_tools_enabled(text, "s", ["a"], False))
     assert store.add_server("t", {"url": "https://x/"})
@@ -101,7 +103,7 @@ def test_every_edit_is_there(path: Path) -> None:
 
 @pytest.mark.requirement("file-changed-refused")
 def test_a_write_is_refused_when_the_file_changed_since_it_was_read(path: Path) -> None:
-    store = Store(path)
+    store = ConfigStore(path)
     seen = store.read()
     path.write_bytes(b"servers: {}\n")
     with pytest.raises(FileChangedError):
@@ -125,7 +127,7 @@ def test_an_edit_starts_again_when_somebody_saved_in_between(path: Path) -> None
             path.write_bytes(save)
         return text + "# edited\n"
 
-    assert Store(path).edit(change)
+    assert ConfigStore(path).edit(change)
     assert path.read_bytes() == b"servers: {s: {command: z}}\n# edited\n"
 
 
@@ -138,7 +140,7 @@ def test_a_file_that_is_emptied_to_be_saved_as_it_is_read_is_read_again(path: Pa
             time.sleep(0.05)
             file.write(TEXT.encode())
 
-    class EmptiedMeanwhile(Store):
+    class EmptiedMeanwhile(ConfigStore):
         def read(self) -> Loaded:
             if not editors:
                 editors.append(threading.Thread(target=save, args=(self.path.open("wb"),)))
@@ -160,7 +162,7 @@ def test_an_edit_gives_up_against_an_editor_that_never_rests(path: Path) -> None
         return text + "x: 1\n"
 
     with pytest.raises(FileChangedError, match="saved it again and again") as caught:
-        Store(path).edit(change, within_s=1.0)
+        ConfigStore(path).edit(change, within_s=1.0)
     assert caught.value.hint
     assert saved > 1
     assert path.read_text() == f"# save {saved}\n"
@@ -175,7 +177,7 @@ def test_an_edit_ends_before_the_tray_gives_it_up() -> None:
 
 
 def test_an_edit_waits_for_other_programs_edits_no_longer_than_for_all(home: Path) -> None:
-    store = Store(home / "servers.yaml")
+    store = ConfigStore(home / "servers.yaml")
     with locked(store.path), pytest.raises(StorageError, match="cannot be changed") as caught:
         store.edit(lambda text: text + "x: 1\n", within_s=0.05)
     assert caught.value.hint
@@ -185,21 +187,21 @@ def test_an_edit_waits_for_other_programs_edits_no_longer_than_for_all(home: Pat
 def test_a_file_that_cannot_be_read_is_left_alone(path: Path) -> None:  # merge-11, config-32
     path.write_bytes(b"servers: [\n")
     with pytest.raises(Unparsable) as caught:
-        switch(Store(path), "s", False)
+        switch(ConfigStore(path), "s", False)
     assert caught.value.problem.file == "servers.yaml"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(Unparsable, match="UTF-8"):
-        Store(path).add_server("t", {"command": "x"})
+        ConfigStore(path).add_server("t", {"command": "x"})
     path.write_bytes(b"#" * (MAX_BYTES + 1))
     with pytest.raises(Unparsable, match="10 MB"):
-        Store(path).read()
+        ConfigStore(path).read()
     assert path.stat().st_size == MAX_BYTES + 1
 
 
 def test_an_edit_that_is_refused_leaves_the_file_alone(path: Path) -> None:
     path.write_bytes(b"servers:\n  a: &a {command: x}\n  s: *a\n")
     with pytest.raises(EditRefusedError):
-        switch(Store(path), "s", False)
+        switch(ConfigStore(path), "s", False)
     assert path.read_bytes() == b"servers:\n  a: &a {command: x}\n  s: *a\n"
 
 
@@ -208,7 +210,7 @@ def test_an_edit_that_is_refused_leaves_the_file_alone(path: Path) -> None:
 
 @pytest.mark.requirement("file-first-run")
 def test_a_missing_file_is_made_from_the_first_text(tmp_path: Path) -> None:
-    store = Store(tmp_path / "a" / "b" / "servers.yaml", sample_text)
+    store = ConfigStore(tmp_path / "a" / "b" / "servers.yaml", sample_text)
     assert store.read() == Loaded("", "")
     assert store.signature() is None
     assert store.create()
@@ -218,10 +220,10 @@ def test_a_missing_file_is_made_from_the_first_text(tmp_path: Path) -> None:
 
 
 def test_the_first_edit_makes_the_file_too(tmp_path: Path) -> None:
-    store = Store(tmp_path / "servers.yaml", sample_text)
+    store = ConfigStore(tmp_path / "servers.yaml", sample_text)
     assert switch(store, "sample", False)
     assert parse(store.read().text, "f").servers["sample"].disabled
-    bare = Store(tmp_path / "bare.yaml")
+    bare = ConfigStore(tmp_path / "bare.yaml")
     assert bare.add_server("s", {"command": "x"})
     assert bare.read().text == "servers:\n  s:\n    command: x\n"
 
@@ -229,7 +231,7 @@ def test_the_first_edit_makes_the_file_too(tmp_path: Path) -> None:
 @posix_only
 def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "new" / "servers.yaml"
-    Store(path).add_server("s", {"command": "x"})
+    ConfigStore(path).add_server("s", {"command": "x"})
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
@@ -241,7 +243,7 @@ def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
 @pytest.mark.requirement("file-atomic-write")
 def test_the_mode_of_a_file_is_kept(path: Path) -> None:
     path.chmod(0o640)
-    switch(Store(path), "s", False)
+    switch(ConfigStore(path), "s", False)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
@@ -251,7 +253,7 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, path: Path) -> 
     target = path.rename(tmp_path / "dotfiles" / "mine.yaml")
     path.symlink_to(tmp_path / "dotfiles" / "mine.yaml")
     before = signature(path)
-    switch(Store(path), "s", False)
+    switch(ConfigStore(path), "s", False)
     assert path.is_symlink()
     assert b"disabled" in target.read_bytes()
     assert signature(path) != before
@@ -261,7 +263,7 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, path: Path) -> 
 def test_a_link_that_leads_nowhere_gets_its_target(tmp_path: Path) -> None:
     link = tmp_path / "servers.yaml"
     link.symlink_to(tmp_path / "away" / "x.yaml")
-    Store(link).add_server("s", {"command": "x"})
+    ConfigStore(link).add_server("s", {"command": "x"})
     assert link.is_symlink()
     assert (tmp_path / "away" / "x.yaml").exists()
 
@@ -291,10 +293,10 @@ def pipe(folder: Path) -> Path:
 def test_what_stands_in_the_way_is_named(tmp_path: Path, make: Callable[[Path], Path]) -> None:
     path = make(tmp_path)
     with pytest.raises(StorageError) as caught:
-        Store(path).add_server("s", {"command": "x"})
+        ConfigStore(path).add_server("s", {"command": "x"})
     assert caught.value.hint
     with pytest.raises(StorageError):
-        Store(path).write("x", Loaded("", ""))
+        ConfigStore(path).write("x", Loaded("", ""))
 
 
 @posix_only
@@ -304,11 +306,11 @@ def test_a_read_only_folder_or_file_is_a_clear_error(home: Path) -> None:
     with nobody(home):
         home.chmod(0o500)
         with pytest.raises(StorageError, match="permission"):
-            switch(Store(path), "s", False)
+            switch(ConfigStore(path), "s", False)
         home.chmod(0o700)
         path.chmod(0o400)
         with pytest.raises(StorageError, match="permission"):
-            switch(Store(path), "s", False)
+            switch(ConfigStore(path), "s", False)
         assert path.read_bytes() == TEXT.encode()
 
 
@@ -345,7 +347,7 @@ def test_a_full_disk_leaves_the_old_file_whole(path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))  # no file over 8 bytes: a write stops in the middle
     try:
         with pytest.raises(StorageError, match="cannot be written"):
-            switch(Store(path), "s", False)
+            switch(ConfigStore(path), "s", False)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, old)
@@ -361,7 +363,7 @@ def test_errors_of_the_system_say_what_to_do(number: int, word: str) -> None:
 
 
 def test_a_text_that_no_file_can_hold_is_refused(path: Path) -> None:
-    store = Store(path)
+    store = ConfigStore(path)
     with pytest.raises(EditRefusedError):
         store.add_server("s2", {"command": "\ud800"})
     with pytest.raises(StorageError):

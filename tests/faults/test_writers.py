@@ -26,7 +26,7 @@ from trayapp.config import edits
 from trayapp.config.layers.project import read_project
 from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.read.parse import parse
-from trayapp.config.store import Store
+from trayapp.config.store import ConfigStore
 from trayapp.model.servers import ToolSwitch
 
 TOOLS = 60
@@ -197,7 +197,7 @@ def appended(path: Path, data: bytes) -> None:
     in_place(path, data.splitlines(keepends=True)[-1], 1, 0.03, os.O_APPEND)
 
 
-def switch_tool(store: Store, number: int) -> None:
+def switch_tool(store: ConfigStore, number: int) -> None:
     """Switch each tool off in turn, then each on."""
     name, enabled = f"t{number % TOOLS}", number // TOOLS % 2 == 1
     store.edit(lambda text: edits.set_tools_enabled(text, "s", [name], enabled))
@@ -229,7 +229,7 @@ def test_editors_of_all_kinds_lose_no_byte_while_switches_and_found_tools_are_wr
         ready.set()
 
     def switch() -> None:
-        store = Store(file)
+        store = ConfigStore(file)
         for number in itertools.count():
             if ready.is_set():
                 return
@@ -251,7 +251,7 @@ def test_editors_of_all_kinds_lose_no_byte_while_switches_and_found_tools_are_wr
 def test_an_editor_that_keeps_its_own_text_loses_no_byte_however_quickly_it_saves_again(
     file: Path, editor: Editor
 ) -> None:
-    ready, store, text = threading.Event(), Store(file), file.read_bytes()
+    ready, store, text = threading.Event(), ConfigStore(file), file.read_bytes()
 
     def switch() -> None:
         for number in itertools.count():

@@ -13,7 +13,7 @@ import pytest
 
 from tests.tools import require
 from trayapp.model.errors import MultiMcpError, StorageError
-from trayapp.service.autostart.entry import Entry, Start
+from trayapp.service.autostart.entry import AutostartEntry, Start
 from trayapp.service.autostart.linux import XdgEntry
 from trayapp.service.autostart.macos import LABEL, LaunchAgent
 from trayapp.service.autostart.switch import Autostart, find_autostart
@@ -49,18 +49,18 @@ class FakeRegistry:
 
 
 @pytest.fixture(params=["xdg", "launchd", "registry"])
-def entry(request: pytest.FixtureRequest, tmp_path: Path) -> Entry:
-    made: dict[str, Entry] = {
+def entry(request: pytest.FixtureRequest, tmp_path: Path) -> AutostartEntry:
+    made: dict[str, AutostartEntry] = {
         "xdg": XdgEntry(tmp_path / "config" / "autostart" / "multi-mcp.desktop"),
         "launchd": LaunchAgent(tmp_path / "LaunchAgents" / f"{LABEL}.plist"),
         "registry": RunKey(FakeRegistry()),
     }
-    chosen: Entry = made[request.param]
+    chosen: AutostartEntry = made[request.param]
     return chosen
 
 
 @pytest.mark.requirement("autostart")
-def test_on_and_off_are_read_back(entry: Entry) -> None:
+def test_on_and_off_are_read_back(entry: AutostartEntry) -> None:
     switch = Autostart(entry, Start(PROGRAM))
     assert not switch.is_on()
     switch.turn(False)  # nothing there is fine
@@ -75,7 +75,7 @@ def test_on_and_off_are_read_back(entry: Entry) -> None:
 
 @pytest.mark.requirement("autostart")
 @pytest.mark.parametrize("path", ODD_PATHS)
-def test_odd_paths_come_back_as_they_are(entry: Entry, path: str) -> None:
+def test_odd_paths_come_back_as_they_are(entry: AutostartEntry, path: str) -> None:
     if isinstance(entry, RunKey):
         path = path.replace('"', "'")  # no file of Windows has a quote in its name
     start = Start((path, "tray", "--autostart"))
@@ -84,7 +84,7 @@ def test_odd_paths_come_back_as_they_are(entry: Entry, path: str) -> None:
 
 
 @pytest.mark.requirement("autostart-update")
-def test_an_entry_of_this_home_that_points_elsewhere_is_written_anew(entry: Entry) -> None:
+def test_an_entry_of_this_home_that_points_elsewhere_is_written_anew(entry: AutostartEntry) -> None:
     Autostart(entry, Start(("/old/multi-mcp", "tray"))).turn(True)
     switch = Autostart(entry, Start(PROGRAM))
     assert switch.keep_true()
@@ -93,7 +93,7 @@ def test_an_entry_of_this_home_that_points_elsewhere_is_written_anew(entry: Entr
 
 
 @pytest.mark.requirement("autostart-update")
-def test_what_is_off_stays_off(entry: Entry) -> None:
+def test_what_is_off_stays_off(entry: AutostartEntry) -> None:
     assert not Autostart(entry, Start(PROGRAM)).keep_true()
     assert not entry.is_on()
 

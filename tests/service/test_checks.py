@@ -27,7 +27,7 @@ from trayapp.config.sample import sample_text
 from trayapp.model.errors import StorageError
 from trayapp.service import checks
 from trayapp.service.checks import CHECKS, desktop, disk, gateway, secrets, servers, system
-from trayapp.service.checks.finding import Check, Finding, World, run_checks
+from trayapp.service.checks.finding import Check, CheckContext, CheckResult, run_checks
 from trayapp.service.pause import Pause
 from trayapp.wire.control import KEYRING
 from trayapp.wire.rundir import run_dir, socket_path
@@ -38,25 +38,25 @@ LONG_AGO = 1_000_000_000.0  # Unix seconds, before any process of today
 
 
 @pytest.fixture
-def world(home: Path) -> World:
+def world(home: Path) -> CheckContext:
     """A home where nothing has run yet, and an environment of two variables."""
     environ = {"MULTI_MCP_HOME": str(home), "PATH": str(home / "bin"), "HOME": str(home)}
     (home / "bin").mkdir()
-    return World(environ, find_paths(environ), run_dir(environ))
+    return CheckContext(environ, find_paths(environ), run_dir(environ))
 
 
-def write_servers(world: World, text: str) -> None:
+def write_servers(world: CheckContext, text: str) -> None:
     world.paths.config_file.write_text(text, encoding="utf-8")
 
 
-def program(world: World, name: str, text: str = "#!/bin/sh\n") -> Path:
+def program(world: CheckContext, name: str, text: str = "#!/bin/sh\n") -> Path:
     path = Path(world.environ["PATH"], name)
     path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
     return path
 
 
-def told(findings: list[Finding]) -> list[tuple[str, str]]:
+def told(findings: list[CheckResult]) -> list[tuple[str, str]]:
     return [(finding.code, finding.state) for finding in findings]
 
 
@@ -104,7 +104,7 @@ def test_the_codes_are_those_that_scripts_know() -> None:
 
 
 @pytest.mark.requirement("doctor-findings")
-def test_a_fresh_home_has_no_problem_and_nothing_is_made_in_it(world: World, home: Path) -> None:
+def test_a_fresh_home_has_no_problem_and_nothing_is_made_in_it(world: CheckContext, home: Path) -> None:
     findings = run_checks(CHECKS, world, 20.0)
     assert [finding for finding in findings if finding.state == "problem"] == []
     assert {finding.code for finding in findings} >= {"config.parses", "socket.answers", "disk.space", "port.http"}
@@ -112,27 +112,27 @@ def test_a_fresh_home_has_no_problem_and_nothing_is_made_in_it(world: World, hom
 
 
 @pytest.mark.requirement("doctor-findings")
-def test_a_file_that_cannot_be_read_is_one_problem(world: World) -> None:
+def test_a_file_that_cannot_be_read_is_one_problem(world: CheckContext) -> None:
     world.paths.config_file.mkdir()
     findings = run_checks(CHECKS, world, 20.0)
     assert [finding.code for finding in findings if finding.state == "problem"] == ["config.parses"]
 
 
 @pytest.mark.requirement("doctor-bounded")
-def test_a_check_that_hangs_or_fails_stops_no_other(world: World) -> None:
+def test_a_check_that_hangs_or_fails_stops_no_other(world: CheckContext) -> None:
     release = threading.Event()
 
-    def hangs(world: World) -> list[Finding]:
+    def hangs(world: CheckContext) -> list[CheckResult]:
         release.wait()
         return []
 
-    def refuses(world: World) -> list[Finding]:
+    def refuses(world: CheckContext) -> list[CheckResult]:
         raise PermissionError(13, "Permission denied", "/x")
 
-    def errs(world: World) -> list[Finding]:
+    def errs(world: CheckContext) -> list[CheckResult]:
         raise StorageError("The disk is full", "Free some space")
 
-    def is_wrong(world: World) -> list[Finding]:
+    def is_wrong(world: CheckContext) -> list[CheckResult]:
         raise KeyError(SECRET)
 
     checks = [Check("a.hangs", hangs), Check("b.refuses", refuses), Check("c.errs", errs), Check("d.is", is_wrong)]
@@ -147,7 +147,7 @@ def test_a_check_that_hangs_or_fails_stops_no_other(world: World) -> None:
     assert all(finding.remedy for finding in findings[:4])
 
 
-def test_an_old_python_is_a_problem(world: World) -> None:
+def test_an_old_python_is_a_problem(world: CheckContext) -> None:
     assert told(system.python_version(replace(world, python=(3, 10, 9)))) == [("version.python", "problem")]
     assert told(system.python_version(replace(world, python=(3, 14, 0)))) == [("version.python", "ok")]
 
@@ -156,7 +156,7 @@ def test_an_old_python_is_a_problem(world: World) -> None:
 
 
 @pytest.mark.requirement("doctor-findings")
-def test_a_file_that_does_not_parse_is_told_with_its_line_and_once(world: World) -> None:
+def test_a_file_that_does_not_parse_is_told_with_its_line_and_once(world: CheckContext) -> None:
     write_servers(world, "servers:\n  a: {command: x}\n  a: {command: y}\n")
     (finding,) = servers.config_parses(world)
     assert finding.state == "problem"
@@ -165,7 +165,7 @@ def test_a_file_that_does_not_parse_is_told_with_its_line_and_once(world: World)
     assert gateway.http_port(world) == []
 
 
-def test_wrong_entries_are_problems_and_unknown_keys_are_notes(world: World) -> None:
+def test_wrong_entries_are_problems_and_unknown_keys_are_notes(world: CheckContext) -> None:
     write_servers(world, "servers:\n  a: {}\n  b: {command: x, idle_tiemout: 3}\n")
     assert [finding.state for finding in servers.config_servers(world)] == ["problem", "note"]
     assert [finding.message.split(":")[0] for finding in servers.config_servers(world)] == ["line 2", "line 3"]
@@ -173,7 +173,7 @@ def test_wrong_entries_are_problems_and_unknown_keys_are_notes(world: World) -> 
 
 @posix
 @pytest.mark.requirement("doctor-findings", "doctor-no-values")
-def test_what_a_server_lacks_is_told_by_name_and_without_values(world: World, home: Path) -> None:
+def test_what_a_server_lacks_is_told_by_name_and_without_values(world: CheckContext, home: Path) -> None:
     write_servers(
         world,
         """servers:
@@ -204,7 +204,7 @@ def test_what_a_server_lacks_is_told_by_name_and_without_values(world: World, ho
 
 
 @posix
-def test_servers_that_lack_nothing_are_one_line(world: World) -> None:
+def test_servers_that_lack_nothing_are_one_line(world: CheckContext) -> None:
     program(world, "tool")
     write_servers(world, "servers:\n  a: {command: tool}\n  b: {url: https://example.com/mcp}\n")
     assert told(list(servers.launches(world))) == [("server.launch", "ok")]
@@ -212,13 +212,15 @@ def test_servers_that_lack_nothing_are_one_line(world: World) -> None:
 
 @pytest.mark.requirement("file-first-run")
 @pytest.mark.parametrize("text", [sample_text(), "servers: {s: {command: [/gone/multi-mcp-shim, sample-server]}}"])
-def test_the_sample_server_is_there_wherever_multi_mcp_lay_when_the_file_was_written(world: World, text: str) -> None:
+def test_the_sample_server_is_there_wherever_multi_mcp_lay_when_the_file_was_written(
+    world: CheckContext, text: str
+) -> None:
     write_servers(world, text)
     assert told(list(servers.launches(world))) == [("server.launch", "ok")]
 
 
 @posix
-def test_node_and_uvx_are_asked_for_only_where_a_server_needs_them(world: World) -> None:
+def test_node_and_uvx_are_asked_for_only_where_a_server_needs_them(world: CheckContext) -> None:
     write_servers(world, "servers:\n  a: {command: tool}\n")
     assert servers.programs(world) == []
     write_servers(world, "servers:\n  a: {command: npx -y x}\n  b: {command: uvx y}\n  c: {command: node z}\n")
@@ -228,7 +230,9 @@ def test_node_and_uvx_are_asked_for_only_where_a_server_needs_them(world: World)
 
 @posix
 @pytest.mark.requirement("doctor-findings")
-def test_one_program_that_is_missing_is_one_finding_and_says_where_there_is_one(world: World, home: Path) -> None:
+def test_one_program_that_is_missing_is_one_finding_and_says_where_there_is_one(
+    world: CheckContext, home: Path
+) -> None:
     write_servers(world, "servers:\n  a: {command: uvx x}\n  b: {command: uvx y}\n  c: {command: tool}\n")
     program(world, "tool")
     findings = [*servers.launches(world), *servers.programs(world)]
@@ -244,7 +248,7 @@ def test_one_program_that_is_missing_is_one_finding_and_says_where_there_is_one(
 
 @posix
 @pytest.mark.parametrize(("version", "state"), [("v16.20.1", "note"), ("v22.1.0", "ok"), ("", "ok")])
-def test_an_old_node_is_a_note(world: World, version: str, state: str) -> None:
+def test_an_old_node_is_a_note(world: CheckContext, version: str, state: str) -> None:
     write_servers(world, "servers:\n  a: {command: node x}\n")
     program(world, "node", f"#!/bin/sh\necho {version}\n")
     assert told(servers.programs(world)) == [("path.node", state)]
@@ -255,7 +259,7 @@ def test_an_old_node_is_a_note(world: World, version: str, state: str) -> None:
 
 @posix
 @pytest.mark.requirement("path-modes")
-def test_modes_that_let_others_in_are_problems(world: World) -> None:
+def test_modes_that_let_others_in_are_problems(world: CheckContext) -> None:
     run = Path(world.run)
     run.mkdir(mode=0o700)
     assert told(gateway.socket_mode(world)) == [("socket.mode", "ok")]
@@ -270,14 +274,14 @@ def test_modes_that_let_others_in_are_problems(world: World) -> None:
 
 
 @posix
-def test_a_deep_home_has_its_socket_elsewhere(world: World) -> None:
+def test_a_deep_home_has_its_socket_elsewhere(world: CheckContext) -> None:
     deep = replace(world, run=f"/tmp/{'x' * 120}/run")
     assert told(gateway.home_short(world)) == [("home.short", "ok")]
     assert told(gateway.home_short(deep)) == [("home.short", "note")]
 
 
 @contextmanager
-def listening(world: World) -> Iterator[socket.socket]:
+def listening(world: CheckContext) -> Iterator[socket.socket]:
     """A socket in the gateway's place that takes connections and says nothing."""
     Path(world.run).mkdir(mode=0o700, exist_ok=True)
     with socket.socket(socket.AF_UNIX) as sock:
@@ -288,14 +292,14 @@ def listening(world: World) -> Iterator[socket.socket]:
 
 @posix
 @pytest.mark.requirement("doctor-findings")
-def test_a_gateway_that_hangs_is_a_problem(world: World) -> None:
+def test_a_gateway_that_hangs_is_a_problem(world: CheckContext) -> None:
     with listening(world):
         (finding,) = gateway.socket_answers(world)
     assert (finding.state, finding.message) == ("problem", "The gateway does not answer")
 
 
 @posix
-def test_a_socket_that_was_left_behind_is_a_note(world: World) -> None:
+def test_a_socket_that_was_left_behind_is_a_note(world: CheckContext) -> None:
     assert gateway.socket_answers(world)[0].message == "The gateway does not run"
     with listening(world):
         pass
@@ -305,7 +309,7 @@ def test_a_socket_that_was_left_behind_is_a_note(world: World) -> None:
 
 @posix
 @pytest.mark.requirement("tray-pause")
-def test_while_it_is_paused_nobody_is_told_that_ai_tools_start_it(world: World) -> None:
+def test_while_it_is_paused_nobody_is_told_that_ai_tools_start_it(world: CheckContext) -> None:
     pause = Pause(world.run)
     pause.hold()
     (finding,) = gateway.socket_answers(world)
@@ -315,7 +319,7 @@ def test_while_it_is_paused_nobody_is_told_that_ai_tools_start_it(world: World) 
 
 
 @posix
-def test_a_process_that_holds_the_lock_and_does_not_listen_is_named(world: World) -> None:
+def test_a_process_that_holds_the_lock_and_does_not_listen_is_named(world: CheckContext) -> None:
     Path(world.run).mkdir(mode=0o700)
     lock = Path(world.run, gateway.LOCK)
     lock.write_text(str(os.getpid()), encoding="ascii")
@@ -325,7 +329,7 @@ def test_a_process_that_holds_the_lock_and_does_not_listen_is_named(world: World
 
 
 @posix
-def test_a_holder_that_has_had_its_time_is_a_problem(world: World) -> None:
+def test_a_holder_that_has_had_its_time_is_a_problem(world: CheckContext) -> None:
     Path(world.run).mkdir(mode=0o700)
     lock = Path(world.run, gateway.LOCK)
     lock.write_text("1", encoding="ascii")  # the first process is as old as the machine
@@ -335,7 +339,7 @@ def test_a_holder_that_has_had_its_time_is_a_problem(world: World) -> None:
     assert (finding.state, finding.message) == ("problem", "The gateway (process 1) runs, but does not listen")
 
 
-def test_a_port_that_somebody_else_has_is_a_note(world: World) -> None:
+def test_a_port_that_somebody_else_has_is_a_note(world: CheckContext) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         write_servers(world, f"settings: {{http: {{port: {port}}}}}\n")
@@ -347,7 +351,7 @@ def test_a_port_that_somebody_else_has_is_a_note(world: World) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can be somebody else")
 @pytest.mark.requirement("doctor-findings", "http-token-port")
-def test_a_port_that_another_user_holds_is_a_problem_and_names_the_user(world: World) -> None:
+def test_a_port_that_another_user_holds_is_a_problem_and_names_the_user(world: CheckContext) -> None:
     script = (
         "import os, socket; os.setuid(65534); s = socket.create_server(('', 0)); print(s.getsockname()[1], flush=1)"
     )
@@ -367,7 +371,7 @@ def test_a_port_that_another_user_holds_is_a_problem_and_names_the_user(world: W
 
 @posix
 @pytest.mark.requirement("doctor-findings")
-def test_processes_that_a_dead_gateway_left_are_named(world: World) -> None:
+def test_processes_that_a_dead_gateway_left_are_named(world: CheckContext) -> None:
     run = Path(world.run)
     run.mkdir(mode=0o700)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as gone:
@@ -392,20 +396,20 @@ def test_processes_that_a_dead_gateway_left_are_named(world: World) -> None:
 # -- the disk ---------------------------------------------------------------------------------------------------------
 
 
-def test_folders_that_can_be_written_are_tried_and_left_as_they_were(world: World, home: Path) -> None:
+def test_folders_that_can_be_written_are_tried_and_left_as_they_were(world: CheckContext, home: Path) -> None:
     world.paths.cache_dir.mkdir()
     assert told(disk.writable(world)) == [("disk.writable", "ok")]
     assert list(world.paths.cache_dir.iterdir()) == []
     assert told(disk.space(world)) == [("disk.space", "ok")]
 
 
-def test_a_file_in_a_folders_place_is_a_problem(world: World) -> None:
+def test_a_file_in_a_folders_place_is_a_problem(world: CheckContext) -> None:
     world.paths.log_dir.touch()
     (finding,) = disk.writable(world)
     assert (finding.state, finding.message) == ("problem", f"{world.paths.log_dir} is no folder")
 
 
-def test_the_size_of_the_logs_is_told(world: World) -> None:
+def test_the_size_of_the_logs_is_told(world: CheckContext) -> None:
     assert disk.log_size(world)[0].message.endswith("take 0.0 MB")
     (world.paths.log_dir / "servers").mkdir(parents=True)
     (world.paths.log_dir / "servers" / "a.log").write_bytes(b"x" * 1_500_000)
@@ -418,7 +422,7 @@ def test_the_size_of_the_logs_is_told(world: World) -> None:
 # -- the desktop ------------------------------------------------------------------------------------------------------
 
 
-def test_without_a_bus_there_is_neither_keyring_nor_tray_and_that_is_no_problem(world: World) -> None:
+def test_without_a_bus_there_is_neither_keyring_nor_tray_and_that_is_no_problem(world: CheckContext) -> None:
     here = replace(world, platform="linux")
     found = [*desktop.session_bus(here), *desktop.keyring(here), *desktop.tray_host(here)]
     assert told(found) == [("bus.session", "note"), ("keyring.available", "note"), ("tray.host", "note")]
@@ -426,7 +430,7 @@ def test_without_a_bus_there_is_neither_keyring_nor_tray_and_that_is_no_problem(
     assert desktop.NO_KEYRING in found[1].message
 
 
-def test_on_x_an_old_tray_may_show_an_icon_without_a_menu(world: World) -> None:
+def test_on_x_an_old_tray_may_show_an_icon_without_a_menu(world: CheckContext) -> None:
     here = replace(world, platform="linux", environ={**world.environ, "DISPLAY": ":0"})
     assert "XEmbed" in desktop.tray_host(here)[0].message
     wayland = replace(here, environ={**here.environ, "WAYLAND_DISPLAY": "wayland-0"})
@@ -434,14 +438,14 @@ def test_on_x_an_old_tray_may_show_an_icon_without_a_menu(world: World) -> None:
 
 
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
-def test_other_systems_have_their_own(world: World, platform: str) -> None:
+def test_other_systems_have_their_own(world: CheckContext, platform: str) -> None:
     there = replace(world, platform=platform)
     found = [*desktop.session_bus(there), *desktop.keyring(there), *desktop.tray_host(there)]
     assert [finding.state for finding in found] == ["ok", "ok"]
 
 
 @posix
-def test_a_bus_that_nothing_can_ask_is_not_checked(world: World) -> None:
+def test_a_bus_that_nothing_can_ask_is_not_checked(world: CheckContext) -> None:
     here = replace(world, platform="linux", environ={**world.environ, "DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"})
     assert desktop.keyring(here)[0].message.startswith("Not checked")
     assert desktop.tray_host(here)[0].message.startswith("Not checked")
@@ -451,8 +455,8 @@ ASKED = """
 import os, sys
 from trayapp.config.paths import find_paths
 from trayapp.service.checks import desktop
-from trayapp.service.checks.finding import World
-world = World(dict(os.environ), find_paths(os.environ), "/nowhere", "linux")
+from trayapp.service.checks.finding import CheckContext
+world = CheckContext(dict(os.environ), find_paths(os.environ), "/nowhere", "linux")
 print(*(finding.state for look in (desktop.session_bus, desktop.keyring, desktop.tray_host) for finding in look(world)))
 print(desktop._name_has_owner(world.environ, "org.freedesktop.DBus"))
 """
@@ -497,7 +501,7 @@ def test_a_real_bus_is_asked_with_any_of_three_programs(home: Path, asker: str, 
 @posix
 @pytest.mark.requirement("vault-states")
 @pytest.mark.parametrize("asker", ASKERS)
-def test_a_locked_keyring_is_told_from_an_open_one(world: World, home: Path, asker: str) -> None:
+def test_a_locked_keyring_is_told_from_an_open_one(world: CheckContext, home: Path, asker: str) -> None:
     tool = require(asker)
     (home / "tools").mkdir()
     (home / "tools" / Path(tool).name).symlink_to(tool)
@@ -519,7 +523,7 @@ def test_a_locked_keyring_is_told_from_an_open_one(world: World, home: Path, ask
     [(None, "ok", "keeps"), ({"title": "The keyring is locked", "hint": "Unlock it"}, "note", "The keyring is locked")],
 )
 def test_of_a_running_gateway_the_keyring_is_told_as_it_has_it_and_not_as_our_environment_does(
-    world: World, home: Path, error: dict[str, str] | None, state: str, says: str
+    world: CheckContext, home: Path, error: dict[str, str] | None, state: str, says: str
 ) -> None:
     with FakeGateway(home, {KEYRING: {"keyring": "locked" if error else "available", "error": error}}) as gateway:
         (finding,) = desktop.keyring(replace(world, platform="linux", environ={}))
@@ -532,7 +536,7 @@ def test_of_a_running_gateway_the_keyring_is_told_as_it_has_it_and_not_as_our_en
     [({"MULTI_MCP_PASSPHRASE": "p"}, "linux", "ok"), ({}, "darwin", "ok"), ({}, "linux", "note")],
 )
 def test_the_encrypted_file_is_told_with_what_opens_it(
-    world: World, environ: dict[str, str], platform: str, state: str
+    world: CheckContext, environ: dict[str, str], platform: str, state: str
 ) -> None:
     write_servers(world, "settings: {token_store: file}\n")
     here = replace(world, platform=platform, environ={"PATH": world.environ.get("PATH", ""), **environ})
@@ -558,7 +562,7 @@ SEALED = '{"form": "f", "key": "%s", "salt": "", "sealed": ""}'
     ],
 )
 def test_a_file_of_secrets_that_is_not_used_or_does_not_open_is_told(
-    world: World, store: str, content: str, passphrase: str, state: str, says: str
+    world: CheckContext, store: str, content: str, passphrase: str, state: str, says: str
 ) -> None:
     write_servers(world, f"settings: {{token_store: {store}}}\n")
     here = replace(world, environ={**world.environ, "MULTI_MCP_PASSPHRASE": passphrase})

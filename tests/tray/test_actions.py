@@ -18,7 +18,7 @@ from trayapp.service.autostart.switch import Autostart
 from trayapp.service.supervision import CommandKind
 from trayapp.tray.actions import Actions, Means, offered_of
 from trayapp.tray.state import outcomes
-from trayapp.tray.state.state import Action, IconKind, Offered, Verb, View, offer_key
+from trayapp.tray.state.state import Action, IconKind, Offered, TrayView, Verb, offer_key
 from trayapp.tray.state.texts import BODY, LINE, TITLE
 
 V = Verb
@@ -77,7 +77,7 @@ class World:
             paths=self.paths,
             shim=["/opt/multi mcp/multi-mcp", "stdio"],
             version="1.0 (abc1234)",
-            view=lambda: View(IconKind.HEALTHY, "tip", (), "2 of 2 servers ready\nAll is well"),
+            view=lambda: TrayView(IconKind.HEALTHY, "tip", (), "2 of 2 servers ready\nAll is well"),
             changed=lambda: self._do("changed", None),
             quit=lambda: self._do("quit", None),
         )
@@ -307,7 +307,7 @@ def test_what_doctor_finds_is_shown_as_a_text_and_copied_or_it_is_said_where_it_
 @pytest.mark.requirement("tray-actions")
 def test_the_state_comes_with_its_buttons(world: World) -> None:
     buttons = (("Reconnect all", Action(V.RECONNECT)), ("Quit", Action(V.QUIT)))
-    shown = View(IconKind.HEALTHY, "tip", (), "fine", buttons)
+    shown = TrayView(IconKind.HEALTHY, "tip", (), "fine", buttons)
     notice = Actions(replace(world.means, view=lambda: shown)).do(Action(V.SHOW_STATE))
     assert notice is not None
     assert notice.actions == buttons

@@ -24,7 +24,7 @@ from trayapp.tray.desk import Desk, state_of
 from trayapp.tray.painter import WANTS_EYES, Painter
 from trayapp.tray.redraws import PAUSE_S, Redraws
 from trayapp.tray.state.notices import Notice
-from trayapp.tray.state.state import SEPARATOR, Action, ClientState, IconKind, Item, TrayState, Verb, View
+from trayapp.tray.state.state import SEPARATOR, Action, ClientState, IconKind, Item, TrayState, TrayView, Verb
 from trayapp.tray.state.view import view
 
 PATIENCE_S = 20.0
@@ -134,9 +134,9 @@ class Drawn:
         self.painter = Painter(self.icon, lambda kind: f"picture of {kind}", self.clicks.append)
 
 
-def a_view(**more: Any) -> View:
+def a_view(**more: Any) -> TrayView:
     menu = (Item("a", "About ...", Action(Verb.ABOUT)), SEPARATOR, Item("q", "Quit", Action(Verb.QUIT)))
-    return View(**{"icon": IconKind.HEALTHY, "tooltip": "tip", "menu": menu, "summary": "all", **more})
+    return TrayView(**{"icon": IconKind.HEALTHY, "tooltip": "tip", "menu": menu, "summary": "all", **more})
 
 
 def test_only_what_differs_is_touched() -> None:
@@ -250,7 +250,7 @@ def test_a_menu_that_is_opened_again_at_once_is_not_looked_around_for_again(tmp_
     assert looks.empty()
 
 
-def texts_of(shown: View, key: str) -> list[str]:
+def texts_of(shown: TrayView, key: str) -> list[str]:
     """Of the entries with that key, in submenus."""
     items = [item for item in shown.menu if isinstance(item, Item)]
     return [below.text for item in items for below in item.children if isinstance(below, Item) and below.key == key]

@@ -25,7 +25,7 @@ from trayapp.service.autostart.switch import Autostart
 from trayapp.service.command_line import own_command, sample_command
 from trayapp.tray.desk import Desk
 from trayapp.tray.start import SystemFace
-from trayapp.tray.state.notices import Kind, Notice
+from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.state import Action, Offered
 
 pytestmark = pytest.mark.requirement("tray-offer")
@@ -110,9 +110,11 @@ class Speaker:
         return
 
 
-@pytest.mark.parametrize(("key", "seen", "noted"), [(Kind.OFFER, True, True), (Kind.OFFER, False, False),
-                                                    (Kind.TOOLS, True, False)])  # fmt: skip
-def test_that_it_was_told_is_noted_once_somebody_saw_it(tmp_path: Path, key: Kind, seen: bool, noted: bool) -> None:
+@pytest.mark.parametrize(("key", "seen", "noted"), [(NoticeKind.OFFER, True, True), (NoticeKind.OFFER, False, False),
+                                                    (NoticeKind.TOOLS, True, False)])  # fmt: skip
+def test_that_it_was_told_is_noted_once_somebody_saw_it(
+    tmp_path: Path, key: NoticeKind, seen: bool, noted: bool
+) -> None:
     face = SystemFace(lambda line: None)
     face.offer_told = tmp_path / "cache" / "offer-told"
     face.speaker = Speaker(seen)

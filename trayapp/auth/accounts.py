@@ -15,10 +15,10 @@ import anyio.abc
 import anyio.to_thread
 
 from trayapp.auth.account import LAST_MOMENT_S, Account, ClientSettings
-from trayapp.auth.asking import EXPIRES_S, Answer, Ask, Wish
+from trayapp.auth.asking import EXPIRES_S, Answer, Ask, SignInRequest
 from trayapp.auth.grant import Grant, SignInError, canonical
 from trayapp.auth.sdk import load_sdk
-from trayapp.auth.vault import Place, Vault
+from trayapp.auth.vault import RecordPlace, Vault
 from trayapp.model.status import SignInStatus
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ EXPIRED = "Nobody has answered for five minutes"
 class Login(Protocol):
     """The OAuth conversations, as trayapp.auth.login has them."""
 
-    async def authorize(self, wish: Wish, ask: Ask, now: Callable[[], float]) -> Grant:
+    async def authorize(self, wish: SignInRequest, ask: Ask, now: Callable[[], float]) -> Grant:
         """Sign in. Raises SignInError."""
 
     async def renew(self, grant: Grant, now: Callable[[], float]) -> Grant:
@@ -162,7 +162,7 @@ class Accounts:
         account = self._accounts.get(canonical(url))
         return account.status if account else None
 
-    def use(self, place: Place) -> None:
+    def use(self, place: RecordPlace) -> None:
         """From now on sign-ins lie there; who is signed in has to be looked at again."""
         self.vault.use(place)
         self._accounts.clear()
@@ -255,9 +255,9 @@ class Accounts:
             return error
         return None
 
-    async def _wish(self, target: Target, callback: Callback) -> Wish:
+    async def _wish(self, target: Target, callback: Callback) -> SignInRequest:
         account = self.of(target.url)
-        return Wish(
+        return SignInRequest(
             url=target.url,
             redirect_uri=callback.redirect_uri,
             headers=target.headers,

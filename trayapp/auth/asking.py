@@ -33,7 +33,7 @@ class Ask(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SignInRequest:
     """What to sign in to. `before`: the last grant there; `wanted`: scopes that a request was refused for."""
 
     url: str

@@ -18,7 +18,7 @@ import anyio.abc
 
 from trayapp.auth.asking import Answer
 from trayapp.auth.grant import SignInError
-from trayapp.auth.page import POLICY, Outcome, Page, html
+from trayapp.auth.page import POLICY, CallbackPage, Outcome, html
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Callback:
         self._come = anyio.Event()
         self._answer: Answer | SignInError | None = None
         self._decided = anyio.Event()
-        self._page: Page | None = None
+        self._page: CallbackPage | None = None
         self._shown = anyio.Event()
         self._is_shown_to_somebody = False
 
@@ -83,7 +83,7 @@ class Callback:
         """All is over: whoever waits in front of the browser is told."""
         if self._page is None:
             outcome: Outcome = "success" if error is None else "error"
-            self._page = Page(outcome, self._server, error.title if error else "")
+            self._page = CallbackPage(outcome, self._server, error.title if error else "")
         self._decided.set()
 
     async def shown(self) -> None:
@@ -105,7 +105,9 @@ class Callback:
         self._answer = self._read(said, expected)
         if isinstance(self._answer, SignInError):
             denied = said.get("error") == DENIED
-            self._page = Page("denied" if denied else "error", self._server, "" if denied else self._answer.title)
+            self._page = CallbackPage(
+                "denied" if denied else "error", self._server, "" if denied else self._answer.title
+            )
         self._come.set()
         return isinstance(self._answer, Answer)
 
@@ -147,7 +149,7 @@ class Callback:
         elif path != PATH:
             await _send(stream, 404, b"")
         elif self._judge(query) is None:
-            await _send(stream, 410, html(Page("unknown", self._server)))
+            await _send(stream, 410, html(CallbackPage("unknown", self._server)))
         else:
             await self._await_outcome(stream)
 

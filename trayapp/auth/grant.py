@@ -39,7 +39,7 @@ class GrantLostError(SignInError):
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class OAuthClient:
     """Who we are to a sign-in service. `method`: how that is proven at the token endpoint."""
 
     id: str
@@ -58,7 +58,7 @@ class Grant:
 
     url: str
     access_token: str = field(repr=False)
-    client: Client
+    client: OAuthClient
     issued_at: float
     refresh_token: str | None = field(default=None, repr=False)
     expires_at: float | None = None
@@ -101,7 +101,7 @@ def from_text(text: str | None, url: str) -> Grant | None:
         values = {name: value for name, value in read.items() if name in known}
         values["expires_at"] = moment(values.get("expires_at"))
         values["issued_at"] = moment(values.get("issued_at")) or 0.0
-        client = Client(**values.pop("client"))
+        client = OAuthClient(**values.pop("client"))
         grant = Grant(client=client, **values)
         return grant if grant.url == canonical(url) and _is_sound(grant) else None
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):

@@ -42,8 +42,8 @@ from trayapp.auth.answers import (
     shown_host,
     why_of,
 )
-from trayapp.auth.asking import Ask, Wish
-from trayapp.auth.grant import Client, ClientKind, Grant, GrantLostError, SignInError, canonical, lifetime
+from trayapp.auth.asking import Ask, SignInRequest
+from trayapp.auth.grant import ClientKind, Grant, GrantLostError, OAuthClient, SignInError, canonical, lifetime
 from trayapp.config.urls import is_inside
 
 # Its texts quote what services answered, at every level; ours below say what happened without that.
@@ -58,7 +58,7 @@ ACCEPT = {"accept": "application/json, text/event-stream"}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # a request without effects, to be told who signs people in
 
 
-async def authorize(wish: Wish, ask: Ask, now: Callable[[], float]) -> Grant:
+async def authorize(wish: SignInRequest, ask: Ask, now: Callable[[], float]) -> Grant:
     """The whole sign-in, from "who signs people in here?" to tokens. Raises SignInError."""
     provider = _Provider(wish, ask)
     last: list[httpx2.Response] = []
@@ -147,7 +147,7 @@ class _Nowhere:
 class _Provider(OAuthClientProvider):
     """The SDK's flow with our checks before each thing that cannot be taken back."""
 
-    def __init__(self, wish: Wish, ask: Ask | None = None) -> None:
+    def __init__(self, wish: SignInRequest, ask: Ask | None = None) -> None:
         self._wish = wish
         self._ask = ask
         by_document = wish.document_url
@@ -160,7 +160,7 @@ class _Provider(OAuthClientProvider):
     @classmethod
     def of(cls, grant: Grant) -> _Provider:
         """One that can renew and revoke that grant, with what was found when it was issued."""
-        provider = cls(Wish(grant.url, "http://127.0.0.1/callback"))
+        provider = cls(SignInRequest(grant.url, "http://127.0.0.1/callback"))
         context, client = provider.context, grant.client
         context.client_info = OAuthClientInformationFull(
             client_id=client.id, client_secret=client.secret, token_endpoint_auth_method=client.method
@@ -251,7 +251,7 @@ class _Provider(OAuthClientProvider):
         return Grant(
             url=canonical(self._wish.url),
             access_token=token.access_token,
-            client=Client(client.client_id, secret, client.token_endpoint_auth_method, kind),
+            client=OAuthClient(client.client_id, secret, client.token_endpoint_auth_method, kind),
             issued_at=now,
             refresh_token=token.refresh_token,
             expires_at=_end(token, now),
@@ -314,7 +314,7 @@ class _Provider(OAuthClientProvider):
         return AuthorizationCodeResult(code=answer.code, state=answer.state, iss=answer.iss)
 
 
-def _given(wish: Wish) -> OAuthClientInformationFull:
+def _given(wish: SignInRequest) -> OAuthClientInformationFull:
     method = None if wish.client_secret else "none"
     return OAuthClientInformationFull(
         client_id=wish.client_id or "", client_secret=wish.client_secret, token_endpoint_auth_method=method
@@ -326,7 +326,7 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.R
     return await bounded(await client.send(request, stream=True))
 
 
-async def _challenged(client: httpx2.AsyncClient, wish: Wish) -> tuple[httpx2.Request, httpx2.Response]:
+async def _challenged(client: httpx2.AsyncClient, wish: SignInRequest) -> tuple[httpx2.Request, httpx2.Response]:
     """A request that the server refuses, and its refusal, with the scopes that we want in it.
 
     A server that refuses nothing, or only some tools, is asked by its well-known addresses instead. Raises HTTPError.
@@ -347,7 +347,7 @@ async def _challenged(client: httpx2.AsyncClient, wish: Wish) -> tuple[httpx2.Re
     return probe, httpx2.Response(401, headers=told, request=probe)
 
 
-def _scopes(wish: Wish, challenged: str | None) -> str | None:
+def _scopes(wish: SignInRequest, challenged: str | None) -> str | None:
     """Configured ones count instead of the server's; what was refused for want of a scope comes on top of what was
     granted (step-up)."""
     base = " ".join(wish.scopes) or challenged

@@ -59,7 +59,7 @@ POLICY = "; ".join(
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CallbackPage:
     """What to say. `server`: its name in servers.yaml; `detail`: why not, from wherever it came."""
 
     outcome: Outcome
@@ -67,7 +67,7 @@ class Page:
     detail: str = ""
 
 
-def html(page: Page) -> bytes:
+def html(page: CallbackPage) -> bytes:
     """The page as it is sent. Whatever its texts hold, they are text."""
     title, words = _words(page)
     detail = " ".join(page.detail.split())[:DETAIL_MAX] if page.outcome == "error" else ""
@@ -89,12 +89,12 @@ def html(page: Page) -> bytes:
 """.encode()
 
 
-def _server(page: Page) -> str:
+def _server(page: CallbackPage) -> str:
     """As one writes it in a shell; an answer to nobody's question is about no server."""
     return "SERVER" if page.outcome == "unknown" else shlex.quote(page.server)
 
 
-def _words(page: Page) -> tuple[str, str]:
+def _words(page: CallbackPage) -> tuple[str, str]:
     """The title, and what it means."""
     said: dict[Outcome, tuple[str, str]] = {
         "success": (

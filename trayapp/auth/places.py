@@ -14,7 +14,7 @@ from typing import Literal
 from trayapp.auth.chunks import ChunkedRecords, Records
 from trayapp.auth.os_keyring import KeyringEntries
 from trayapp.auth.sealed import PASSPHRASE, SealedFile
-from trayapp.auth.vault import Place
+from trayapp.auth.vault import RecordPlace
 
 SERVICE = "multi-mcp"
 HOME_VARIABLE = "MULTI_MCP_HOME"
@@ -30,7 +30,7 @@ class KeyringPlace:
     entries: KeyringEntries
 
     def would_ask(self, *, writing: bool) -> bool:
-        """See Place."""
+        """See RecordPlace."""
         return self.entries.would_ask(writing=writing)
 
 
@@ -42,11 +42,11 @@ class SealedPlace:
     keyring: KeyringEntries | None
 
     def would_ask(self, *, writing: bool) -> bool:
-        """See Place."""
+        """See RecordPlace."""
         return self.keyring is not None and self.keyring.would_ask(writing=writing)
 
 
-def place_for(store: Literal["keyring", "file"], config_file: Path, environ: Mapping[str, str]) -> Place:
+def place_for(store: Literal["keyring", "file"], config_file: Path, environ: Mapping[str, str]) -> RecordPlace:
     """Where `settings.token_store` says. Opens nothing."""
     entries = KeyringEntries(service_of(environ))
     if store == "keyring":

@@ -41,7 +41,7 @@ FORBIDDEN = frozenset(":{}$")  # in a secret's name: `${keyring:NAME:-default}` 
 Value = TypeVar("Value")
 
 
-class Place(Protocol):
+class RecordPlace(Protocol):
     """Where records lie."""
 
     @property
@@ -59,7 +59,7 @@ class FixedPlace:
     records: Records
 
     def would_ask(self, *, writing: bool) -> bool:
-        """See Place."""
+        """See RecordPlace."""
         return False
 
 
@@ -76,7 +76,7 @@ class Vault:
 
     def __init__(
         self,
-        place: Place,
+        place: RecordPlace,
         *,
         deadline_s: float = DEADLINE_S,
         now: Callable[[], float] = time.monotonic,
@@ -93,7 +93,7 @@ class Vault:
         self._unwell = asyncio.Event()  # something lives in memory only, or could not be read
         self._refused_at = 0.0
 
-    def use(self, place: Place) -> None:
+    def use(self, place: RecordPlace) -> None:
         """From now on records lie there. What was kept elsewhere stays there."""
         self._place, self.refused = place, None
         self._tell(None)

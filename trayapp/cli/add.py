@@ -32,7 +32,7 @@ from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable, nearest, shown
 from trayapp.config.read.entry import name_fault, read_one
-from trayapp.config.store import Store
+from trayapp.config.store import ConfigStore
 from trayapp.config.urls import name_of_url, unsafe_url
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.plan import Config
@@ -241,7 +241,7 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
         note(*([f"Nothing else was in {shown_path(path, home)}: the file is gone, too"] if gone else []))
 
 
-def _what_is_left(name: str, scope: Scope, store: Store) -> str:
+def _what_is_left(name: str, scope: Scope, store: ConfigStore) -> str:
     """That the server is there nonetheless, since a layer below has it."""
     file = own_config(store).foreign.get(name) if scope == "global" else None
     return f"; that of {file} counts again, hide it with: multi-mcp disable {name}" if file else ""

@@ -27,46 +27,46 @@ Environment: MULTI_MCP_HOME=DIR keeps everything in DIR
 """
 
 
-class Verb(NamedTuple):
+class VerbEntry(NamedTuple):
     """Where a verb lives, and its line in the list."""
 
     module: str
     summary: str
 
 
-VERBS: dict[str, Verb] = {
-    "tray": Verb("tray", "Run the tray app; on a desktop the same as no verb."),
-    "start": Verb("start", "Start the gateway, here or in the background."),
-    "stop": Verb("stop", "Stop the gateway and all its servers."),
-    "quit": Verb("tray", "End the tray app, and the gateway that it started."),
-    "stdio": Verb("stdio", "Connect an AI tool: what its configuration runs."),
-    "status": Verb("status", "Show the gateway, its servers and their problems."),
-    "list": Verb("listing", "List the tools of all servers, or of one."),
-    "search": Verb("search", "Find tools by what they do."),
-    "describe": Verb("search", "Show everything about a tool."),
-    "call": Verb("call", "Call a tool and print its answer."),
-    "add": Verb("add", "Add a server."),
-    "remove": Verb("add", "Remove a server."),
-    "prompt": Verb("prompt", "Fill in a prompt and print it."),
-    "enable": Verb("switch", "Switch a server or some of its tools on."),
-    "disable": Verb("switch", "Switch a server or some of its tools off."),
-    "index": Verb("index", "Print an index of all tools in Markdown."),
-    "refresh": Verb("refresh", "Ask servers for their tools again."),
-    "reconnect": Verb("refresh", "Connect servers anew, without waiting."),
-    "import": Verb("import_servers", "Take over the servers that AI tools have."),
-    "connect": Verb("connect", "Point an AI tool, or all of them, at multi-mcp."),
-    "disconnect": Verb("connect", "Take multi-mcp out of an AI tool."),
-    "logs": Verb("logs", "Show the gateway's log, or one server's."),
-    "doctor": Verb("doctor", "Look for what is wrong, and say what to do."),
-    "trust": Verb("trust", "Approve the servers that a project's own file starts."),
-    "approve": Verb("approve", "Look at tools that changed, and approve them."),
-    "inspect": Verb("approve", "Look for hidden text and orders in tools."),
-    "auth": Verb("auth", "Sign in to a server, or out of it."),
-    "secret": Verb("secret", "Keep secrets for servers.yaml in the keyring."),
-    "edit": Verb("edit", "Open servers.yaml."),
-    "autostart": Verb("autostart", "Start the tray at login, or not."),
-    "demo": Verb("demo", "Show it all at work, in a folder of its own."),
-    "update-check": Verb("update", "Say whether there is a newer version."),
+VERBS: dict[str, VerbEntry] = {
+    "tray": VerbEntry("tray", "Run the tray app; on a desktop the same as no verb."),
+    "start": VerbEntry("start", "Start the gateway, here or in the background."),
+    "stop": VerbEntry("stop", "Stop the gateway and all its servers."),
+    "quit": VerbEntry("tray", "End the tray app, and the gateway that it started."),
+    "stdio": VerbEntry("stdio", "Connect an AI tool: what its configuration runs."),
+    "status": VerbEntry("status", "Show the gateway, its servers and their problems."),
+    "list": VerbEntry("listing", "List the tools of all servers, or of one."),
+    "search": VerbEntry("search", "Find tools by what they do."),
+    "describe": VerbEntry("search", "Show everything about a tool."),
+    "call": VerbEntry("call", "Call a tool and print its answer."),
+    "add": VerbEntry("add", "Add a server."),
+    "remove": VerbEntry("add", "Remove a server."),
+    "prompt": VerbEntry("prompt", "Fill in a prompt and print it."),
+    "enable": VerbEntry("switch", "Switch a server or some of its tools on."),
+    "disable": VerbEntry("switch", "Switch a server or some of its tools off."),
+    "index": VerbEntry("index", "Print an index of all tools in Markdown."),
+    "refresh": VerbEntry("refresh", "Ask servers for their tools again."),
+    "reconnect": VerbEntry("refresh", "Connect servers anew, without waiting."),
+    "import": VerbEntry("import_servers", "Take over the servers that AI tools have."),
+    "connect": VerbEntry("connect", "Point an AI tool, or all of them, at multi-mcp."),
+    "disconnect": VerbEntry("connect", "Take multi-mcp out of an AI tool."),
+    "logs": VerbEntry("logs", "Show the gateway's log, or one server's."),
+    "doctor": VerbEntry("doctor", "Look for what is wrong, and say what to do."),
+    "trust": VerbEntry("trust", "Approve the servers that a project's own file starts."),
+    "approve": VerbEntry("approve", "Look at tools that changed, and approve them."),
+    "inspect": VerbEntry("approve", "Look for hidden text and orders in tools."),
+    "auth": VerbEntry("auth", "Sign in to a server, or out of it."),
+    "secret": VerbEntry("secret", "Keep secrets for servers.yaml in the keyring."),
+    "edit": VerbEntry("edit", "Open servers.yaml."),
+    "autostart": VerbEntry("autostart", "Start the tray at login, or not."),
+    "demo": VerbEntry("demo", "Show it all at work, in a folder of its own."),
+    "update-check": VerbEntry("update", "Say whether there is a newer version."),
 }
 # Verbs of no use without a gateway: they start one. `status`, `stop` and `doctor` tell that none runs.
 STARTING = frozenset(
@@ -85,8 +85,8 @@ STARTING = frozenset(
         "auth",
     )
 )
-HIDDEN: dict[str, Verb] = {
-    "sample-server": Verb("sample", "Be the bundled sample server."),
+HIDDEN: dict[str, VerbEntry] = {
+    "sample-server": VerbEntry("sample", "Be the bundled sample server."),
 }
 
 

@@ -19,7 +19,7 @@ from trayapp.cli.text import clean, one_line, shortened
 from trayapp.cli.undo import restored_lines
 from trayapp.clients.connect import (
     Change,
-    ClientState,
+    ClientStatus,
     ForeignEntryError,
     client_state,
     connect,
@@ -29,17 +29,17 @@ from trayapp.clients.connect import (
     plan_connect,
     plan_disconnect,
 )
+from trayapp.clients.context import ClientsContext, this_world
 from trayapp.clients.files import backup_of
 from trayapp.clients.places import shown_path
 from trayapp.clients.table import BY_NAME
 from trayapp.clients.undo import all_moves, put_back
-from trayapp.clients.world import World, this_world
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.model.redact import redacted
 
 LONGEST_LINE = 200  # columns of a difference: some programs write their whole file in one line
 NEEDS = {"restart": "Restart {title} to see it", "reload": "Reload the servers in {title} to see it", "no": ""}
-Do = Callable[[str, World], Change]
+Do = Callable[[str, ClientsContext], Change]
 
 
 @click.command("connect", epilog=examples("multi-mcp connect cursor", "multi-mcp connect --all --dry-run"))
@@ -61,7 +61,7 @@ def connect_verb(client: str | None, everyone: bool, replace: bool, diff: bool, 
     names = _names(client, everyone, lambda state: state.state != "connected", world)
     style = Style(dry_run, as_json, diff or not everyone)
 
-    def do(name: str, world: World) -> Change:
+    def do(name: str, world: ClientsContext) -> Change:
         carry_out = plan_connect if dry_run else connect
         try:
             return carry_out(name, world, replace=replace)
@@ -118,7 +118,9 @@ class Style:
     diff: bool
 
 
-def _names(client: str | None, everyone: bool, wanted: Callable[[ClientState], bool], world: World) -> list[str]:
+def _names(
+    client: str | None, everyone: bool, wanted: Callable[[ClientStatus], bool], world: ClientsContext
+) -> list[str]:
     if client is not None and everyone:
         raise UsageError("Name one AI tool, or say --all", "multi-mcp connect --help")
     if client is not None:
@@ -127,7 +129,7 @@ def _names(client: str | None, everyone: bool, wanted: Callable[[ClientState], b
 
 
 def _each(
-    names: Sequence[str], do: Do, style: Style, world: World, *, quiet: bool = False
+    names: Sequence[str], do: Do, style: Style, world: ClientsContext, *, quiet: bool = False
 ) -> tuple[list[dict[str, Any]], bool]:
     """Carry it out for each; one that fails is told and stops no other. A single one that fails is the verb's error.
 
@@ -156,7 +158,7 @@ def _each(
     return done, failed
 
 
-def _lines(change: Change, style: Style, world: World) -> list[str]:
+def _lines(change: Change, style: Style, world: ClientsContext) -> list[str]:
     """In words what was, or would be, done; before that the difference where it is wanted."""
     title, path = change.client.title, shown_path(change.file, world.machine.home)
     state = client_state(change.client.name, world)
@@ -178,7 +180,7 @@ def _lines(change: Change, style: Style, world: World) -> list[str]:
     return [*lines, words + (" (as it was before)" if change.restores else "")]
 
 
-def _as_json(change: Change, world: World) -> dict[str, Any]:
+def _as_json(change: Change, world: ClientsContext) -> dict[str, Any]:
     """`{"name", "title", "state", "file", "reason", "changed", "diff", "needs", "restores"}`.
 
     `needs`: what is left to do, "" = nothing; `restores`: whether the file has its very bytes of before.
@@ -194,13 +196,13 @@ def _needs(change: Change) -> str:
     return NEEDS[change.client.restart].format(title=change.client.title) if new else ""
 
 
-def _state_json(state: ClientState) -> dict[str, Any]:
+def _state_json(state: ClientStatus) -> dict[str, Any]:
     return {
         "name": state.name, "title": state.title, "state": state.state, "file": str(state.file), "reason": state.reason,
     }  # fmt: skip
 
 
-def show(states: Sequence[ClientState], world: World, as_json: bool) -> int:
+def show(states: Sequence[ClientStatus], world: ClientsContext, as_json: bool) -> int:
     """The tools that are here."""
     if as_json:
         print_json({"clients": [_state_json(state) for state in states]})
@@ -213,6 +215,6 @@ def show(states: Sequence[ClientState], world: World, as_json: bool) -> int:
     return 0
 
 
-def _row(state: ClientState, world: World) -> tuple[str, str, str]:
+def _row(state: ClientStatus, world: ClientsContext) -> tuple[str, str, str]:
     reason = f": {one_line(state.reason)}" if state.reason else ""
     return state.name, state.state, one_line(shown_path(state.file, world.machine.home)) + reason

@@ -42,7 +42,7 @@ SHORT_TMP = "/tmp" if os.name == "posix" and os.access("/tmp", os.W_OK) else Non
 
 
 @dataclass(slots=True)
-class Report:
+class DemoReport:
     """What was done so far: each step with its milliseconds, None where there was nothing to time."""
 
     as_json: bool
@@ -77,7 +77,7 @@ def demo_verb(as_json: bool) -> None:
     Starts a gateway with the bundled sample server, connects to it as an AI
     tool does, lists and calls tools, and leaves nothing behind.
     """
-    report = Report(as_json)
+    report = DemoReport(as_json)
     with temporary_home() as home:
         Demo(home, report).run()
     if as_json:
@@ -99,7 +99,7 @@ def temporary_home() -> Iterator[Path]:
 class Demo:
     """One run in `home`. Whatever happens, no process of it is left."""
 
-    def __init__(self, home: Path, report: Report) -> None:
+    def __init__(self, home: Path, report: DemoReport) -> None:
         self._home = home
         self._report = report
         self._environ = {**os.environ, HOME_VARIABLE: str(home)}

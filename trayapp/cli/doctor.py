@@ -21,7 +21,7 @@ from trayapp.config.paths import find_paths
 from trayapp.model.errors import ExitCode
 from trayapp.model.redact import redacted
 from trayapp.service.checks import CHECKS
-from trayapp.service.checks.finding import Finding, World, run_checks
+from trayapp.service.checks.finding import CheckContext, CheckResult, run_checks
 from trayapp.wire.rundir import run_dir
 
 COLOURS = {"ok": "green", "note": "yellow", "problem": "red"}
@@ -36,7 +36,7 @@ def doctor_verb(as_json: bool) -> int:
     It needs no gateway, and asks one that runs. The exit code is 1 when there is
     a problem; a note is none.
     """
-    world = World(dict(os.environ), find_paths(os.environ), run_dir(os.environ), lay=with_imports)
+    world = CheckContext(dict(os.environ), find_paths(os.environ), run_dir(os.environ), lay=with_imports)
     with waiting("Looking", quiet=as_json):
         findings = [fit(finding) for finding in run_checks((*CHECKS, *CLIENT_CHECKS), world)]
     if as_json:
@@ -46,12 +46,12 @@ def doctor_verb(as_json: bool) -> int:
     return ExitCode.FAILED if any(finding.state == "problem" for finding in findings) else ExitCode.OK
 
 
-def fit(finding: Finding) -> Finding:
+def fit(finding: CheckResult) -> CheckResult:
     """As anybody may see it: foreign words in one line, without control sequences and secrets."""
     return replace(finding, message=redacted(one_line(finding.message)), remedy=redacted(one_line(finding.remedy)))
 
 
-def lines(findings: Sequence[Finding], *, coloured: bool = False) -> list[str]:
+def lines(findings: Sequence[CheckResult], *, coloured: bool = False) -> list[str]:
     """A line a finding, its remedy in one below it, the sum at the end."""
     columns = max((len(finding.code) for finding in findings), default=0)
     out: list[str] = []
@@ -64,7 +64,7 @@ def lines(findings: Sequence[Finding], *, coloured: bool = False) -> list[str]:
     return [*out, "", total(findings)]
 
 
-def total(findings: Sequence[Finding]) -> str:
+def total(findings: Sequence[CheckResult]) -> str:
     """`1 problem, 2 notes`."""
     states = [finding.state for finding in findings]
     parts = [count(states.count(state), state) for state in ("problem", "note") if state in states]

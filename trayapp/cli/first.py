@@ -18,7 +18,7 @@ def first_words() -> str:
         return ""
     from trayapp.cli.servers_file import own_store  # 50 ms with what follows: for a person who looks
     from trayapp.clients import importing
-    from trayapp.clients.world import this_world
+    from trayapp.clients.context import this_world
     from trayapp.config.read.parse import parse
 
     store = own_store()

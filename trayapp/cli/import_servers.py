@@ -26,19 +26,19 @@ from trayapp.cli.text import count, one_line
 from trayapp.cli.undo import undo_imports
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
+from trayapp.clients.context import say_no, this_world
 from trayapp.clients.entry import words_of
-from trayapp.clients.importing import Move, Offer, as_server, first_offers, offers, take_away, with_entry
+from trayapp.clients.importing import ImportOffer, Move, as_server, first_offers, offers, take_away, with_entry
 from trayapp.clients.importing import doubled as doubled_offers
 from trayapp.clients.normal import KEPT
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
-from trayapp.clients.servers import Found, Reading, read_servers
+from trayapp.clients.servers import Found, FoundServers, read_servers
 from trayapp.clients.table import CLIENTS
 from trayapp.clients.undo import all_moves, remember, taken_as
-from trayapp.clients.world import say_no, this_world
 from trayapp.config.edits import add_server
 from trayapp.config.read.parse import parse
-from trayapp.config.store import Store
+from trayapp.config.store import ConfigStore
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.plan import Config
@@ -106,13 +106,13 @@ def import_verb(
     return 0
 
 
-def _problem(offer: Offer) -> Problem:
+def _problem(offer: ImportOffer) -> Problem:
     found = offer.found
     message = f"{found.name} of {found.client.title}: {offer.fault}"
     return Problem(str(found.file), found.line, message, "", 0, found.name, fatal=False)
 
 
-def _chosen(new: Sequence[Offer]) -> list[Offer]:
+def _chosen(new: Sequence[ImportOffer]) -> list[ImportOffer]:
     """Ask which of them; raises UsageError where nobody can answer."""
     if not is_terminal(sys.stdin):
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
@@ -139,13 +139,15 @@ def numbers_of(answer: str, last: int) -> list[int] | None:
     return sorted(found)
 
 
-def _leaving(found: Sequence[Offer], chosen: Sequence[Offer]) -> list[Offer]:
+def _leaving(found: Sequence[ImportOffer], chosen: Sequence[ImportOffer]) -> list[ImportOffer]:
     """Return those that are in our files then: the chosen ones, and whatever starts like one that is there."""
     names = {(offer.found.folder, offer.name) for offer in chosen}
     return [offer for offer in found if offer.there or (offer.found.folder, offer.name) in names]
 
 
-def _take(chosen: Sequence[Offer], hidden: Sequence[Offer], leaving: Sequence[Offer], store: Store) -> list[Move]:
+def _take(
+    chosen: Sequence[ImportOffer], hidden: Sequence[ImportOffer], leaving: Sequence[ImportOffer], store: ConfigStore
+) -> list[Move]:
     """Write the chosen servers, take those that leave out of their files, and note both so that it can be undone.
 
     `hidden`: the chosen ones as they are written, with their secrets elsewhere.
@@ -153,7 +155,7 @@ def _take(chosen: Sequence[Offer], hidden: Sequence[Offer], leaving: Sequence[Of
     written = _write(hidden, store)
     world = this_world()
     taken = []
-    lost: list[Offer] = []
+    lost: list[ImportOffer] = []
     for before, offer in zip(chosen, hidden, strict=True):
         if offer in written:
             secrets = [name for name in _asked(offer) if name not in _asked(before)]
@@ -172,31 +174,31 @@ def _take(chosen: Sequence[Offer], hidden: Sequence[Offer], leaving: Sequence[Of
     return moved
 
 
-def _file_of(offer: Offer, store: Store) -> Path:
+def _file_of(offer: ImportOffer, store: ConfigStore) -> Path:
     folder = offer.found.folder
     return store.path if folder is None else project_file.project_file_of(folder)
 
 
-def _read(client: str | None, machine: Machine) -> Reading:
+def _read(client: str | None, machine: Machine) -> FoundServers:
     clients = CLIENTS if client is None else (find_client(client),)
     readings = [read_servers(one, machine, Path.cwd()) for one in clients]
     servers = [found for reading in readings for found in reading.servers if not _is_read_anyway(found)]
     problems = tuple(problem for reading in readings for problem in reading.problems)
     elsewhere = tuple(each for reading in readings for each in reading.elsewhere)
-    return Reading(tuple(servers), problems, elsewhere=elsewhere)
+    return FoundServers(tuple(servers), problems, elsewhere=elsewhere)
 
 
-def _first(store: Store) -> Reading:
+def _first(store: ConfigStore) -> FoundServers:
     """What a first start offers; nothing that sessions in one folder alone would see."""
     loaded = store.read()
     config = parse(loaded.text, str(store.path)) if loaded.exists else None
-    return Reading(tuple(offer.found for offer in first_offers(config, this_world())))
+    return FoundServers(tuple(offer.found for offer in first_offers(config, this_world())))
 
 
-def _doubled(store: Store) -> Reading:
+def _doubled(store: ConfigStore) -> FoundServers:
     """What connected AI tools start beside us; nothing that sessions in one folder alone would see."""
     config = parse(store.start(), str(store.path))
-    return Reading(tuple(offer.found for offer in doubled_offers(config, this_world())))
+    return FoundServers(tuple(offer.found for offer in doubled_offers(config, this_world())))
 
 
 def _no_offer(as_json: bool) -> int:
@@ -213,7 +215,7 @@ def _is_read_anyway(found: Found) -> bool:
     return found.folder is not None and found.file == project_file.project_file_of(found.folder)
 
 
-def _existing(store: Store, reading: Reading) -> dict[Path | None, Config]:
+def _existing(store: ConfigStore, reading: FoundServers) -> dict[Path | None, Config]:
     """What is configured now, by folder. Raises Unparsable: nothing is written beside what cannot be read."""
     existing: dict[Path | None, Config] = {None: parse(store.start(), str(store.path))}
     for folder in {found.folder for found in reading.servers if found.folder is not None}:
@@ -224,7 +226,7 @@ def _existing(store: Store, reading: Reading) -> dict[Path | None, Config]:
 # --- what is shown
 
 
-def _show(found: Sequence[Offer], reading: Reading, machine: Machine, *, numbered: bool) -> None:
+def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine, *, numbered: bool) -> None:
     numbers = iter(range(1, len(found) + 1))
     if found and numbered:
         rows = [(str(next(numbers)) if offer.is_new else "", *_row(offer, machine)) for offer in found]
@@ -250,7 +252,7 @@ def _show(found: Sequence[Offer], reading: Reading, machine: Machine, *, numbere
         note(one_line(f"{shown_path(Path(problem.file), machine.home)}, line {problem.line}: {problem.message}"))
 
 
-def _remarks(offer: Offer) -> Iterator[str]:
+def _remarks(offer: ImportOffer) -> Iterator[str]:
     """What the user should know of one server before it is taken over."""
     entry = offer.found.entry
     if entry.get("disabled") is True:
@@ -270,7 +272,7 @@ def _remarks(offer: Offer) -> Iterator[str]:
         yield f"holds {count(len(secrets), 'secret')} in clear text"
 
 
-def _row(offer: Offer, machine: Machine) -> tuple[str, str, str]:
+def _row(offer: ImportOffer, machine: Machine) -> tuple[str, str, str]:
     found = offer.found
     name = offer.name
     if offer.known:
@@ -287,17 +289,17 @@ def _starts(found: Found) -> str:
 # --- what is done
 
 
-def _secrets(offer: Offer) -> list[Secret]:
+def _secrets(offer: ImportOffer) -> list[Secret]:
     return secrets_of(offer.name, offer.found.entry)
 
 
-def _asked(offer: Offer) -> list[str]:
+def _asked(offer: ImportOffer) -> list[str]:
     """Names in the keyring that its entry comes with: VS Code asked its user for these."""
     texts = json.dumps(offer.found.entry, ensure_ascii=False, default=str)
     return list(dict.fromkeys(re.findall(r"\$\{keyring:([^:{}$]+)\}", texts)))
 
 
-def _hidden(new: list[Offer], hide: bool | None, asks: bool) -> list[Offer]:
+def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[ImportOffer]:
     """Return the offers with those of their secrets in the keyring that are wanted there and can be."""
     names = [secret.name for offer in new for secret in _secrets(offer)]
     if not names or not may_keep(names, hide, asks):
@@ -306,7 +308,7 @@ def _hidden(new: list[Offer], hide: bool | None, asks: bool) -> list[Offer]:
         taken = set(secret_names())
     except MultiMcpError:
         taken = set()  # what cannot be listed cannot be kept either, which keep_all tells
-    found: list[tuple[Offer, set[str]]] = []
+    found: list[tuple[ImportOffer, set[str]]] = []
     secrets: list[Secret] = []
     for offer in new:  # a server of another folder may be named alike: each secret gets a name that none has
         found.append((offer, set(taken)))
@@ -316,7 +318,7 @@ def _hidden(new: list[Offer], hide: bool | None, asks: bool) -> list[Offer]:
     return [with_entry(o, without_secrets(o.name, o.found.entry, before, kept)) for o, before in found]
 
 
-def _write(taken: Sequence[Offer], store: Store) -> list[Offer]:
+def _write(taken: Sequence[ImportOffer], store: ConfigStore) -> list[ImportOffer]:
     """All servers into servers.yaml at once; those of a folder into its project's file. Return those that are written.
 
     One that cannot be written stops no other. What came with a folder's own files wants an approval of its own.
@@ -346,7 +348,7 @@ def _write(taken: Sequence[Offer], store: Store) -> list[Offer]:
     return [offer for offer in taken if offer.found.folder is not None or offer.name not in refused]
 
 
-def _tell(taken: Sequence[Offer], moved: Sequence[Move], machine: Machine, store: Store) -> None:
+def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine, store: ConfigStore) -> None:
     for path in sorted({_file_of(offer, store) for offer in taken}):
         say(one_line(f"Taken over into {shown_path(path, machine.home)}"))
     for folder in sorted({offer.found.folder for offer in taken if offer.found.folder}):
@@ -371,7 +373,7 @@ def _tell(taken: Sequence[Offer], moved: Sequence[Move], machine: Machine, store
     say("To put everything back: multi-mcp import --undo")
 
 
-def _as_json(found: Sequence[Offer], reading: Reading, moved: Sequence[Move]) -> dict[str, Any]:
+def _as_json(found: Sequence[ImportOffer], reading: FoundServers, moved: Sequence[Move]) -> dict[str, Any]:
     """`{"servers": [...], "problems": [...], "moved": [file]}`; values of variables and headers are left out."""
     return {
         "servers": [_server_json(offer) for offer in found],
@@ -380,7 +382,7 @@ def _as_json(found: Sequence[Offer], reading: Reading, moved: Sequence[Move]) ->
     }
 
 
-def _server_json(offer: Offer) -> dict[str, Any]:
+def _server_json(offer: ImportOffer) -> dict[str, Any]:
     found, entry = offer.found, offer.found.entry
     return {
         "name": offer.name,

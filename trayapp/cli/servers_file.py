@@ -11,16 +11,16 @@ from trayapp.config.layers.servers import lay_over
 from trayapp.config.paths import find_paths
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import sample_text
-from trayapp.config.store import Store
+from trayapp.config.store import ConfigStore
 from trayapp.model.plan import Config
 
 
-def own_store() -> Store:
+def own_store() -> ConfigStore:
     """The file; a missing one starts as the commented sample with the bundled server."""
-    return Store(find_paths(os.environ).config_file, first_text=sample_text)
+    return ConfigStore(find_paths(os.environ).config_file, first_text=sample_text)
 
 
-def own_config(store: Store) -> Config:
+def own_config(store: ConfigStore) -> Config:
     """What it says, laid over the imports that it names. Blocks. Raises StorageError, Unparsable."""
     return config_of(store.read().text, str(store.path))
 

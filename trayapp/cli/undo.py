@@ -15,9 +15,9 @@ from trayapp.cli.servers_file import own_store
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import one_line
 from trayapp.clients import project_file
+from trayapp.clients.context import ClientsContext, this_world
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.undo import PutBack, Taken, all_moves, all_taken, forget_taken, put_back
-from trayapp.clients.world import World, this_world
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import ExitCode, MultiMcpError
 from trayapp.model.servers import ServerConfig
@@ -58,7 +58,7 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
-def restored_lines(done: list[PutBack], world: World) -> Iterator[str]:
+def restored_lines(done: list[PutBack], world: ClientsContext) -> Iterator[str]:
     """Yield what became of each file that servers were moved out of."""
     for each in done:
         path = shown_path(each.move.file, world.machine.home)

@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from trayapp.clients import entry as ours
 from trayapp.clients import files
+from trayapp.clients.context import ClientsContext, Noted, note, noted, this_world
 from trayapp.clients.family import Keys, lookup
 from trayapp.clients.files import Located, locate
 from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, NAME, Client
-from trayapp.clients.world import Noted, World, note, noted, this_world
 from trayapp.config.problems import Unparsable, nearest
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError, UsageError
 from trayapp.model.redact import redacted
@@ -41,7 +41,7 @@ class ClientNotFoundError(MultiMcpError):
 
 
 @dataclass(frozen=True, slots=True)
-class ClientState:
+class ClientStatus:
     """How one client stands. `reason`: what is wrong, for drifted and unreadable; else what to know of it."""
 
     name: str
@@ -87,30 +87,30 @@ def find_client(name: str) -> Client:
 # --- how they stand
 
 
-def found_clients(world: World | None = None) -> list[ClientState]:
+def found_clients(world: ClientsContext | None = None) -> list[ClientStatus]:
     """Every client that is installed here, in the order of the table. Blocks: reads their files."""
     world = world or this_world()
     states = [client_state(client.name, world) for client in CLIENTS]
     return [state for state in states if state.state != "not found"]
 
 
-def client_state(name: str, world: World | None = None) -> ClientState:
+def client_state(name: str, world: ClientsContext | None = None) -> ClientStatus:
     """How that client stands; never raises for what its file holds. Blocks."""
     world = world or this_world()
     client = find_client(name)
     place = locate(client, world.machine)
     if not place.found:
-        return ClientState(client.name, client.title, "not found", place.path)
+        return ClientStatus(client.name, client.title, "not found", place.path)
     try:
         state, reason = _state(client, place, world)
     except Unparsable as error:
         state, reason = "unreadable", error.title.removeprefix(str(place.path)).lstrip(",: ")
     except StorageError as error:
         state, reason = "unreadable", error.title
-    return ClientState(client.name, client.title, state, place.path, reason)
+    return ClientStatus(client.name, client.title, state, place.path, reason)
 
 
-def _state(client: Client, place: Located, world: World) -> tuple[State, str]:
+def _state(client: Client, place: Located, world: ClientsContext) -> tuple[State, str]:
     entry = entry_in(client, files.read_text(place.path) or "", place.path)
     if entry is not None and not ours.is_own(entry):
         return "not connected", f"another server there is named {NAME}: {_starts(entry)}"
@@ -140,7 +140,7 @@ def _starts(entry: Any) -> str:
     return one_line(redacted(" ".join(ours.words_of(entry)) or str(entry.get("url", ""))))
 
 
-def plan_connect(name: str, world: World | None = None, *, replace: bool = False) -> Change:
+def plan_connect(name: str, world: ClientsContext | None = None, *, replace: bool = False) -> Change:
     """What connecting that client changes. `replace`: also a server of another kind that has our name. Blocks.
 
     An entry of ours that is set right keeps its further arguments, and is off if it was off. Raises UsageError,
@@ -166,7 +166,7 @@ def plan_connect(name: str, world: World | None = None, *, replace: bool = False
     return Change(client, place.path, text, after, "connected", keep=keep)
 
 
-def plan_disconnect(name: str, world: World | None = None) -> Change:
+def plan_disconnect(name: str, world: ClientsContext | None = None) -> Change:
     """What disconnecting that client changes. Blocks. Raises as plan_connect."""
     world = world or this_world()
     client = find_client(name)
@@ -204,7 +204,7 @@ def _dropped(client: Client, text: str, file: Path) -> str:
     return client.family.drop(text, place, str(file))
 
 
-def _placed(client: Client, world: World) -> Located:
+def _placed(client: Client, world: ClientsContext) -> Located:
     place = locate(client, world.machine)
     if not place.found:
         hint = f"Its configuration would be {place.path}. Start {client.title} once, then try again"
@@ -220,7 +220,7 @@ def with_entry(client: Client, text: str, entry: Any, file: Path) -> str:
     return client.family.put(text, _place(client, text, file), entry, str(file))
 
 
-def _repaired(client: Client, text: str, entry: Any, world: World, file: Path) -> str:
+def _repaired(client: Client, text: str, entry: Any, world: ClientsContext, file: Path) -> str:
     path = _place(client, text, file)
     if not isinstance(entry, Mapping):
         return client.family.put(text, path, ours.wanted_entry(client, world.command, path), str(file))
@@ -268,7 +268,7 @@ def _key_by_key(client: Client, text: str, stood: Any, entry: Any, file: Path) -
 # --- the change
 
 
-def apply(change: Change, world: World | None = None) -> None:
+def apply(change: Change, world: ClientsContext | None = None) -> None:
     """Carry a change out, if the file is still as it was seen. Blocks. Raises FileChangedError, StorageError."""
     world = world or this_world()
     backup = files.backup_of(change.file)
@@ -286,17 +286,17 @@ def apply(change: Change, world: World | None = None) -> None:
         files.forget(backup)
 
 
-def connect(name: str, world: World | None = None, *, replace: bool = False) -> Change:
+def connect(name: str, world: ClientsContext | None = None, *, replace: bool = False) -> Change:
     """Write our entry into that client's file, or set it right; what was done. Raises as plan_connect and apply."""
     return _settled(lambda: plan_connect(name, world, replace=replace), world)
 
 
-def disconnect(name: str, world: World | None = None) -> Change:
+def disconnect(name: str, world: ClientsContext | None = None) -> Change:
     """Take our entry out of that client's file; what was done. Raises as plan_disconnect and apply."""
     return _settled(lambda: plan_disconnect(name, world), world)
 
 
-def _settled(plan: Callable[[], Change], world: World | None) -> Change:
+def _settled(plan: Callable[[], Change], world: ClientsContext | None) -> Change:
     for left in range(ATTEMPTS - 1, -1, -1):
         change = plan()
         try:

@@ -5,39 +5,38 @@ Here and not beside the other checks: those may know no client. Never here: prin
 
 from __future__ import annotations
 
-from trayapp.clients.connect import ClientState, found_clients
+from trayapp.clients.connect import ClientStatus, found_clients
+from trayapp.clients.context import RECORD_NAME, ClientsContext
 from trayapp.clients.places import Machine
-from trayapp.clients.world import RECORD_NAME, World
-from trayapp.service.checks.finding import Check, Finding
-from trayapp.service.checks.finding import World as Surroundings
+from trayapp.service.checks.finding import Check, CheckContext, CheckResult
 
 CODE = "clients.connected"
 
 
-def connected(surroundings: Surroundings) -> list[Finding]:
+def connected(surroundings: CheckContext) -> list[CheckResult]:
     """A finding for each client; one note when none is connected."""
     machine = Machine(environ=surroundings.environ, platform=surroundings.platform)
-    world = World(machine, surroundings.paths.config_file.with_name(RECORD_NAME))
+    world = ClientsContext(machine, surroundings.paths.config_file.with_name(RECORD_NAME))
     states = found_clients(world)
     told = [finding for state in states if (finding := _finding(state)) is not None]
     if any(state.state in ("connected", "drifted") for state in states):
         return told
     names = ", ".join(state.title for state in states)
     what = f"None is connected of: {names}" if names else "No AI tool that we know was found"
-    return [*told, Finding(CODE, "note", what, "Connect all of them: multi-mcp connect --all" if names else "")]
+    return [*told, CheckResult(CODE, "note", what, "Connect all of them: multi-mcp connect --all" if names else "")]
 
 
-def _finding(state: ClientState) -> Finding | None:
+def _finding(state: ClientStatus) -> CheckResult | None:
     if state.state == "connected" and state.reason:
-        return Finding(CODE, "note", f"{state.title}: {state.reason} ({state.file})", "Switch it on there")
+        return CheckResult(CODE, "note", f"{state.title}: {state.reason} ({state.file})", "Switch it on there")
     if state.state == "connected":
-        return Finding(CODE, "ok", f"{state.title}: {state.file}")
+        return CheckResult(CODE, "ok", f"{state.title}: {state.file}")
     if state.state == "drifted":
         what = f"{state.title}: {state.reason} ({state.file})"
-        return Finding(CODE, "problem", what, f"Set it right: multi-mcp connect {state.name}")
+        return CheckResult(CODE, "problem", what, f"Set it right: multi-mcp connect {state.name}")
     if state.state == "unreadable":
         what = f"{state.title}: {state.file} cannot be read: {state.reason}"
-        return Finding(CODE, "note", what, "Correct the file; until then it is left alone")
+        return CheckResult(CODE, "note", what, "Correct the file; until then it is left alone")
     return None
 
 

@@ -5,8 +5,7 @@ Never here: a format, files, which path belongs to which client.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, NoReturn, Protocol
 
 from trayapp.config.problems import shown
@@ -39,26 +38,6 @@ class Family(Protocol):
     def lines(self, text: str, path: Keys) -> dict[str, int]:
         """The line (1-based) of each key of the mapping at `path`, as far as they can be told. The text is readable."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Splice:
-    """text[start:end] becomes `new`."""
-
-    start: int
-    end: int
-    new: str
-
-
-def spliced(text: str, splices: Sequence[Splice]) -> str:
-    """The text with all of them made; they must not overlap."""
-    parts: list[str] = []
-    done = 0
-    for splice in sorted(splices, key=lambda splice: (splice.start, splice.end)):
-        assert splice.start >= done
-        parts += [text[done : splice.start], splice.new]
-        done = splice.end
-    return "".join(parts) + text[done:]
 
 
 def lookup(document: Any, path: Keys) -> Any:

@@ -14,11 +14,11 @@ from typing import Any
 
 from trayapp.clients import files
 from trayapp.clients.connect import found_clients
+from trayapp.clients.context import ClientsContext, said_no
 from trayapp.clients.family import Keys
 from trayapp.clients.secrets import without_secrets
 from trayapp.clients.servers import Found, found_servers
 from trayapp.clients.table import Client
-from trayapp.clients.world import World, said_no
 from trayapp.config.edits import LONGEST_KEY, add_server
 from trayapp.config.files import wait_until_quiet
 from trayapp.config.read.entry import read_one
@@ -32,7 +32,7 @@ ATTEMPTS = 3  # against a client that saves at the same moment
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ImportOffer:
     """One server to be taken over as `name`.
 
     `known`: a server that starts the same way has that name already; `there`: in our file, else among these offers.
@@ -58,7 +58,7 @@ class Offer:
         return entry
 
 
-def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> list[Offer]:
+def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> list[ImportOffer]:
     """Return what could be taken over, in order. `existing`: what is configured, by folder (None: servers.yaml).
 
     A name that another server has gets the client's behind it; what starts the same way is taken over once, also where
@@ -69,7 +69,7 @@ def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> li
     }
     there = {(folder, name) for folder, names in taken.items() for name in names}
     every = list(enumerate(found))
-    made: dict[int, Offer] = {}
+    made: dict[int, ImportOffer] = {}
     for at, one in sorted(every, key=lambda each: each[1].entry.get("disabled") is True):
         names = taken.setdefault(one.folder, {})
         server = as_server(one.name, one.entry)
@@ -77,7 +77,7 @@ def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> li
         alike = (name for name, other in names.items() if other and server and _same(other, server, name in ours))
         known = next(alike, "") or _hidden_as(one, names)
         name = known or _free_name(one, names)
-        made[at] = Offer(
+        made[at] = ImportOffer(
             one, name, known, (one.folder, known) in there, "" if known else writing_fault(name, one.entry)
         )
         if not made[at].fault:
@@ -141,7 +141,7 @@ def _free_name(found: Found, taken: Collection[str]) -> str:
 # --- the first start
 
 
-def first_offers(config: Config | None, world: World) -> list[Offer]:
+def first_offers(config: Config | None, world: ClientsContext) -> list[ImportOffer]:
     """Servers that clients have while servers.yaml holds none of the user's own, until the user says no.
 
     `config`: servers.yaml's, None while there is none. For a notification, a menu entry, a line. Blocks.
@@ -153,7 +153,7 @@ def first_offers(config: Config | None, world: World) -> list[Offer]:
     return [offer for offer in offers(found_servers(world.machine).servers, {None: config}) if offer.is_new]
 
 
-def names_by_client(made: Iterable[Offer]) -> dict[str, list[str]]:
+def names_by_client(made: Iterable[ImportOffer]) -> dict[str, list[str]]:
     """Names by the client's title."""
     found: dict[str, list[str]] = {}
     for one in made:
@@ -172,7 +172,7 @@ def first_words(found: Mapping[str, list[str]]) -> str:
     return f"{who} {have} {total} server{'' if total == 1 else 's'} of {their} own"
 
 
-def doubled(config: Config, world: World) -> list[Offer]:
+def doubled(config: Config, world: ClientsContext) -> list[ImportOffer]:
     """Return the servers that connected clients still start themselves though servers.yaml has them, too.
 
     `names_by_client` says whose they are, `multi-mcp import --move --yes` takes them out. Blocks.
@@ -239,6 +239,6 @@ def _drop_all(move: Move) -> bool:
     raise AssertionError("unreachable")
 
 
-def with_entry(offer: Offer, entry: Mapping[str, Any]) -> Offer:
+def with_entry(offer: ImportOffer, entry: Mapping[str, Any]) -> ImportOffer:
     """The offer with another entry: its secrets taken out."""
     return replace(offer, found=replace(offer.found, entry=dict(entry)))

@@ -11,19 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trayapp.clients.family import (
-    Document,
-    Keys,
-    Splice,
-    lookup,
-    no_mapping,
-    refuse,
-    spliced,
-    with_value,
-    without,
-)
+from trayapp.clients.family import Document, Keys, lookup, no_mapping, refuse, with_value, without
 from trayapp.config.problems import Unparsable
 from trayapp.config.read.text import BOM, without_comments
+from trayapp.config.yaml.splices import Splice, spliced
 from trayapp.model.status import Problem
 
 DEFAULT_STEP = "  "

@@ -59,7 +59,7 @@ def normal(client: Client, raw: Any, context: Context) -> Normal | None:
         return None
     raw = _of_its_type({str(key): value for key, value in flat(raw).items()})  # of YAML a key may be a number
     _refuse_halves(raw)
-    reader = _Reader(client, raw, context)
+    reader = _EntryReader(client, raw, context)
     entry = reader.read()
     if "command" not in entry and "url" not in entry:
         if raw and set(raw) <= {"settings", "enabled", "source", "remote"}:
@@ -106,7 +106,7 @@ def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: value for key, value in raw.items() if key not in other} if both else raw
 
 
-class _Reader:
+class _EntryReader:
     """One raw entry while it is read; `left` are the keys nobody asked for."""
 
     def __init__(self, client: Client, raw: Mapping[str, Any], context: Context) -> None:

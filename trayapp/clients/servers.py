@@ -56,7 +56,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FoundServers:
     """What was found in the files of one or more clients, and what is wrong with them."""
 
     servers: tuple[Found, ...] = ()
@@ -65,13 +65,13 @@ class Reading:
     elsewhere: tuple[tuple[Path, str], ...] = ()  # servers for sessions in other folders: folder and name
 
 
-def found_servers(machine: Machine | None = None, clients: Iterable[Client] = CLIENTS) -> Reading:
+def found_servers(machine: Machine | None = None, clients: Iterable[Client] = CLIENTS) -> FoundServers:
     """The user's own servers of all clients (or of these), those that stand in no folder. Blocks; never raises."""
     machine = machine or Machine()
     return _joined(read_servers(client, machine) for client in clients)
 
 
-def read_servers(client: Client, machine: Machine, folder: Path | None = None) -> Reading:
+def read_servers(client: Client, machine: Machine, folder: Path | None = None) -> FoundServers:
     """The servers of one client; with `folder` also those that it has for sessions in that folder. Blocks."""
     sources = [_Source(path, client.holder) for path in user_files(client, machine)]
     if folder is not None:
@@ -80,7 +80,7 @@ def read_servers(client: Client, machine: Machine, folder: Path | None = None) -
         }  # in the home folder the user's own file is the folder's, too
         beside = [_Source(folder / name, holder, folder) for name, holder in client.project]
         sources += [source for source in beside if _real(source.path) not in users]
-    reader = _Reader(client, machine)
+    reader = _FilesReader(client, machine)
     for source in sources:
         reader.look(source)
     return reader.reading(folder)
@@ -127,9 +127,9 @@ def _of_profiles(path: Path) -> list[Path]:
         return []
 
 
-def _joined(readings: Iterable[Reading]) -> Reading:
+def _joined(readings: Iterable[FoundServers]) -> FoundServers:
     every = list(readings)
-    return Reading(
+    return FoundServers(
         tuple(found for reading in every for found in reading.servers),
         tuple(problem for reading in every for problem in reading.problems),
         tuple(path for reading in every for path in reading.files),
@@ -161,7 +161,7 @@ def _deep(lower: Any, upper: Any) -> Any:
     return {**lower, **{key: _deep(lower.get(key), value) for key, value in upper.items()}}
 
 
-class _Reader:
+class _FilesReader:
     """The files of one client while its servers are gathered."""
 
     def __init__(self, client: Client, machine: Machine) -> None:
@@ -203,7 +203,7 @@ class _Reader:
                 off = switched_off(self._client, document, source.holder, name, beside)
                 yield _Raw(_readable(name), value, *place, inputs_of(document), off)
 
-    def reading(self, folder: Path | None) -> Reading:
+    def reading(self, folder: Path | None) -> FoundServers:
         """What was found for every folder, and for this one."""
         raw = [one for one in self._raw if one.source.folder in (None, folder)]
         if self._client.name in _ALL_COUNT:
@@ -214,7 +214,7 @@ class _Reader:
         servers = [found for one in raw if (found := self._found(one)) is not None]
         others = [(one.source.folder, one.name) for one in self._raw if one.source.folder not in (None, folder)]
         elsewhere = tuple((place, name) for place, name in others if place is not None)
-        return Reading(tuple(servers), tuple(self._problems), tuple(self._files), elsewhere)
+        return FoundServers(tuple(servers), tuple(self._problems), tuple(self._files), elsewhere)
 
     def _found(self, raw: _Raw) -> Found | None:
         windows, folder = self._machine.platform == "win32", raw.source.folder

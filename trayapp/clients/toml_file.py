@@ -13,20 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from trayapp.clients import toml_inline
-from trayapp.clients.family import (
-    Document,
-    Keys,
-    Splice,
-    lookup,
-    no_mapping,
-    refuse,
-    spliced,
-    with_value,
-    without,
-)
+from trayapp.clients.family import Document, Keys, lookup, no_mapping, refuse, with_value, without
 from trayapp.clients.toml_inline import key_path
 from trayapp.config.problems import Unparsable
 from trayapp.config.read.text import BOM
+from trayapp.config.yaml.splices import Splice, spliced
 from trayapp.model.status import Problem
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)

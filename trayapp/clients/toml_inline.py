@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trayapp.clients.family import Keys, Splice
+from trayapp.clients.family import Keys
+from trayapp.config.yaml.splices import Splice
 
 _TOKEN = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}'

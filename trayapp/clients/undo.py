@@ -12,10 +12,10 @@ from typing import Any
 
 from trayapp.clients import files
 from trayapp.clients.connect import disconnected_text, entry_in, with_entry
+from trayapp.clients.context import ClientsContext, note_imports, noted_imports
 from trayapp.clients.family import lookup
-from trayapp.clients.importing import Move, Offer, as_server, without
+from trayapp.clients.importing import ImportOffer, Move, as_server, without
 from trayapp.clients.table import BY_NAME
-from trayapp.clients.world import World, note_imports, noted_imports
 from trayapp.config.files import write_atomic
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.servers import ServerConfig, launch_hash
@@ -44,7 +44,7 @@ class PutBack:
     why_not: str = ""
 
 
-def remember(world: World, taken: Iterable[Taken], moves: Iterable[Move]) -> None:
+def remember(world: ClientsContext, taken: Iterable[Taken], moves: Iterable[Move]) -> None:
     """Note an import, so that it can be undone. Blocks. Raises StorageError."""
     rows = [{"file": str(t.file), "name": t.name, "launch": t.launch, "secrets": list(t.secrets)} for t in taken]
     moved = [
@@ -55,13 +55,13 @@ def remember(world: World, taken: Iterable[Taken], moves: Iterable[Move]) -> Non
         note_imports(world, lambda known: [*known, {"taken": rows, "moved": moved}])
 
 
-def taken_as(file: Path, offer: Offer, secrets: Iterable[str]) -> Taken:
+def taken_as(file: Path, offer: ImportOffer, secrets: Iterable[str]) -> Taken:
     """Return the note of a server as an import wrote it into a file of ours."""
     server = as_server(offer.name, offer.written())
     return Taken(file, offer.name, launch_hash(server) if server else "", tuple(secrets))
 
 
-def all_taken(world: World) -> list[Taken]:
+def all_taken(world: ClientsContext) -> list[Taken]:
     """Return every server that imports wrote and that was not undone, newest first. Blocks."""
     rows = [row for entry in reversed(noted_imports(world)) for row in reversed(_rows(entry, "taken"))]
     return [
@@ -71,7 +71,7 @@ def all_taken(world: World) -> list[Taken]:
     ]
 
 
-def all_moves(world: World) -> list[Move]:
+def all_moves(world: ClientsContext) -> list[Move]:
     """Return every move that was not undone, newest first. Blocks."""
     rows = [row for entry in reversed(noted_imports(world)) for row in reversed(_rows(entry, "moved"))]
     return [
@@ -89,12 +89,12 @@ def _rows(entry: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def forget_taken(world: World) -> None:
+def forget_taken(world: ClientsContext) -> None:
     """Note that nothing is left of what imports wrote. Blocks. Raises StorageError."""
     note_imports(world, lambda known: [{**entry, "taken": []} for entry in known if entry.get("moved")])
 
 
-def put_back(world: World) -> list[PutBack]:
+def put_back(world: ClientsContext) -> list[PutBack]:
     """Put every server that was moved back into its client's file, newest move first; what cannot be stays noted.
 
     Blocks. Raises StorageError for our own note.
@@ -102,7 +102,7 @@ def put_back(world: World) -> list[PutBack]:
     return [_noted(_put_back(move, world), world) for move in all_moves(world)]
 
 
-def _noted(done: PutBack, world: World) -> PutBack:
+def _noted(done: PutBack, world: ClientsContext) -> PutBack:
     """Note at once what became of one file: no other file, and no interruption, can undo or repeat that."""
     if done.why_not:
         return done
@@ -120,7 +120,7 @@ def _noted(done: PutBack, world: World) -> PutBack:
     return done
 
 
-def _put_back(move: Move, world: World) -> PutBack:
+def _put_back(move: Move, world: ClientsContext) -> PutBack:
     try:
         world.settle(move.file)
         now, before = files.read_text(move.file), files.read_text(move.backup)

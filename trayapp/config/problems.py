@@ -25,7 +25,7 @@ class Unparsable(ConfigError):
         self.problem = problem
 
 
-class Place(Protocol):
+class TextPlace(Protocol):
     """Anything that knows where it stands in the text: `line` 1-based, `column` 0-based."""
 
     @property
@@ -37,14 +37,14 @@ class Place(Protocol):
 class Wrong(Exception):
     """A value that cannot be read; the reader of the surrounding entry turns it into a problem."""
 
-    def __init__(self, place: Place, message: str, hint: str = "") -> None:
+    def __init__(self, place: TextPlace, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.place = place
         self.message = message
         self.hint = hint
 
 
-def problem_at(file: str, place: Place, message: str, hint: str = "") -> Problem:
+def problem_at(file: str, place: TextPlace, message: str, hint: str = "") -> Problem:
     """A problem of the whole file at `place`."""
     return Problem(file, place.line, message, hint, column=place.column + 1)
 
@@ -57,7 +57,7 @@ class Report:
         self._problems: list[Problem] = []
 
     def add(
-        self, place: Place, message: str, hint: str = "", *, server: str | None = None, fatal: bool = False
+        self, place: TextPlace, message: str, hint: str = "", *, server: str | None = None, fatal: bool = False
     ) -> None:
         """Note one problem. `fatal`: the entry of `server` cannot be used."""
         column = place.column + 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     edits = late_module("trayapp.config.edits")
 
-__all__ = ["Loaded", "Store", "signature"]
+__all__ = ["ConfigStore", "Loaded", "signature"]
 
 EDIT_S = 20.0  # for an edit, other programs' saves and edits waited for: the tray waits 30 s for a whole verb
 AWAY_LOOKS = 5  # times, a QUIET_S between them, that a file is looked for which an editor may have moved away
@@ -44,7 +44,7 @@ class Loaded:
         return self.fingerprint != MISSING
 
 
-class Store:
+class ConfigStore:
     """The one file at `path`. `first_text` gives the text that a missing file starts with (see sample)."""
 
     def __init__(self, path: Path, first_text: Callable[[], str] = str) -> None:

@@ -28,7 +28,7 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that gets a JSON-RPC error."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -115,7 +115,7 @@ def call(params: dict[str, Any]) -> dict[str, Any]:
     """Run a tool."""
     handler = HANDLERS.get(str(params.get("name")))
     if handler is None:
-        raise Refused(INVALID_PARAMS, f"Unknown tool: {params.get('name')}")
+        raise RequestRefused(INVALID_PARAMS, f"Unknown tool: {params.get('name')}")
     arguments = params.get("arguments") or {}
     try:
         if not isinstance(arguments, dict):
@@ -150,9 +150,9 @@ def answer(line: bytes) -> dict[str, Any] | None:
     method = METHODS.get(str(message["method"]))
     try:
         if method is None:
-            raise Refused(METHOD_NOT_FOUND, f"Unknown method: {message['method']}")
+            raise RequestRefused(METHOD_NOT_FOUND, f"Unknown method: {message['method']}")
         return {**reply, "result": method(params if isinstance(params, dict) else {})}
-    except Refused as refused:
+    except RequestRefused as refused:
         return {**reply, "error": refused.error}
 
 

@@ -14,7 +14,7 @@ LINGERS = "--linger"  # of service/command_line: who starts a gateway with it le
 
 
 class Adopted:
-    """Implements supervision.Process. Its exit code is its parent's to learn."""
+    """Implements supervision.RunningGateway. Its exit code is its parent's to learn."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.pid = process.pid

@@ -20,7 +20,7 @@ from trayapp.model.logs import GATEWAY_LOG
 from trayapp.service.child import last_lines
 from trayapp.service.detached import start_detached
 from trayapp.service.pause import Pause, StartTurn
-from trayapp.service.supervision import Process
+from trayapp.service.supervision import RunningGateway
 from trayapp.wire.control import STOP, ControlClient
 from trayapp.wire.greeting import read_endpoint
 from trayapp.wire.watch import Watch
@@ -35,7 +35,7 @@ ANSWER_S = 5.0  # to "stop"; the gateway answers first and ends then
 
 
 class GatewayProcess:
-    """Implements supervision.Place for a runtime folder and a log folder."""
+    """Implements supervision.GatewayControl for a runtime folder and a log folder."""
 
     def __init__(self, environ: Mapping[str, str], run: str, log_dir: Path) -> None:
         self._environ = environ
@@ -44,60 +44,60 @@ class GatewayProcess:
         self._pause, self._turn = Pause(run), StartTurn(run)
 
     def launch(self) -> subprocess.Popen[bytes]:
-        """See Place. It lingers: should we be killed, it ends some time after its last client."""
+        """See GatewayControl. It lingers: should we be killed, it ends some time after its last client."""
         try:
             return start_detached(self._environ, linger=True)
         except OSError as error:
             raise StorageError(f"The gateway cannot be started: {error.strerror}", "Install multi-mcp again") from None
 
     def watch(self, beat_s: float) -> Watch:
-        """See Place."""
+        """See GatewayControl."""
         return Watch(self._run, beat_s)
 
-    def owner(self, process: Process) -> bool:
-        """See Place."""
+    def owner(self, process: RunningGateway) -> bool:
+        """See GatewayControl."""
         pid = self._pid()
         return pid == process.pid or (sys.platform == "win32" and _parent(pid) == process.pid)
 
-    def adopted(self) -> Process | None:
-        """See Place."""
+    def adopted(self) -> RunningGateway | None:
+        """See GatewayControl."""
         from trayapp.service.adopted import adopt  # with psutil: most trays start their own
 
         return adopt(self._pid())
 
     def ask_to_stop(self) -> None:
-        """See Place."""
+        """See GatewayControl."""
         with ControlClient(self._run, ANSWER_S) as client:
             client.call(STOP)
 
     def last_words(self) -> str:
-        """See Place. Of the log only what tells of an end; on a full disk there is none."""
+        """See GatewayControl. Of the log only what tells of an end; on a full disk there is none."""
         said = why_it_ended(last_lines(self._log, LAST_WORDS_MOST))
         return said or ("the disk is full" if _is_full(self._log.parent) else "")
 
     def how_to_kill(self) -> str:
-        """See Place."""
+        """See GatewayControl."""
         pid = self._pid()
         return f"End it with: {'taskkill /F /PID' if os.name == 'nt' else 'kill -9'} {pid}"
 
     def pause(self) -> None:
-        """See Place."""
+        """See GatewayControl."""
         try:
             self._pause.hold()
         except StorageError as error:
             log.warning("Clients may start a gateway although it is paused: %s", error)
 
     def resume(self) -> None:
-        """See Place."""
+        """See GatewayControl."""
         self._pause.end()
 
     def claim_start(self) -> None:
-        """See Place."""
+        """See GatewayControl."""
         with suppress(StorageError):
             self._turn.hold()
 
     def release_start(self) -> None:
-        """See Place."""
+        """See GatewayControl."""
         self._turn.end()
 
     def _pid(self) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from trayapp.config.paths import Paths, find_paths
 from trayapp.config.problems import Unparsable
 from trayapp.config.read.parse import parse
-from trayapp.config.store import Store
+from trayapp.config.store import ConfigStore
 from trayapp.model.errors import KeyringUnavailableError, NoGatewayError
 from trayapp.model.settings import Settings
 from trayapp.wire.control import SECRET_DELETE, SECRET_LIST, SECRET_SET, ControlClient
@@ -82,6 +82,6 @@ def _here(environ: Mapping[str, str]) -> tuple[Any, Any, Mapping[str, str]]:
 
 def _settings(paths: Paths) -> Settings:
     try:
-        return parse(Store(paths.config_file).read().text, str(paths.config_file)).settings
+        return parse(ConfigStore(paths.config_file).read().text, str(paths.config_file)).settings
     except Unparsable:
         return Settings()

@@ -28,7 +28,7 @@ class Timing:
     look: float = 1.5  # without a gateway: how often one is looked for that somebody else started; shown within 2 s
 
 
-class Process(Protocol):
+class RunningGateway(Protocol):
     """A gateway that is ours: of subprocess.Popen. `wait` returns None for one that an earlier tray or a shim started:
     nobody but its parent learns its exit code."""
 
@@ -53,19 +53,19 @@ class Stream(Protocol):
     def close(self) -> None: ...
 
 
-class Place(Protocol):
+class GatewayControl(Protocol):
     """Where gateways run (service/gateway_process has the real one)."""
 
-    def launch(self) -> Process:
+    def launch(self) -> RunningGateway:
         """Start one, detached. Raises MultiMcpError."""
 
     def watch(self, beat_s: float) -> Stream:
         """Connect to the one that answers. Raises NoGatewayError."""
 
-    def owner(self, process: Process) -> bool:
+    def owner(self, process: RunningGateway) -> bool:
         """Whether the one that answers is this process, or below it."""
 
-    def adopted(self) -> Process | None:
+    def adopted(self) -> RunningGateway | None:
         """Return the one that answers if a shim or an earlier tray started it; None if the user did."""
 
     def ask_to_stop(self) -> None:

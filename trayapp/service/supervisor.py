@@ -24,7 +24,7 @@ from trayapp.model.child import (
 )
 from trayapp.model.errors import ExitCode, MultiMcpError, NoGatewayError
 from trayapp.service.commands import Commands
-from trayapp.service.supervision import CommandKind, Place, Process, Seen, Stream, Timing
+from trayapp.service.supervision import CommandKind, GatewayControl, RunningGateway, Seen, Stream, Timing
 
 log = logging.getLogger(__name__)
 
@@ -36,13 +36,13 @@ HANGS = "The gateway does not answer"
 class Supervisor:
     """`on_change` is called in its thread with everything new; it must be quick and must not raise."""
 
-    def __init__(self, place: Place, on_change: Callable[[Seen], None], timing: Timing | None = None) -> None:
+    def __init__(self, place: GatewayControl, on_change: Callable[[Seen], None], timing: Timing | None = None) -> None:
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
         self._place = place
         self._on_change = on_change
         self._timing = timing or Timing()
         self._state = ChildState.STARTING
-        self._process: Process | None = None
+        self._process: RunningGateway | None = None
         self._watch: Stream | None = None
         self._snapshot: dict[str, Any] | None = None
         self._error: str | None = None

@@ -19,7 +19,7 @@ from trayapp.service.autostart.switch import Autostart
 from trayapp.service.supervision import CommandKind
 from trayapp.tray.state import outcomes, texts
 from trayapp.tray.state.notices import Notice
-from trayapp.tray.state.state import Action, Offered, Verb, View, offer_key
+from trayapp.tray.state.state import Action, Offered, TrayView, Verb, offer_key
 from trayapp.wire.control import APPROVALS, APPROVE, KEYRING, LOGIN, LOGIN_WAIT, LOGOUT, RECONNECT, REFRESH
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Means:
     paths: Paths
     shim: list[str]
     version: str
-    view: Callable[[], View]  # what is shown now
+    view: Callable[[], TrayView]  # what is shown now
     changed: Callable[[], None]  # something is different that no snapshot tells
     quit: Callable[[], None]
 

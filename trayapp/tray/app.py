@@ -21,8 +21,8 @@ from trayapp.tray.actions import Actions
 from trayapp.tray.desk import Desk
 from trayapp.tray.painter import Painter
 from trayapp.tray.redraws import Redraws
-from trayapp.tray.state.notices import News, Notice, Told, news
-from trayapp.tray.state.state import Action, IconKind, Verb, View
+from trayapp.tray.state.notices import DueNotices, Notice, Told, news
+from trayapp.tray.state.state import Action, IconKind, TrayView, Verb
 from trayapp.tray.state.view import view
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ UPDATED = "It was updated: the new one goes on in its place"
 QUIT_S = 30.0  # the gateway's own end is bounded by half of that
 
 
-class Face(Protocol):
+class TrayPlatform(Protocol):
     """What of the tray differs from system to system."""
 
     def make_icon(self) -> Any:
@@ -68,7 +68,7 @@ class App:
     def __init__(
         self,
         desk: Desk,
-        face: Face,
+        face: TrayPlatform,
         clock: Callable[[], float],
         renewal: Renewal,
     ) -> None:
@@ -203,7 +203,7 @@ class App:
 
     # -- what goes out -------------------------------------------------------------------------------------------
 
-    def shown(self) -> View:
+    def shown(self) -> TrayView:
         """What there is to see now."""
         return view(self._desk.state())
 
@@ -211,7 +211,7 @@ class App:
         self._painter.render(self.shown())
         return self._tell().again_s
 
-    def _tell(self) -> News:
+    def _tell(self) -> DueNotices:
         """Notifications that the state calls for, shown off this thread: a notification server may be slow."""
         with self._news_lock:
             fresh = news(self._desk.state(), self._told, self._clock())
@@ -220,7 +220,7 @@ class App:
             threading.Thread(target=self._show_all, args=(fresh,), name="news", daemon=True).start()
         return fresh
 
-    def _show_all(self, fresh: News) -> None:
+    def _show_all(self, fresh: DueNotices) -> None:
         for key in fresh.over:
             self._face.withdraw(key)
         for notice in fresh.notices:

@@ -67,7 +67,7 @@ def _native_image(png: bytes, size: tuple[float, float]) -> Any:
 def mended(base: Any, call_after: CallAfter, catch: Signals, image_of: ImageOf = _native_image) -> type[Any]:
     """pystray's class made fit. `call_after` runs a function on the main thread; `catch` takes a signal there."""
 
-    class Icon(base):  # type: ignore[misc]  # pystray has no types
+    class DarwinIcon(base):  # type: ignore[misc]  # pystray has no types
         """See the module."""
 
         attention = False  # other systems' icons tell their panel by it
@@ -112,9 +112,9 @@ def mended(base: Any, call_after: CallAfter, catch: Signals, image_of: ImageOf =
                 self._menu_handle = (self._menu_handle[0], self._callbacks)
 
     for name in MARSHALLED:
-        work = Icon._build_menu if name == "_update_menu" else getattr(base, name)
-        setattr(Icon, name, _on_main_thread(work, call_after))
-    return Icon
+        work = DarwinIcon._build_menu if name == "_update_menu" else getattr(base, name)
+        setattr(DarwinIcon, name, _on_main_thread(work, call_after))
+    return DarwinIcon
 
 
 def _on_main_thread(work: Callable[..., None], call_after: CallAfter) -> Callable[..., None]:

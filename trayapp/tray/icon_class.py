@@ -31,4 +31,4 @@ def icon_class(kind: str | None = None) -> type[Any]:
         return native
     from trayapp.tray.linux import icon
 
-    return {None: icon.Icon, "sni": icon.SniIcon, "xembed": icon.XembedIcon}[kind]
+    return {None: icon.LinuxIcon, "sni": icon.SniIcon, "xembed": icon.XembedIcon}[kind]

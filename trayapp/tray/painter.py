@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from trayapp.tray.state.state import Action, IconKind, Item, Separator, View
+from trayapp.tray.state.state import Action, IconKind, Item, Separator, TrayView
 from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
 
 Click = Callable[[Action], None]
@@ -27,10 +27,10 @@ class Painter:
         self._picture = picture
         self._click = click
         self._label = label
-        self.shown: View | None = None
+        self.shown: TrayView | None = None
         self.redraws = 0
 
-    def render(self, view: View) -> bool:
+    def render(self, view: TrayView) -> bool:
         """Show it; whether there was something to do."""
         before, self.shown = self.shown, view
         if before == view:
@@ -45,7 +45,7 @@ class Painter:
             self._icon.menu = self._menu_of(view)
         return True
 
-    def _menu_of(self, view: View) -> Any:
+    def _menu_of(self, view: TrayView) -> Any:
         """The menu as pystray wants it, and a click on the icon itself as an entry that is not seen."""
         itself = MenuItem("", partial(_clicked, self._click, view.click), default=True, visible=False)
         return Menu(itself, *map(self._entry, view.menu))

@@ -39,7 +39,7 @@ from trayapp.tray.desk import Desk
 from trayapp.tray.icon_class import icon_class
 from trayapp.tray.linux.hosts import PANEL_WAIT_S, STARTED_WAIT_S
 from trayapp.tray.linux.notifications import Notifier
-from trayapp.tray.state.notices import Kind, Notice
+from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.outcomes import no_host
 from trayapp.tray.state.state import Action, ClientState, IconKind, Offered
 from trayapp.tray.updates import Updates
@@ -194,9 +194,9 @@ def _own_selection(text: str, environ: Mapping[str, str]) -> bool:
 def _create(path: Path) -> None:
     """Write the first servers.yaml. The file's libraries are loaded for that only: the tray does not need them."""
     from trayapp.config.sample import sample_text
-    from trayapp.config.store import Store
+    from trayapp.config.store import ConfigStore
 
-    Store(path, first_text=sample_text).create()
+    ConfigStore(path, first_text=sample_text).create()
 
 
 def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
@@ -235,7 +235,7 @@ def client_of(row: Mapping[str, Any]) -> ClientState:
 
 
 class SystemFace:
-    """The icon and its notifications on this system. Implements app.Face.
+    """The icon and its notifications on this system. Implements app.TrayPlatform.
 
     `told`: a file that is there once it was said that nothing shows icons; None = a person started us: the panel is
     there or starts in this moment too, and it is said in any case.
@@ -249,7 +249,7 @@ class SystemFace:
         self.speaker: Speaker  # comes with the icon
 
     def make_icon(self) -> Any:
-        """See Face; with the icon comes the way to notify."""
+        """See TrayPlatform; with the icon comes the way to notify."""
         if sys.platform == "win32":
             import ctypes
 
@@ -265,24 +265,24 @@ class SystemFace:
         return icon_class()(NAME, worker=worker, on_no_host=self._nobody, on_bus=notifier.join, panel_wait_s=wait_s)
 
     def label(self, text: str) -> str:
-        """See Face."""
+        """See TrayPlatform."""
         return windows.menu_text(text) if sys.platform == "win32" else text
 
     def picture(self, kind: IconKind) -> Any:
-        """See Face."""
+        """See TrayPlatform."""
         if sys.platform == "win32":
             return icons.icon(kind, windows.icon_px(), not windows.light_taskbar())
         return icons.icon(kind, RETINA_PX) if sys.platform == "darwin" else partial(icons.icon, kind)
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """See Face."""
+        """See TrayPlatform."""
         seen = self.speaker.show(notice, click)
-        if seen and notice.key == Kind.OFFER and self.offer_told is not None:
+        if seen and notice.key == NoticeKind.OFFER and self.offer_told is not None:
             _touch(self.offer_told)
         return seen
 
     def withdraw(self, key: str) -> None:
-        """See Face."""
+        """See TrayPlatform."""
         self.speaker.withdraw(key)
 
     def _nobody(self) -> None:

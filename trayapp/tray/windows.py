@@ -45,7 +45,7 @@ def menu_text(text: str) -> str:
 def mended(base: Any) -> type[Any]:
     """pystray's class made fit."""
 
-    class Icon(base):  # type: ignore[misc]  # pystray has no types
+    class WindowsIcon(base):  # type: ignore[misc]  # pystray has no types
         """See the module."""
 
         attention = False  # other systems' icons tell their panel by it
@@ -81,7 +81,7 @@ def mended(base: Any) -> type[Any]:
             values |= {name: cut(values[name], limit) for name, limit in limits.items() if name in values}
             return super()._message(code, flags, **values)
 
-    return Icon
+    return WindowsIcon
 
 
 def light_taskbar() -> bool:

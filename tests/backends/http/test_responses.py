@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.backends.http.responses import Kind, kind_of, messages_in, the_answer_in, words
+from trayapp.backends.http.responses import ResponseKind, kind_of, messages_in, the_answer_in, words
 from trayapp.wire.jsonio import dumps
 
 GRAPHQL = dumps({"errors": [{"message": "Must provide query string."}]})
@@ -16,31 +16,31 @@ JSON, EVENTS, PAGE = "application/json", "text/event-stream", "text/html; charse
 
 # id, status, content type, body, WWW-Authenticate, kind
 ANSWERS = [
-    ("transport-21", 400, JSON, GRAPHQL, None, Kind.OTHER),
-    ("transport-22", 503, "", b"", None, Kind.BUSY),
-    ("too-many", 429, JSON, b"{}", None, Kind.BUSY),
-    ("behind-a-proxy", 502, PAGE, b"<html>", None, Kind.BUSY),
-    ("late-proxy", 504, PAGE, b"<html>", None, Kind.BUSY),
-    ("transport-24", 401, "", b"", None, Kind.MAYBE_SIGN_IN),
-    ("basic-only", 401, "", b"", 'Basic realm="x"', Kind.MAYBE_SIGN_IN),
-    ("bearer-among-others", 401, "", b"", 'Basic realm="a, b", Bearer realm="x"', Kind.SIGN_IN),
-    ("bearer-in-a-text", 401, "", b"", 'Basic realm="or, bearer token"', Kind.MAYBE_SIGN_IN),
-    ("another-scheme", 401, "", b"", "Bearerish x=y", Kind.MAYBE_SIGN_IN),
-    ("transport-25", 401, JSON, REFUSED, "Bearer", Kind.SIGN_IN),
-    ("bearer-with-more", 401, PAGE, b"", 'bearer resource_metadata="https://x.test/y"', Kind.SIGN_IN),
-    ("transport-26", 200, EVENTS, b"", None, Kind.MCP),
-    ("events-with-charset", 200, "Text/Event-Stream; charset=utf-8", b"", None, Kind.MCP),
-    ("transport-27", 200, JSON, RESULT, None, Kind.MCP),
-    ("rpc-error-at-400", 400, JSON, REFUSED, None, Kind.MCP),
-    ("rpc-error-at-503", 503, JSON, REFUSED, None, Kind.MCP),
-    ("batch", 200, JSON, b"[" + RESULT + b"]", None, Kind.MCP),
-    ("empty-batch", 200, JSON, b"[]", None, Kind.OTHER),
-    ("json-of-others", 200, JSON, GRAPHQL, None, Kind.OTHER),
-    ("half", 200, JSON, RESULT[:-3], None, Kind.OTHER),
-    ("json-rpc-1", 200, JSON, b'{"id":1,"result":1,"error":null}', None, Kind.OTHER),
-    ("page", 200, PAGE, b"<html>", None, Kind.OTHER),
-    ("events-at-404", 404, EVENTS, b"", None, Kind.OTHER),
-    ("server-error", 500, "", b"", None, Kind.OTHER),
+    ("transport-21", 400, JSON, GRAPHQL, None, ResponseKind.OTHER),
+    ("transport-22", 503, "", b"", None, ResponseKind.BUSY),
+    ("too-many", 429, JSON, b"{}", None, ResponseKind.BUSY),
+    ("behind-a-proxy", 502, PAGE, b"<html>", None, ResponseKind.BUSY),
+    ("late-proxy", 504, PAGE, b"<html>", None, ResponseKind.BUSY),
+    ("transport-24", 401, "", b"", None, ResponseKind.MAYBE_SIGN_IN),
+    ("basic-only", 401, "", b"", 'Basic realm="x"', ResponseKind.MAYBE_SIGN_IN),
+    ("bearer-among-others", 401, "", b"", 'Basic realm="a, b", Bearer realm="x"', ResponseKind.SIGN_IN),
+    ("bearer-in-a-text", 401, "", b"", 'Basic realm="or, bearer token"', ResponseKind.MAYBE_SIGN_IN),
+    ("another-scheme", 401, "", b"", "Bearerish x=y", ResponseKind.MAYBE_SIGN_IN),
+    ("transport-25", 401, JSON, REFUSED, "Bearer", ResponseKind.SIGN_IN),
+    ("bearer-with-more", 401, PAGE, b"", 'bearer resource_metadata="https://x.test/y"', ResponseKind.SIGN_IN),
+    ("transport-26", 200, EVENTS, b"", None, ResponseKind.MCP),
+    ("events-with-charset", 200, "Text/Event-Stream; charset=utf-8", b"", None, ResponseKind.MCP),
+    ("transport-27", 200, JSON, RESULT, None, ResponseKind.MCP),
+    ("rpc-error-at-400", 400, JSON, REFUSED, None, ResponseKind.MCP),
+    ("rpc-error-at-503", 503, JSON, REFUSED, None, ResponseKind.MCP),
+    ("batch", 200, JSON, b"[" + RESULT + b"]", None, ResponseKind.MCP),
+    ("empty-batch", 200, JSON, b"[]", None, ResponseKind.OTHER),
+    ("json-of-others", 200, JSON, GRAPHQL, None, ResponseKind.OTHER),
+    ("half", 200, JSON, RESULT[:-3], None, ResponseKind.OTHER),
+    ("json-rpc-1", 200, JSON, b'{"id":1,"result":1,"error":null}', None, ResponseKind.OTHER),
+    ("page", 200, PAGE, b"<html>", None, ResponseKind.OTHER),
+    ("events-at-404", 404, EVENTS, b"", None, ResponseKind.OTHER),
+    ("server-error", 500, "", b"", None, ResponseKind.OTHER),
 ]
 
 
@@ -49,14 +49,16 @@ ANSWERS = [
     [row[1:] for row in ANSWERS],
     ids=[row[0] for row in ANSWERS],
 )
-def test_kind(status: int, content_type: str, body: bytes, challenge: str | None, kind: Kind) -> None:
+def test_kind(status: int, content_type: str, body: bytes, challenge: str | None, kind: ResponseKind) -> None:
     assert kind_of(status, content_type, body, challenge) is kind
 
 
 def test_words_name_the_server_and_what_it_is_told_by() -> None:
-    assert words("web", Kind.BUSY, 503, PAGE) == "web is temporarily unavailable (HTTP 503)"
-    assert words("web", Kind.OTHER, 200, PAGE) == "web does not answer as an MCP server does (HTTP 200, text/html)"
-    assert len(words("web", Kind.OTHER, 200, "x" * 10_000)) < 200
+    assert words("web", ResponseKind.BUSY, 503, PAGE) == "web is temporarily unavailable (HTTP 503)"
+    assert (
+        words("web", ResponseKind.OTHER, 200, PAGE) == "web does not answer as an MCP server does (HTTP 200, text/html)"
+    )
+    assert len(words("web", ResponseKind.OTHER, 200, "x" * 10_000)) < 200
 
 
 def answer(request_id: Any, **more: Any) -> dict[str, Any]:

@@ -9,11 +9,11 @@ import anyio
 import pytest
 
 from tests.fixtures.clock import FakeClock, settle
-from trayapp.backends.wake.watch import GAP_S, TELL_DELAY_S, TICK_S, Reading, slept, suspended_s, watch_wake
+from trayapp.backends.wake.watch import GAP_S, TELL_DELAY_S, TICK_S, ClockReading, slept, suspended_s, watch_wake
 from trayapp.backends.wake.witness import OnWake, Witness
 
 HOUR = 3600.0
-START = Reading(1_700_000_000.0, 500.0, 0.0)
+START = ClockReading(1_700_000_000.0, 500.0, 0.0)
 
 # name, passed on the wall, run, suspended, slept
 GAPS: list[tuple[str, float, float, float, float]] = [
@@ -38,7 +38,7 @@ GAPS: list[tuple[str, float, float, float, float]] = [
 @pytest.mark.requirement("wake-noticed")
 @pytest.mark.parametrize(("wall", "ran", "suspended", "expected"), [row[1:] for row in GAPS], ids=[r[0] for r in GAPS])
 def test_a_gap_of_the_clocks_is_a_sleep(wall: float, ran: float, suspended: float, expected: float) -> None:
-    after = Reading(START.wall + wall, START.ran + ran, START.suspended + suspended)
+    after = ClockReading(START.wall + wall, START.ran + ran, START.suspended + suspended)
     assert slept(START, after) == pytest.approx(expected)
 
 

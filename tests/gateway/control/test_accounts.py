@@ -578,7 +578,7 @@ async def test_a_sign_in_looks_into_the_keyring_before_it_opens_a_browser(tmp_pa
 
 
 class OnceAsked(ChunkedRecords):
-    """Implements vault.Place: locked until the user is asked, and unlocks it then."""
+    """Implements vault.RecordPlace: locked until the user is asked, and unlocks it then."""
 
     asked = False
 

@@ -16,7 +16,7 @@ from tests.tray.bus import WAIT_S, NotificationServer, Watcher, session_bus, unt
 from tests.tray.icons import GREEN, RED, plain, running
 from trayapp.tray.icon_class import icon_class
 from trayapp.tray.linux.bus import SessionBus
-from trayapp.tray.linux.icon import Icon
+from trayapp.tray.linux.icon import LinuxIcon
 from trayapp.tray.linux.notifications import Notifier
 from trayapp.tray.toolkit import Menu, MenuItem
 from trayapp.tray.worker import Worker
@@ -49,7 +49,7 @@ class Said:
 @pytest.mark.requirement("tray-panel-late")
 def test_a_panel_that_starts_later_gets_the_icon_and_nobody_is_told_before_time(bus: SessionBus, address: str) -> None:
     said = Said()
-    icon = Icon("multi-mcp", plain(), "title", menu(), bus=bus, on_no_host=said, panel_wait_s=LONG_S)
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus, on_no_host=said, panel_wait_s=LONG_S)
     with running(icon):
         until(lambda: icon.visible)
         assert icon.host is None
@@ -64,7 +64,7 @@ def test_a_panel_that_starts_later_gets_the_icon_and_nobody_is_told_before_time(
 
 @pytest.mark.requirement("tray-panel-late")
 def test_a_panel_that_starts_again_gets_the_icon_again(bus: SessionBus, address: str) -> None:
-    icon = Icon("multi-mcp", plain(), "title", menu(), bus=bus, panel_wait_s=LONG_S)
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus, panel_wait_s=LONG_S)
     with running(icon):
         for _ in range(3):
             watcher = Watcher(address)
@@ -76,7 +76,7 @@ def test_a_panel_that_starts_again_gets_the_icon_again(bus: SessionBus, address:
 
 
 def test_an_icon_that_is_hidden_is_registered_when_it_is_shown(bus: SessionBus, watcher: Watcher) -> None:
-    icon = Icon("multi-mcp", plain(), "title", menu(), bus=bus)
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus)
     thread = threading.Thread(target=icon.run, args=(lambda icon: None,))
     thread.start()
     until(lambda: icon.host == "sni")
@@ -90,7 +90,7 @@ def test_an_icon_that_is_hidden_is_registered_when_it_is_shown(bus: SessionBus, 
 @pytest.mark.requirement("tray-no-host")
 def test_without_a_panel_the_app_is_told_once_and_a_later_panel_gets_the_icon(bus: SessionBus, address: str) -> None:
     said = Said()
-    icon = Icon("multi-mcp", plain(), "title", menu(), bus=bus, on_no_host=said, panel_wait_s=AT_ONCE_S)
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus, on_no_host=said, panel_wait_s=AT_ONCE_S)
     with running(icon):
         until(lambda: said.times)
         for _ in range(2):
@@ -119,7 +119,7 @@ def test_with_neither_bus_nor_display_the_app_goes_on_and_is_told_at_once(kind: 
 def test_a_display_that_lets_nobody_in_is_no_display(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISPLAY", ":987")
     said = Said()
-    with running(Icon("multi-mcp", plain(), "title", menu(), on_no_host=said, panel_wait_s=AT_ONCE_S)):
+    with running(LinuxIcon("multi-mcp", plain(), "title", menu(), on_no_host=said, panel_wait_s=AT_ONCE_S)):
         until(lambda: said.times)
     gc.collect()
 
@@ -134,7 +134,7 @@ def test_a_session_bus_that_comes_after_us_gets_icon_menu_and_notifications(
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={home / 'bus'}")
     said, worker = Said(), Worker()
     notifier = Notifier(None, "multi-mcp", worker.submit)
-    icon = Icon("multi-mcp", plain(), "title", menu(), on_no_host=said, on_bus=notifier.join, bus_wait_s=AT_ONCE_S)
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), on_no_host=said, on_bus=notifier.join, bus_wait_s=AT_ONCE_S)
     with running(icon):
         until(lambda: said.times)
         icon.icon, icon.title, icon.attention = plain(GREEN), "newer", True
@@ -154,7 +154,7 @@ def test_a_session_bus_that_comes_after_us_gets_icon_menu_and_notifications(
 
 def test_the_opening_of_the_menu_is_told_by_the_worker_not_that_of_a_submenu(bus: SessionBus, watcher: Watcher) -> None:
     told: list[str] = []
-    icon = Icon("multi-mcp", plain(), "title", menu(), bus=bus)
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus)
     icon.on_open = lambda: told.append(threading.current_thread().name)
     with running(icon):
         item = watcher.item()
@@ -171,7 +171,7 @@ def test_the_end_of_the_bus_is_the_end_of_the_session(monkeypatch: pytest.Monkey
     with session_bus() as (address, daemon):
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
         watcher = Watcher(address)
-        icon = Icon("multi-mcp", plain(), "title", menu())
+        icon = LinuxIcon("multi-mcp", plain(), "title", menu())
         thread = threading.Thread(target=icon.run)
         thread.start()
         watcher.item().close()
@@ -183,7 +183,7 @@ def test_the_end_of_the_bus_is_the_end_of_the_session(monkeypatch: pytest.Monkey
 
 
 def test_quit_ends_it_from_its_own_menu(bus: SessionBus, watcher: Watcher) -> None:
-    icon = Icon("multi-mcp", plain(), "title", menu(), bus=bus)
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus)
     thread = threading.Thread(target=icon.run)
     thread.start()
     item = watcher.item()

@@ -15,7 +15,7 @@ from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import ServerStatus, SignInStatus
 from trayapp.tray.state import texts
-from trayapp.tray.state.notices import CALM_S, DELAYS_S, Kind, Notice, Told, news
+from trayapp.tray.state.notices import CALM_S, DELAYS_S, Notice, NoticeKind, Told, news
 from trayapp.tray.state.state import Action, Offered, TrayState, Verb, offer_key
 
 C, S = ChildState, State
@@ -177,8 +177,8 @@ def test_a_history_tells_this(history: list[tuple[float, TrayState]], expected: 
 
 
 def test_every_kind_is_in_the_table() -> None:
-    assert {kind for _, _, expected in ROWS for _, kind, _ in expected} == set(Kind)
-    assert DELAYS_S.keys() == set(Kind)
+    assert {kind for _, _, expected in ROWS for _, kind, _ in expected} == set(NoticeKind)
+    assert DELAYS_S.keys() == set(NoticeKind)
 
 
 def only(history: list[tuple[float, TrayState]]) -> Notice:
@@ -329,9 +329,9 @@ def test_what_asks_for_something_is_withdrawn_once_that_is_done() -> None:
     assert over == [
         (),
         (),
-        (Kind.SIGN_IN,),
+        (NoticeKind.SIGN_IN,),
         (),
         (),
         (),
-        (Kind.CRASH_LOOP,),
+        (NoticeKind.CRASH_LOOP,),
     ]  # an outage that is over was one all the same

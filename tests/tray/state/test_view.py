@@ -23,8 +23,8 @@ from trayapp.tray.state.state import (
     Offered,
     Separator,
     TrayState,
+    TrayView,
     Verb,
-    View,
     offer_key,
 )
 from trayapp.tray.state.view import view
@@ -516,7 +516,7 @@ STATES = st.builds(
 )
 
 
-def all_texts(seen: View) -> list[str]:
+def all_texts(seen: TrayView) -> list[str]:
     return [*seen.tooltip.split("\n"), *seen.summary.split("\n"), *[item.text for item in items(seen.menu)]]
 
 

@@ -20,7 +20,7 @@ _BEARER = re.compile(r"(?:^|,)\s*bearer(?=\s|,|$)", re.IGNORECASE)
 LONGEST_WORD = 60  # characters of a content type that are shown
 
 
-class Kind(StrEnum):
+class ResponseKind(StrEnum):
     """What answers there; the values go into error texts, after the server's name."""
 
     MCP = "answered"
@@ -30,20 +30,22 @@ class Kind(StrEnum):
     OTHER = "does not answer as an MCP server does"
 
 
-def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: str | None = None) -> Kind:
+def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: str | None = None) -> ResponseKind:
     """By an answer to a JSON-RPC request; `challenge` is its WWW-Authenticate header.
 
     An event stream is taken for MCP before it says anything: nothing else streams in answer to a JSON-RPC message.
     """
     if status == 401:
-        return Kind.SIGN_IN if challenge is not None and _names_bearer(challenge) else Kind.MAYBE_SIGN_IN
+        return (
+            ResponseKind.SIGN_IN if challenge is not None and _names_bearer(challenge) else ResponseKind.MAYBE_SIGN_IN
+        )
     if is_json_rpc(body):
-        return Kind.MCP
+        return ResponseKind.MCP
     if status in UNAVAILABLE:
-        return Kind.BUSY
+        return ResponseKind.BUSY
     if status == 200 and content_type.lower().startswith("text/event-stream"):
-        return Kind.MCP
-    return Kind.OTHER
+        return ResponseKind.MCP
+    return ResponseKind.OTHER
 
 
 def _names_bearer(challenge: str) -> bool:
@@ -61,10 +63,10 @@ def is_json_rpc(body: bytes) -> bool:
     return all(isinstance(part, dict) and part.get("jsonrpc") == "2.0" for part in parts)
 
 
-def words(server: str, kind: Kind, status: int, content_type: str = "") -> str:
+def words(server: str, kind: ResponseKind, status: int, content_type: str = "") -> str:
     """One line for people: who, what, and by what it is told."""
     said = content_type.partition(";")[0].strip()[:LONGEST_WORD]
-    told = f"HTTP {status}, {said}" if said and kind is Kind.OTHER else f"HTTP {status}"
+    told = f"HTTP {status}, {said}" if said and kind is ResponseKind.OTHER else f"HTTP {status}"
     return f"{server} {kind} ({told})"
 
 

@@ -28,7 +28,7 @@ from trayapp.backends.http.refusal import (
     HttpRefusal,
     refused,
 )
-from trayapp.backends.http.responses import Kind, is_json_rpc, kind_of, the_answer_in, words
+from trayapp.backends.http.responses import ResponseKind, is_json_rpc, kind_of, the_answer_in, words
 from trayapp.backends.launch import HttpLaunch
 from trayapp.model.reasons import reason_of
 from trayapp.wire.framing import MAX_FRAME_BYTES
@@ -183,7 +183,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         if status == 202:
             return f"{self._server} took the request and announced that it will not answer (HTTP 202)"
         found = kind_of(status, kind, response.content if is_json(response) else b"")
-        return words(self._server, found, status, kind) if found is Kind.OTHER else None
+        return words(self._server, found, status, kind) if found is ResponseKind.OTHER else None
 
     def _unreachable(self, request: httpx2.Request, error: httpx2.RequestError) -> httpx2.Response:
         host = request.url.host
@@ -232,7 +232,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         answer.headers.update({k: v for k, v in response.headers.items() if k in _KEPT_HEADERS})
         return answer
 
-    def _words(self, kind: Kind, status: int, content_type: str) -> str:
+    def _words(self, kind: ResponseKind, status: int, content_type: str) -> str:
         if status == UNAUTHORIZED:
             why = refused(self._server, self._refusal)
             title = words(self._server, kind, status) if self._refusal.auth == "oauth" else why.title

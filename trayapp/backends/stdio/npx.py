@@ -53,7 +53,7 @@ _tags_change = threading.Lock()  # several servers may start at once, each in a 
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class NpxRequest:
     """One use of npx. `words` is the package as written, `bin` the program of it that was named, None for its own."""
 
     words: str
@@ -102,7 +102,7 @@ def resolve_npx(
 # -- the command line ------------------------------------------------------------------------------------------------
 
 
-def read_request(argv: tuple[str, ...]) -> Request | None:
+def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
     """What an argv asks npx for; None for forms that npm shall read itself (other flags, files, git, aliases)."""
     if argv[:1] == ("npx",):
         return _after_flags(list(argv[1:]), ("-p", "--package"))
@@ -113,7 +113,7 @@ def read_request(argv: tuple[str, ...]) -> Request | None:
     return None
 
 
-def _after_flags(rest: list[str], package_flags: tuple[str, ...]) -> Request | None:
+def _after_flags(rest: list[str], package_flags: tuple[str, ...]) -> NpxRequest | None:
     package: str | None = None
     while rest and rest[0].startswith("-"):
         flag = rest.pop(0)
@@ -130,20 +130,20 @@ def _after_flags(rest: list[str], package_flags: tuple[str, ...]) -> Request | N
     return _request(package, rest) if package_flags[0] == "-p" else None
 
 
-def _request(package: str | None, rest: list[str]) -> Request | None:
+def _request(package: str | None, rest: list[str]) -> NpxRequest | None:
     if not rest:
         return None
     found = _WORDS.fullmatch(package or rest[0])
     wanted = found["wanted"] if found else None
     if found is None or not (wanted is None or is_range(wanted) or _TAG.fullmatch(wanted)):
         return None
-    return Request(found[0], found["package"], wanted, rest[0] if package else None, tuple(rest[1:]))
+    return NpxRequest(found[0], found["package"], wanted, rest[0] if package else None, tuple(rest[1:]))
 
 
 # -- where npm would run something else ------------------------------------------------------------------------------
 
 
-def _in_project(request: Request, home: Path, cwd: Path) -> bool:
+def _in_project(request: NpxRequest, home: Path, cwd: Path) -> bool:
     """Whether a project around the working folder has the package, or settings of its own."""
     try:
         folders = [cwd.resolve(), *cwd.resolve().parents]
@@ -163,7 +163,7 @@ def _in_project(request: Request, home: Path, cwd: Path) -> bool:
     return bool((TELLING_SETTINGS | {"cache"}) & own.keys())
 
 
-def _installed(request: Request, settings: Mapping[str, str], env: Mapping[str, str], home: Path) -> bool:
+def _installed(request: NpxRequest, settings: Mapping[str, str], env: Mapping[str, str], home: Path) -> bool:
     """Whether the package, or a program of its name, is installed globally, or may be; `-p` does not look there."""
     if request.bin is not None:
         return False
@@ -188,7 +188,7 @@ def _has(folder: Path, *names: str) -> bool:
 # -- tags ------------------------------------------------------------------------------------------------------------
 
 
-def _decided_today(request: Request, cache_dir: Path | None, now: float) -> bool:
+def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> bool:
     """Whether npm decided within the last day; if not, it is about to, and that is noted."""
     if cache_dir is None:
         return False
@@ -216,7 +216,7 @@ def _read_tags(path: Path) -> dict[str, float]:
 # -- the package -----------------------------------------------------------------------------------------------------
 
 
-def _best(request: Request, npx: Path) -> Copy | None:
+def _best(request: NpxRequest, npx: Path) -> Copy | None:
     """The copy that npx would take: the one made for these words, else the newest that may run."""
     best: tuple[tuple[int, object, int], Copy] | None = None
     for copy in copies(npx, request.package, request.words):
@@ -231,7 +231,7 @@ def _best(request: Request, npx: Path) -> Copy | None:
     return best[1] if best else None
 
 
-def _fit(request: Request, copy: Copy) -> int | None:
+def _fit(request: NpxRequest, copy: Copy) -> int | None:
     """How well the words for which the copy was made fit ours; None: not at all, npm would make another one."""
     if copy.hashed or copy.asked is None:
         return 2 if copy.hashed else 0
@@ -243,7 +243,7 @@ def _fit(request: Request, copy: Copy) -> int | None:
     return 1
 
 
-def _argv(request: Request, copy: Copy, env: Mapping[str, str]) -> tuple[str, ...] | None:
+def _argv(request: NpxRequest, copy: Copy, env: Mapping[str, str]) -> tuple[str, ...] | None:
     name = request.bin or _own_bin(request.package, copy.bins)
     program = program_file(copy, name) if name else None
     by_node = wants_node(program) if program else None

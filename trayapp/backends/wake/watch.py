@@ -24,7 +24,7 @@ TELL_DELAY_S = 1.5  # a network that comes up says so in several steps
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClockReading:
     """The clocks at one moment, in seconds. `suspended`: all that the machine has slept, 0.0 where nobody counts it."""
 
     wall: float
@@ -40,7 +40,7 @@ def suspended_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - ran
 
 
-def slept(before: Reading, after: Reading) -> float:
+def slept(before: ClockReading, after: ClockReading) -> float:
     """Seconds that this process has missed between two readings, at most TICK_S apart; 0.0 when at most GAP_S.
 
     A sleep shows as counted suspension (Linux), as wall time without running time (macOS, and a machine whose host
@@ -106,8 +106,8 @@ class _Signs:
 
 
 async def _tick(note: OnWake, clock: Clock, suspended: Callable[[], float]) -> None:
-    def read() -> Reading:
-        return Reading(clock.time(), clock.now(), suspended())
+    def read() -> ClockReading:
+        return ClockReading(clock.time(), clock.now(), suspended())
 
     before = read()
     while True:

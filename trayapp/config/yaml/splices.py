@@ -5,7 +5,7 @@ Never here: what keys mean, files. What cannot be changed safely is refused, nev
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +36,17 @@ class Splice:
     start: int
     end: int
     new: str
+
+
+def spliced(text: str, splices: Sequence[Splice]) -> str:
+    """Return the text with all of them made; they must not overlap."""
+    parts: list[str] = []
+    done = 0
+    for splice in sorted(splices, key=lambda splice: (splice.start, splice.end)):
+        assert splice.start >= done
+        parts += [text[done : splice.start], splice.new]
+        done = splice.end
+    return "".join(parts) + text[done:]
 
 
 @dataclass(frozen=True, slots=True)

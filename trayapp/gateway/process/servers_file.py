@@ -16,7 +16,7 @@ from trayapp.config.files import is_open_for_writing
 from trayapp.config.problems import Unparsable
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import sample_text, with_sample
-from trayapp.config.store import Store
+from trayapp.config.store import ConfigStore
 from trayapp.config.watch import FolderWatch, watch_folders_of
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.plan import Config, Imported
@@ -74,7 +74,7 @@ class ServersFile:
         look_anyway_s: float = LOOK_ANYWAY_S,
     ) -> None:
         self._path = path
-        self._store = Store(path, first_text=sample_text)
+        self._store = ConfigStore(path, first_text=sample_text)
         self._sample = sample
         self._running = running
         self._take = take

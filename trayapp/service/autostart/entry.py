@@ -23,7 +23,7 @@ class Start:
     home: str = ""
 
 
-class Entry(Protocol):
+class AutostartEntry(Protocol):
     """The desktop's entry for us."""
 
     @property
@@ -51,7 +51,7 @@ class FileEntry:
 
     @property
     def where(self) -> str:
-        """See Entry."""
+        """See AutostartEntry."""
         return str(self._path)
 
 

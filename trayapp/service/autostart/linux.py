@@ -18,13 +18,13 @@ class XdgEntry(FileEntry):
     """A desktop entry in the user's autostart folder."""
 
     def is_on(self) -> bool:
-        """See Entry. Desktops switch one off by Hidden, GNOME by a key of its own."""
+        """See AutostartEntry. Desktops switch one off by Hidden, GNOME by a key of its own."""
         keys = self._keys()
         off = keys.get("Hidden", "").lower() == "true" or keys.get("X-GNOME-Autostart-enabled", "").lower() == "false"
         return "Exec" in keys and not off
 
     def written(self) -> Start | None:
-        """See Entry."""
+        """See AutostartEntry."""
         command = self._keys().get("Exec", "").replace("\\\\", "\\")  # the string type's own escapes
         words = [_unquoted(word) for word in re.findall(r'"(?:[^"\\]|\\.)*"|\S+', command)]
         home = ""
@@ -34,13 +34,13 @@ class XdgEntry(FileEntry):
         return Start(tuple(words), home) if words else None
 
     def write(self, start: Start) -> None:
-        """See Entry."""
+        """See AutostartEntry."""
         words = [*(["/usr/bin/env", f"{HOME}={start.home}"] if start.home else []), *start.argv]
         refuse_unsafe(words)
         write_file(self._path, desktop_text(words, start.argv[0]).encode())
 
     def remove(self) -> None:
-        """See Entry."""
+        """See AutostartEntry."""
         remove_file(self._path)
 
     def _keys(self) -> dict[str, str]:

@@ -17,12 +17,12 @@ class LaunchAgent(FileEntry):
     """A property list in the user's LaunchAgents; launchd reads it at the next login."""
 
     def is_on(self) -> bool:
-        """See Entry."""
+        """See AutostartEntry."""
         values = self._values()
         return bool(values.get("ProgramArguments")) and bool(values.get("RunAtLoad")) and not values.get("Disabled")
 
     def written(self) -> Start | None:
-        """See Entry."""
+        """See AutostartEntry."""
         values = self._values()
         words, environment = values.get("ProgramArguments"), values.get("EnvironmentVariables")
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -31,11 +31,11 @@ class LaunchAgent(FileEntry):
         return Start(tuple(words), str(home))
 
     def write(self, start: Start) -> None:
-        """See Entry. It is not loaded now: that would start a second one."""
+        """See AutostartEntry. It is not loaded now: that would start a second one."""
         write_file(self._path, plistlib.dumps(launch_agent(start)))
 
     def remove(self) -> None:
-        """See Entry."""
+        """See AutostartEntry."""
         remove_file(self._path)
 
     def _values(self) -> dict[str, object]:

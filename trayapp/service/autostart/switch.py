@@ -10,13 +10,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from trayapp.service.autostart.entry import APP, HOME, Entry, Start
+from trayapp.service.autostart.entry import APP, HOME, AutostartEntry, Start
 
 
 class Autostart:
     """The switch. `start`: what is to be started, from now on."""
 
-    def __init__(self, entry: Entry, start: Start) -> None:
+    def __init__(self, entry: AutostartEntry, start: Start) -> None:
         self._entry = entry
         self._start = start
 
@@ -60,7 +60,7 @@ def absolute_home(environ: Mapping[str, str]) -> dict[str, str]:
     return {**environ, **absolute}
 
 
-def _entry(environ: Mapping[str, str]) -> Entry:
+def _entry(environ: Mapping[str, str]) -> AutostartEntry:
     if sys.platform == "win32":
         from trayapp.service.autostart.windows import RunKey, WindowsRegistry
 

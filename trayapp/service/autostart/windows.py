@@ -30,29 +30,29 @@ class Registry(Protocol):
 
 
 class RunKey:
-    """Implements entry.Entry."""
+    """Implements entry.AutostartEntry."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     @property
     def where(self) -> str:
-        """See Entry."""
+        """See AutostartEntry."""
         return rf"HKEY_CURRENT_USER\{RUN}\{APP}"
 
     def is_on(self) -> bool:
-        """See Entry."""
+        """See AutostartEntry."""
         command, switch = self._get(RUN), self._get(APPROVED)
         off = isinstance(switch, bytes) and bool(switch) and switch[0] % 2 == 1
         return isinstance(command, str) and bool(command) and not off
 
     def written(self) -> Start | None:
-        """See Entry."""
+        """See AutostartEntry."""
         command = self._get(RUN)
         return Start(tuple(split_command(command))) if isinstance(command, str) and command else None
 
     def write(self, start: Start) -> None:
-        """See Entry."""
+        """See AutostartEntry."""
         if start.home:
             raise MultiMcpError(
                 f"Start at login is not possible while {HOME} is set", "Unset it: the Run key carries no variables"
@@ -64,7 +64,7 @@ class RunKey:
             raise StorageError(f"Cannot write {self.where}: {error.strerror}", "Check the rights of the key") from None
 
     def remove(self) -> None:
-        """See Entry."""
+        """See AutostartEntry."""
         try:
             self._registry.delete(RUN, APP)
             self._registry.delete(APPROVED, APP)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.checks.finding import Finding, World
+from trayapp.service.checks.finding import CheckContext, CheckResult
 from trayapp.service.checks.servers import read_config
 from trayapp.wire.control import KEYRING, ControlClient
 
@@ -28,41 +28,43 @@ ANSWER_TIMEOUT_S = 1.5  # less than the limit of a check
 OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
 
 
-def session_bus(world: World) -> list[Finding]:
+def session_bus(world: CheckContext) -> list[CheckResult]:
     """Whether this session has a bus: keyring and tray icon need it."""
     if world.platform != "linux":
         return []
     if _has_bus(world.environ):
-        return [Finding("bus.session", "ok", "There is a session bus")]
+        return [CheckResult("bus.session", "ok", "There is a session bus")]
     remedy = "Log in to a desktop, or run it all in: dbus-run-session"
-    return [Finding("bus.session", "note", "There is no session bus: no tray icon, no keyring", remedy)]
+    return [CheckResult("bus.session", "note", "There is no session bus: no tray icon, no keyring", remedy)]
 
 
-def keyring(world: World) -> list[Finding]:
+def keyring(world: CheckContext) -> list[CheckResult]:
     """Return how the place for secrets stands: as the gateway has it, where one runs. Without a dialog."""
     code = "keyring.available"
     config = read_config(world)
     said = gateways_keyring(world)
     if said is not None:
         if error := said["error"]:
-            return [Finding(code, "note", f"{error['title']}. {NO_KEYRING}", error["hint"])]
-        return [Finding(code, "ok", "The gateway keeps sign-ins and secrets")]
+            return [CheckResult(code, "note", f"{error['title']}. {NO_KEYRING}", error["hint"])]
+        return [CheckResult(code, "ok", "The gateway keeps sign-ins and secrets")]
     if config is not None and config.settings.token_store == "file":
         return [_sealed_file(world, code)]
     if world.platform in OWN_KEYRINGS:
-        return [Finding(code, "ok", OWN_KEYRINGS[world.platform])]
+        return [CheckResult(code, "ok", OWN_KEYRINGS[world.platform])]
     answer = _offers(world, SECRETS)
     if answer is None:
-        return [Finding(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
+        return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
     if answer and _is_locked(world.environ):
         what = "The keyring is locked. Until it is unlocked sign-ins live in memory only"
-        return [Finding(code, "note", what, "Unlock it; your password manager or the next login does that")]
+        return [CheckResult(code, "note", what, "Unlock it; your password manager or the next login does that")]
     if answer:
-        return [Finding(code, "ok", "There is a Secret Service")]
-    return [Finding(code, "note", f"There is no keyring. {NO_KEYRING}", "Install gnome-keyring, KWallet or KeePassXC")]
+        return [CheckResult(code, "ok", "There is a Secret Service")]
+    return [
+        CheckResult(code, "note", f"There is no keyring. {NO_KEYRING}", "Install gnome-keyring, KWallet or KeePassXC")
+    ]
 
 
-def gateways_keyring(world: World) -> dict[str, Any] | None:
+def gateways_keyring(world: CheckContext) -> dict[str, Any] | None:
     """Return what a running gateway says of it (control.KEYRING): its environment is another one than ours. None where
     none answers."""
     try:
@@ -73,14 +75,16 @@ def gateways_keyring(world: World) -> dict[str, Any] | None:
         return None
 
 
-def _sealed_file(world: World, code: str) -> Finding:
+def _sealed_file(world: CheckContext, code: str) -> CheckResult:
     """`token_store: file`: where its key comes from."""
     said = "Sign-ins and secrets lie in an encrypted file (token_store: file)"
     if world.environ.get(PASSPHRASE):
-        return Finding(code, "ok", f"{said}, opened by {PASSPHRASE}")
+        return CheckResult(code, "ok", f"{said}, opened by {PASSPHRASE}")
     if world.platform in OWN_KEYRINGS or _offers(world, SECRETS):
-        return Finding(code, "ok", f"{said}, whose key lies in the keyring")
-    return Finding(code, "note", f"{said}, but nothing opens it here", f"Set {PASSPHRASE} where the gateway is started")
+        return CheckResult(code, "ok", f"{said}, whose key lies in the keyring")
+    return CheckResult(
+        code, "note", f"{said}, but nothing opens it here", f"Set {PASSPHRASE} where the gateway is started"
+    )
 
 
 def _is_locked(environ: Mapping[str, str]) -> bool:
@@ -93,20 +97,20 @@ def _is_locked(environ: Mapping[str, str]) -> bool:
     return said is not None and "true" in said
 
 
-def tray_host(world: World) -> list[Finding]:
+def tray_host(world: CheckContext) -> list[CheckResult]:
     """Whether something shows tray icons."""
     code = "tray.host"
     if world.platform != "linux":
-        return [Finding(code, "ok", "The system's own")]
+        return [CheckResult(code, "ok", "The system's own")]
     answer = _name_has_owner(world.environ, TRAY) if _has_bus(world.environ) else False
     if answer is None:
-        return [Finding(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
+        return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
     if answer:
-        return [Finding(code, "ok", "There is a panel for tray icons with menus")]
+        return [CheckResult(code, "ok", "There is a panel for tray icons with menus")]
     remedy = "On GNOME, install the extension AppIndicator; elsewhere add a tray to the panel. All verbs work without"
     if world.environ.get("DISPLAY") and not world.environ.get("WAYLAND_DISPLAY"):
-        return [Finding(code, "note", "No panel here shows tray icons with menus; XEmbed may show one", remedy)]
-    return [Finding(code, "note", "Nothing here shows tray icons; the tray would run without one", remedy)]
+        return [CheckResult(code, "note", "No panel here shows tray icons with menus; XEmbed may show one", remedy)]
+    return [CheckResult(code, "note", "Nothing here shows tray icons; the tray would run without one", remedy)]
 
 
 def _has_bus(environ: Mapping[str, str]) -> bool:
@@ -114,7 +118,7 @@ def _has_bus(environ: Mapping[str, str]) -> bool:
     return bool(environ.get("DBUS_SESSION_BUS_ADDRESS")) or bool(runtime and Path(runtime, "bus").exists())
 
 
-def _offers(world: World, name: str) -> bool | None:
+def _offers(world: CheckContext, name: str) -> bool | None:
     """Whether a name is owned or would be, once asked for; None when nobody could tell."""
     if not _has_bus(world.environ):
         return False

@@ -10,41 +10,41 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from trayapp.service.checks.finding import Finding, World
+from trayapp.service.checks.finding import CheckContext, CheckResult
 
 SPACE_WANTED = 100_000_000  # bytes: logs, catalogs and a new servers.yaml fit many times over
 LOGS_LARGE = 500_000_000  # bytes: 4 MB a server, rotated, never come to that
 PROBE = b"multi-mcp doctor\n" * 64
 
 
-def space(world: World) -> list[Finding]:
+def space(world: CheckContext) -> list[CheckResult]:
     """Whether the disks of our folders have room; each disk once."""
     disks = {place.stat().st_dev: place for place in map(_nearest, _folders(world))}
     found = [_space(place) for place in disks.values()]
     return [finding for finding in found if finding.state != "ok"] or found[:1]
 
 
-def writable(world: World) -> list[Finding]:
+def writable(world: CheckContext) -> list[CheckResult]:
     """Whether our folders can be written: tried with a file where they exist, asked of the folder above where not."""
     found = [finding for folder in _folders(world) if (finding := _unwritable(folder)) is not None]
     config = world.paths.config_file
     if not found and config.exists() and not os.access(config, os.W_OK):
         what = f"{config} is read-only: new tools cannot be noted in it"
-        found = [Finding("disk.writable", "note", what, "Allow its owner to write it")]
-    return found or [Finding("disk.writable", "ok", "All folders can be written")]
+        found = [CheckResult("disk.writable", "note", what, "Allow its owner to write it")]
+    return found or [CheckResult("disk.writable", "ok", "All folders can be written")]
 
 
-def log_size(world: World) -> list[Finding]:
+def log_size(world: CheckContext) -> list[CheckResult]:
     """How much the logs take."""
     folder = world.paths.log_dir
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
     said = f"The logs in {folder} take {size / 1e6:.1f} MB"
     if size > LOGS_LARGE:
-        return [Finding("log.size", "note", said, "Remove what is not needed; the gateway makes new files")]
-    return [Finding("log.size", "ok", said)]
+        return [CheckResult("log.size", "note", said, "Remove what is not needed; the gateway makes new files")]
+    return [CheckResult("log.size", "ok", said)]
 
 
-def _folders(world: World) -> list[Path]:
+def _folders(world: CheckContext) -> list[Path]:
     paths = world.paths
     return list(dict.fromkeys((paths.config_file.parent, paths.cache_dir, paths.log_dir, Path(world.run))))
 
@@ -54,26 +54,26 @@ def _nearest(folder: Path) -> Path:
     return next(place for place in (folder, *folder.parents) if place.exists())
 
 
-def _space(place: Path) -> Finding:
+def _space(place: Path) -> CheckResult:
     free = shutil.disk_usage(place).free
     said = f"{free / 1e6:,.0f} MB free for {place}"
     if free < SPACE_WANTED:
-        return Finding("disk.space", "problem", f"Only {said}", "Free some space")
-    return Finding("disk.space", "ok", said)
+        return CheckResult("disk.space", "problem", f"Only {said}", "Free some space")
+    return CheckResult("disk.space", "ok", said)
 
 
-def _unwritable(folder: Path) -> Finding | None:
+def _unwritable(folder: Path) -> CheckResult | None:
     place = _nearest(folder)
     try:
         if not place.is_dir():
-            return Finding("disk.writable", "problem", f"{place} is no folder", "Move it away")
+            return CheckResult("disk.writable", "problem", f"{place} is no folder", "Move it away")
         if not os.access(place, os.W_OK | os.X_OK):
             raise PermissionError(13, os.strerror(13))
         if place == folder:
             _try(folder)
     except OSError as error:
         remedy = "Free some space, or check the owner and the rights of the folder"
-        return Finding("disk.writable", "problem", f"{place} cannot be written: {error.strerror}", remedy)
+        return CheckResult("disk.writable", "problem", f"{place} cannot be written: {error.strerror}", remedy)
     return None
 
 

@@ -24,7 +24,7 @@ CHECK_LIMIT_S = 2.0  # for one check; all of them start at once
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """One line. `code` is stable; `remedy` says what to do about a note or a problem, "" where there is nothing to."""
 
     code: str
@@ -39,7 +39,7 @@ def as_parsed(config: Config, file: str) -> Config:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class CheckContext:
     """All that a check may know of where it runs. `run` is the runtime folder.
 
     `lay`: puts the imports below a configuration parsed from a file; the clients' formats are not for this room.
@@ -53,7 +53,7 @@ class World:
     lay: Callable[[Config, str], Config] = as_parsed
 
 
-Look = Callable[[World], Sequence[Finding]]
+Look = Callable[[CheckContext], Sequence[CheckResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Check:
     look: Look
 
 
-def run_checks(checks: Sequence[Check], world: World, limit_s: float = CHECK_LIMIT_S) -> list[Finding]:
+def run_checks(checks: Sequence[Check], world: CheckContext, limit_s: float = CHECK_LIMIT_S) -> list[CheckResult]:
     """The findings of all checks, in their order. One that fails or takes longer than `limit_s` is a finding itself."""
     end = time.monotonic() + limit_s
     runs = [_Run(check, world) for check in checks]
@@ -74,20 +74,22 @@ def run_checks(checks: Sequence[Check], world: World, limit_s: float = CHECK_LIM
 class _Run:
     """One check in a thread of its own, which is left behind when it hangs: no mount or socket can be called back."""
 
-    def __init__(self, check: Check, world: World) -> None:
+    def __init__(self, check: Check, world: CheckContext) -> None:
         self._check = check
         self._world = world
-        self._found: Sequence[Finding] | None = None
+        self._found: Sequence[CheckResult] | None = None
         self._thread = threading.Thread(target=self._look, name=f"check {check.code}", daemon=True)
         self._thread.start()
 
-    def result(self, wait_s: float, limit_s: float) -> Sequence[Finding]:
+    def result(self, wait_s: float, limit_s: float) -> Sequence[CheckResult]:
         """What was found; that it took too long where it did."""
         self._thread.join(wait_s)
         if self._found is not None:
             return self._found
         what = f"The check did not end within {limit_s:g} s"
-        return [Finding(self._check.code, "problem", what, "Look for a disk, a network folder or a program that hangs")]
+        return [
+            CheckResult(self._check.code, "problem", what, "Look for a disk, a network folder or a program that hangs")
+        ]
 
     def _look(self) -> None:
         """The boundary at which one check's failure stops."""
@@ -95,11 +97,11 @@ class _Run:
         try:
             self._found = self._check.look(self._world)
         except MultiMcpError as error:
-            self._found = [Finding(code, "problem", error.title, error.hint)]
+            self._found = [CheckResult(code, "problem", error.title, error.hint)]
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
-            self._found = [Finding(code, "problem", what, "Check the owner and the rights of that place")]
+            self._found = [CheckResult(code, "problem", what, "Check the owner and the rights of that place")]
         except Exception as error:  # a check that we wrote wrongly must not hide what the others found
             log.debug("The check %s failed in a way that we do not know", code, exc_info=True)
             what = f"The check failed: {type(error).__name__}"
-            self._found = [Finding(code, "problem", what, "Please report this with the version of multi-mcp")]
+            self._found = [CheckResult(code, "problem", what, "Please report this with the version of multi-mcp")]

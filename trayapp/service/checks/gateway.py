@@ -16,7 +16,7 @@ import psutil
 
 from trayapp import __version__
 from trayapp.model.errors import NoGatewayError
-from trayapp.service.checks.finding import Finding, World
+from trayapp.service.checks.finding import CheckContext, CheckResult
 from trayapp.service.checks.servers import lacking, read_config
 from trayapp.service.installed import Update
 from trayapp.service.pause import PAUSE_LOCK, RESUME_HINT
@@ -39,27 +39,27 @@ LOCK = "gateway.lock"
 REGISTRIES = "backends-*.tsv"  # one for each gateway, named after its process: its servers' processes (POSIX only)
 
 
-def home_short(world: World) -> list[Finding]:
+def home_short(world: CheckContext) -> list[CheckResult]:
     """Whether the socket has its place in the runtime folder: the system limits the length of its path."""
     code, folder = "home.short", socket_folder(world.run)
     if world.platform == "win32" or folder == world.run:
-        return [Finding(code, "ok", f"The runtime folder is {world.run}")]
+        return [CheckResult(code, "ok", f"The runtime folder is {world.run}")]
     what = f"The path of {world.run} is too long for a socket, which lies in {folder} instead"
-    return [Finding(code, "note", what, "Set MULTI_MCP_HOME to a shorter path if that is not wanted")]
+    return [CheckResult(code, "note", what, "Set MULTI_MCP_HOME to a shorter path if that is not wanted")]
 
 
-def socket_mode(world: World) -> list[Finding]:
+def socket_mode(world: CheckContext) -> list[CheckResult]:
     """Whether the runtime folder and what lies in it are this user's alone."""
     code = "socket.mode"
     if world.platform == "win32":
-        return [Finding(code, "ok", "Only this user reaches the gateway")]
+        return [CheckResult(code, "ok", "Only this user reaches the gateway")]
     folders = list(dict.fromkeys((Path(world.run), Path(socket_folder(world.run)))))
     files = [Path(world.run, LOCK), endpoint_file(world.run), folders[-1] / "gateway.sock"]
     found = [finding for path in (*folders, *files) if (finding := _not_private(path)) is not None]
-    return found or [Finding(code, "ok", "Only this user reaches the gateway")]
+    return found or [CheckResult(code, "ok", "Only this user reaches the gateway")]
 
 
-def socket_answers(world: World) -> list[Finding]:
+def socket_answers(world: CheckContext) -> list[CheckResult]:
     """Whether a gateway answers, which version it is, and what it says of its servers."""
     code = "socket.answers"
     try:
@@ -68,18 +68,18 @@ def socket_answers(world: World) -> list[Finding]:
         return [_no_answer(world)]
     except PermissionError as error:
         return [
-            Finding(code, "problem", f"{error.filename} is not this user's alone", "Remove it, or ask its owner to")
+            CheckResult(code, "problem", f"{error.filename} is not this user's alone", "Remove it, or ask its owner to")
         ]
     try:
         with client:
             snapshot = client.call(SNAPSHOT)
     except NoGatewayError as error:
-        return [Finding(code, "problem", error.title, _end(_holder(world)))]
-    answers = Finding(code, "ok", f"The gateway answers (process {snapshot['gateway']['pid']})")
+        return [CheckResult(code, "problem", error.title, _end(_holder(world)))]
+    answers = CheckResult(code, "ok", f"The gateway answers (process {snapshot['gateway']['pid']})")
     return [answers, _version(world, snapshot["gateway"]), *_said(snapshot, lacking(world))]
 
 
-def http_port(world: World) -> list[Finding]:
+def http_port(world: CheckContext) -> list[CheckResult]:
     """Whether the port for HTTP clients is free or our gateway's; it takes another one if not."""
     code, config = "port.http", read_config(world)
     if config is None:
@@ -87,21 +87,21 @@ def http_port(world: World) -> list[Finding]:
     port = config.settings.http.port
     endpoint = read_endpoint(world.run)
     if not config.settings.http.enabled:
-        return [Finding(code, "ok", "HTTP is switched off")]
+        return [CheckResult(code, "ok", "HTTP is switched off")]
     if endpoint is not None and f":{port}/" in (endpoint.http_url or ""):
-        return [Finding(code, "ok", f"Port {port} is the gateway's")]
+        return [CheckResult(code, "ok", f"Port {port} is the gateway's")]
     if not _is_taken(port):
-        return [Finding(code, "ok", f"Port {port} is free")]
+        return [CheckResult(code, "ok", f"Port {port} is free")]
     holder = port_holder(port)
     what = f"Port {port} is held by {holder_words(holder)}; the gateway uses the next free one"
     hint = "Set settings.http.port in servers.yaml to another port"
     if holder is None or is_ours(holder):
-        return [Finding(code, "note", what, hint)]
+        return [CheckResult(code, "note", what, hint)]
     what += f". AI tools that use port {port} send their token to that program"
-    return [Finding(code, "problem", what, f"{hint}, and give those AI tools the new address and token")]
+    return [CheckResult(code, "problem", what, f"{hint}, and give those AI tools the new address and token")]
 
 
-def stale_processes(world: World) -> list[Finding]:
+def stale_processes(world: CheckContext) -> list[CheckResult]:
     """Whether a gateway that is gone left registries or server processes behind."""
     code = "processes.stale"
     registries = [path for path in sorted(Path(world.run).glob(REGISTRIES)) if not _is_alive(_owner(path), path)]
@@ -109,43 +109,45 @@ def stale_processes(world: World) -> list[Finding]:
     if left:
         pids = " ".join(map(str, left))
         what = f"A gateway that is gone left {len(left)} server process{'es' if len(left) > 1 else ''}: {pids}"
-        return [Finding(code, "problem", what, f"Start the gateway, which ends them, or: kill {pids}")]
+        return [CheckResult(code, "problem", what, f"Start the gateway, which ends them, or: kill {pids}")]
     if registries:
         what = f"A gateway was killed; its registry is left ({registries[0].name})"
-        return [Finding(code, "note", what, "The next start of the gateway removes it")]
-    return [Finding(code, "ok", "Nothing is left of earlier gateways")]
+        return [CheckResult(code, "note", what, "The next start of the gateway removes it")]
+    return [CheckResult(code, "ok", "Nothing is left of earlier gateways")]
 
 
-def _not_private(path: Path) -> Finding | None:
+def _not_private(path: Path) -> CheckResult | None:
     try:
         facts = path.lstat()
     except FileNotFoundError:
         return None
     if facts.st_uid != os.getuid():
-        return Finding("socket.mode", "problem", f"{path} belongs to another user", "Remove it, or set MULTI_MCP_HOME")
+        return CheckResult(
+            "socket.mode", "problem", f"{path} belongs to another user", "Remove it, or set MULTI_MCP_HOME"
+        )
     mode = stat.S_IMODE(facts.st_mode)
     if mode & 0o077 == 0:
         return None
     wanted = "700" if stat.S_ISDIR(facts.st_mode) else "600"
     what = f"Other users may reach {path} (mode {mode:03o})"
-    return Finding("socket.mode", "problem", what, f"Close it with: chmod {wanted} {path}")
+    return CheckResult("socket.mode", "problem", what, f"Close it with: chmod {wanted} {path}")
 
 
-def _no_answer(world: World) -> Finding:
+def _no_answer(world: CheckContext) -> CheckResult:
     """Nothing listens: because no gateway runs, or although one does."""
     code, holder = "socket.answers", _holder(world)
     if holder and time.time() - Path(world.run, LOCK).stat().st_mtime < STARTING_S:
-        return Finding(code, "note", f"The gateway (process {holder}) is starting", "Look again in a few seconds")
+        return CheckResult(code, "note", f"The gateway (process {holder}) is starting", "Look again in a few seconds")
     if holder:
-        return Finding(code, "problem", f"The gateway (process {holder}) runs, but does not listen", _end(holder))
+        return CheckResult(code, "problem", f"The gateway (process {holder}) runs, but does not listen", _end(holder))
     if FileLock(world.run, PAUSE_LOCK).is_held():
-        return Finding(code, "note", "multi-mcp is paused: no gateway runs", RESUME_HINT)
+        return CheckResult(code, "note", "multi-mcp is paused: no gateway runs", RESUME_HINT)
     is_left = world.platform != "win32" and Path(socket_path(world.run)).exists()
     what = "The gateway was killed and does not run" if is_left else "The gateway does not run"
-    return Finding(code, "note", what, "Nothing to do: AI tools start it. Or: multi-mcp start --detach")
+    return CheckResult(code, "note", what, "Nothing to do: AI tools start it. Or: multi-mcp start --detach")
 
 
-def _holder(world: World) -> int:
+def _holder(world: CheckContext) -> int:
     """The process that holds the gateway's lock, by what it wrote there; 0 when that one is gone."""
     lock = Path(world.run, LOCK)
     try:
@@ -163,44 +165,44 @@ def _end(pid: int) -> str:
     return f"End it with: {how}"
 
 
-def _said(snapshot: dict[str, Any], lack: frozenset[str]) -> list[Finding]:
+def _said(snapshot: dict[str, Any], lack: frozenset[str]) -> list[CheckResult]:
     """What a running gateway's own words come to. A server in `lack` has a finding of its own."""
     servers = [server for server in snapshot["servers"] if not (server["name"] in lack and server["state"] == "failed")]
     states = [_of_server(server) for server in servers if server["error"] or server["state"] in WANTING]
     states += [_of_approvals(server) for server in snapshot["servers"] if server.get("approvals")]
-    return states or [Finding("gateway.servers", "ok", "No server has failed")]
+    return states or [CheckResult("gateway.servers", "ok", "No server has failed")]
 
 
-def _version(world: World, running: dict[str, Any]) -> Finding:
+def _version(world: CheckContext, running: dict[str, Any]) -> CheckResult:
     """Whether it is of this program: of the same version, and not from before this one came to its place."""
     code, version = "version.gateway", running["version"]
     if version != __version__:
         what = f"The gateway that runs is version {version}, this program is {__version__}"
-        return Finding(code, "problem", what, "Start it anew: multi-mcp stop, multi-mcp start --detach")
+        return CheckResult(code, "problem", what, "Start it anew: multi-mcp stop, multi-mcp start --detach")
     if Update(world.run).replaced_gateway(running["pid"]):
         what = "The gateway that runs was started before this program was installed"
-        return Finding(code, "note", what, SUCCESSION_HINT)
-    return Finding(code, "ok", f"The gateway is version {version}, as this program")
+        return CheckResult(code, "note", what, SUCCESSION_HINT)
+    return CheckResult(code, "ok", f"The gateway is version {version}, as this program")
 
 
-def _of_server(server: dict[str, Any]) -> Finding:
+def _of_server(server: dict[str, Any]) -> CheckResult:
     name, error = server["name"], server["error"]
     if server["state"] == "needs_auth":
-        return Finding("gateway.servers", "note", f"{name} wants a sign-in", f"Sign in with: multi-mcp auth {name}")
+        return CheckResult("gateway.servers", "note", f"{name} wants a sign-in", f"Sign in with: multi-mcp auth {name}")
     if server["state"] == "keyring_locked":
-        return Finding("gateway.servers", "note", error["title"], error["hint"])
+        return CheckResult("gateway.servers", "note", error["title"], error["hint"])
     what = error["title"] if name in error["title"] else f"{name}: {error['title']}"
     see = f"See: multi-mcp logs {name}" if server["transport"] == "stdio" else f"Try: multi-mcp reconnect {name}"
-    return Finding("gateway.servers", "problem", what, error["hint"] or see)
+    return CheckResult("gateway.servers", "problem", what, error["hint"] or see)
 
 
-def _of_approvals(server: dict[str, Any]) -> Finding:
+def _of_approvals(server: dict[str, Any]) -> CheckResult:
     name, waiting = server["name"], server["approvals"]
     tools, looks, wait = ("tool", "looks", "waits") if len(waiting) == 1 else ("tools", "look", "wait")
     what = (
         f"{len(waiting)} {tools} of {name} changed, or {looks} suspicious, and {wait} for you: {', '.join(waiting[:5])}"
     )
-    return Finding("gateway.approvals", "note", what, f"Look at it with: multi-mcp approve {name}")
+    return CheckResult("gateway.approvals", "note", what, f"Look at it with: multi-mcp approve {name}")
 
 
 def _is_taken(port: int) -> bool:

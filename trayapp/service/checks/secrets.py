@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trayapp.model.errors import KeyringUnavailableError
 from trayapp.service.checks.desktop import PASSPHRASE, gateways_keyring
-from trayapp.service.checks.finding import Finding, World
+from trayapp.service.checks.finding import CheckContext, CheckResult
 from trayapp.service.checks.servers import read_config
 from trayapp.service.secrets import secret_names
 
@@ -18,7 +18,7 @@ CODE = "secrets.file"
 SEALED_NAME = "secrets.sealed"  # as auth/places has it, which is out of reach here
 
 
-def sealed_file(world: World) -> list[Finding]:
+def sealed_file(world: CheckContext) -> list[CheckResult]:
     """What is to be said of the file; nothing where there is none. A change of the setting moves nothing."""
     path, config = world.paths.config_file.with_name(SEALED_NAME), read_config(world)
     if config is None or not path.exists():
@@ -26,18 +26,22 @@ def sealed_file(world: World) -> list[Finding]:
     if config.settings.token_store != "file":
         what = f"{path} holds secrets that are not used: settings.token_store is {config.settings.token_store}"
         remedy = "To use them set token_store: file in servers.yaml; else remove that file"
-        return [Finding(CODE, "note", what, remedy)]
+        return [CheckResult(CODE, "note", what, remedy)]
     made_with = _key_of(path)
     if made_with is None:
-        return [Finding(CODE, "problem", f"{path} is damaged", "Put back a copy of it; or remove it and sign in again")]
+        return [
+            CheckResult(CODE, "problem", f"{path} is damaged", "Put back a copy of it; or remove it and sign in again")
+        ]
     answer = gateways_keyring(world)
     if answer is not None:
-        return [] if answer["error"] else [Finding(CODE, "ok", f"{path} is used")]  # an error: keyring.available has it
+        return (
+            [] if answer["error"] else [CheckResult(CODE, "ok", f"{path} is used")]
+        )  # an error: keyring.available has it
     if (made_with == "passphrase") != bool(world.environ.get(PASSPHRASE)):
         how = "with" if made_with == "passphrase" else "without"
         do = "Set" if made_with == "passphrase" else "Unset"
         return [
-            Finding(
+            CheckResult(
                 CODE, "note", f"{path} was made {how} a passphrase", f"{do} {PASSPHRASE} where the gateway is started"
             )
         ]
@@ -45,8 +49,8 @@ def sealed_file(world: World) -> list[Finding]:
         try:
             secret_names(world.environ)
         except KeyringUnavailableError as error:
-            return [Finding(CODE, "note", error.title, error.hint)]
-    return [Finding(CODE, "ok", f"{path} is used")]
+            return [CheckResult(CODE, "note", error.title, error.hint)]
+    return [CheckResult(CODE, "ok", f"{path} is used")]
 
 
 def _key_of(path: Path) -> str | None:

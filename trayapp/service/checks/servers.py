@@ -17,12 +17,12 @@ from trayapp.config.problems import Unparsable
 from trayapp.config.programs import found_elsewhere
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import with_sample
-from trayapp.config.store import Store
+from trayapp.config.store import ConfigStore
 from trayapp.model.errors import ConfigError, MissingVariableError, StorageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import Problem
-from trayapp.service.checks.finding import Finding, World
+from trayapp.service.checks.finding import CheckContext, CheckResult
 from trayapp.service.command_line import sample_command
 
 SERVERS_NAMED = 5
@@ -42,47 +42,47 @@ NEEDS = {  # a server's command -> the programs that it takes
 }
 
 
-def config_parses(world: World) -> list[Finding]:
+def config_parses(world: CheckContext) -> list[CheckResult]:
     """Whether servers.yaml can be read, and where it cannot."""
     code, path = "config.parses", world.paths.config_file
-    loaded = Store(path).read()
+    loaded = ConfigStore(path).read()
     if not loaded.exists:
-        return [Finding(code, "note", f"There is no {path} yet", "Write it with: multi-mcp edit")]
+        return [CheckResult(code, "note", f"There is no {path} yet", "Write it with: multi-mcp edit")]
     try:
         config = world.lay(parse(loaded.text, str(path)), str(path))
     except Unparsable as error:
-        return [Finding(code, "problem", error.title, error.hint or "Correct it with: multi-mcp edit")]
+        return [CheckResult(code, "problem", error.title, error.hint or "Correct it with: multi-mcp edit")]
     count = len(config.servers)
-    return [Finding(code, "ok", f"{path}: {count} server{'' if count == 1 else 's'}")]
+    return [CheckResult(code, "ok", f"{path}: {count} server{'' if count == 1 else 's'}")]
 
 
-def config_servers(world: World) -> list[Finding]:
+def config_servers(world: CheckContext) -> list[CheckResult]:
     """The wrong entries and settings of a file that can be read, each with its line."""
     config = read_config(world)
     if config is None:
         return []
     found = [_of_problem(problem, world) for problem in config.problems]
-    return found or [Finding("config.servers", "ok", "All entries are sound")]
+    return found or [CheckResult("config.servers", "ok", "All entries are sound")]
 
 
-def launches(world: World) -> list[Finding]:
+def launches(world: CheckContext) -> list[CheckResult]:
     """Whether each enabled server has its variables, its folder and its program."""
     config = read_config(world)
     servers = _enabled(config) if config else []
     told = {program for program in _wanted(config) if _missing(program, world)} if config else set()
     found = [finding for server in servers if server.command not in told for finding in _launch(server, world)]
     if servers and not found and not told:
-        found = [Finding("server.launch", "ok", "Variables, folders and programs of all servers are there")]
+        found = [CheckResult("server.launch", "ok", "Variables, folders and programs of all servers are there")]
     return found
 
 
-def programs(world: World) -> list[Finding]:
+def programs(world: CheckContext) -> list[CheckResult]:
     """The programs that servers are run with, and only those that a server needs."""
     config = read_config(world)
     return [_program(program, wanted, world) for program, wanted in (_wanted(config) if config else {}).items()]
 
 
-def lacking(world: World) -> frozenset[str]:
+def lacking(world: CheckContext) -> frozenset[str]:
     """The enabled servers whose program is not there, by our own look."""
     config = read_config(world)
     servers = _enabled(config) if config else []
@@ -99,15 +99,15 @@ def _wanted(config: Config) -> dict[str, list[str]]:
     return wanted
 
 
-def _missing(program: str, world: World) -> bool:
+def _missing(program: str, world: CheckContext) -> bool:
     return shutil.which(program, path=world.environ.get("PATH")) is None
 
 
-def read_config(world: World) -> Config | None:
+def read_config(world: CheckContext) -> Config | None:
     """The configuration; None where `config.parses` has said why not."""
     path = world.paths.config_file
     try:
-        return with_sample(world.lay(parse(Store(path).read().text, str(path)), str(path)), sample_command())
+        return with_sample(world.lay(parse(ConfigStore(path).read().text, str(path)), str(path)), sample_command())
     except (Unparsable, StorageError):
         return None
 
@@ -116,18 +116,18 @@ def _enabled(config: Config) -> list[ServerConfig]:
     return [server for server in config.servers.values() if not server.disabled]
 
 
-def _of_problem(problem: Problem, world: World) -> Finding:
+def _of_problem(problem: Problem, world: CheckContext) -> CheckResult:
     place = f"line {problem.line}: " if problem.line else ""
     if problem.file != str(world.paths.config_file):  # of an import
         place = f"{problem.file}, {place}" if place else f"{problem.file}: "
     server = f"{problem.server}: " if problem.server and problem.server not in problem.message else ""
     remedy = problem.hint or "Correct it with: multi-mcp edit"
-    return Finding(
+    return CheckResult(
         "config.servers", "problem" if problem.fatal else "note", f"{place}{server}{problem.message}", remedy
     )
 
 
-def _launch(server: ServerConfig, world: World) -> Iterable[Finding]:
+def _launch(server: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:
     """What stands in the way of that server's start; nothing when nothing does."""
     kept: list[str] = []
 
@@ -139,32 +139,32 @@ def _launch(server: ServerConfig, world: World) -> Iterable[Finding]:
     try:
         ready = resolve(server, world.environ, keyring, home)
     except MissingVariableError as error:
-        yield Finding("server.variables", "problem", f"{server.name}: {error.title}", error.hint)
+        yield CheckResult("server.variables", "problem", f"{server.name}: {error.title}", error.hint)
         return
     except ConfigError as error:
-        yield Finding("server.variables", "problem", error.title, error.hint)
+        yield CheckResult("server.variables", "problem", error.title, error.hint)
         return
     for name in kept:
-        yield Finding("server.variables", "note", f"{server.name}: {name} in the keyring was not looked at")
+        yield CheckResult("server.variables", "note", f"{server.name}: {name} in the keyring was not looked at")
     if ready.command is not None:
         yield from _program_of(server, ready, world)
 
 
-def _program_of(server: ServerConfig, ready: ServerConfig, world: World) -> Iterable[Finding]:
+def _program_of(server: ServerConfig, ready: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:
     """`ready` is the server with its variables' values, `server` the one that may be shown."""
     assert ready.command is not None
     home = world.environ.get("HOME") or str(Path.home())
     folder = Path(home, ready.cwd or "")
     if ready.cwd is not None and not folder.is_dir():
         where = "Make it, or correct cwd in servers.yaml"
-        yield Finding("server.cwd", "problem", f"{server.name}: there is no folder {server.cwd}", where)
+        yield CheckResult("server.cwd", "problem", f"{server.name}: there is no folder {server.cwd}", where)
         return
     path = ready.env.get("PATH", world.environ.get("PATH"))
     if not _is_there(ready.command, folder, path):
         where = found_elsewhere(ready.command, world.environ.get("HOME") or str(Path.home()))
         where = where or "Install it, or write its full path in servers.yaml"
         on_path = "" if _is_path(ready.command) else " on the PATH"
-        yield Finding(
+        yield CheckResult(
             "server.command", "problem", f"{server.name}: there is no program {server.command}{on_path}", where
         )
 
@@ -180,23 +180,23 @@ def _is_there(command: str, cwd: Path, path: str | None) -> bool:
     return shutil.which(command, path=path) is not None
 
 
-def _program(program: str, servers: list[str], world: World) -> Finding:
+def _program(program: str, servers: list[str], world: CheckContext) -> CheckResult:
     code = f"path.{program}"
     found = shutil.which(program, path=world.environ.get("PATH"))
     if found is None:
         what = f"{program} is not on the PATH; {', '.join(servers[:SERVERS_NAMED])} need{'s' * (len(servers) == 1)} it"
         remedy = next(needs[program] for needs in NEEDS.values() if program in needs)
         home = world.environ.get("HOME") or str(Path.home())
-        return Finding(code, "problem", what, found_elsewhere(program, home) or remedy)
+        return CheckResult(code, "problem", what, found_elsewhere(program, home) or remedy)
     version = _version(found, world) if program == "node" else ""
     major = re.match(r"v?(\d+)\.", version)
     if major and int(major[1]) < NODE_OLDEST:
         what = f"{found} is {version}; many servers need {NODE_OLDEST} or newer"
-        return Finding(code, "note", what, "Install a newer Node.js")
-    return Finding(code, "ok", f"{found} {version}".rstrip())
+        return CheckResult(code, "note", what, "Install a newer Node.js")
+    return CheckResult(code, "ok", f"{found} {version}".rstrip())
 
 
-def _version(program: str, world: World) -> str:
+def _version(program: str, world: CheckContext) -> str:
     """What `PROGRAM --version` says in one word; "" when it says nothing in time."""
     try:
         done = subprocess.run(

@@ -5,15 +5,17 @@ Never here: the desktop, the disk.
 
 from __future__ import annotations
 
-from trayapp.service.checks.finding import Finding, World
+from trayapp.service.checks.finding import CheckContext, CheckResult
 
 OLDEST_PYTHON = (3, 11)
 
 
-def python_version(world: World) -> list[Finding]:
+def python_version(world: CheckContext) -> list[CheckResult]:
     """Whether this Python is one that we support."""
     version = ".".join(map(str, world.python))
     if world.python[:2] >= OLDEST_PYTHON:
-        return [Finding("version.python", "ok", f"Python {version}")]
+        return [CheckResult("version.python", "ok", f"Python {version}")]
     oldest = ".".join(map(str, OLDEST_PYTHON))
-    return [Finding("version.python", "problem", f"Python {version} is too old", f"Install Python {oldest} or newer")]
+    return [
+        CheckResult("version.python", "problem", f"Python {version} is too old", f"Install Python {oldest} or newer")
+    ]

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 BUS_WAIT_S = 10.0
 
 
-class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
+class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     """pystray's interface, over whatever shows icons here.
 
     `icon` may be a picture, a mapping of sizes to pictures, or a function from size to picture (artwork.Artwork).
@@ -225,7 +225,9 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         try:
             from trayapp.tray.linux import xembed  # opens the display
 
-            made = xembed.Icon(self.name, self._icon, self.title, self._activated, self._docked_is, self._display_gone)
+            made = xembed.DockedIcon(
+                self.name, self._icon, self.title, self._activated, self._docked_is, self._display_gone
+            )
         except Exception as error:  # noqa: BLE001 (the boundary of a library that raises what it likes, by the display)
             log.info("no X display: %s", repr(error))  # a kept record must not keep the sockets of the attempt
             return None
@@ -251,13 +253,13 @@ class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             self._worker.close()
 
 
-class SniIcon(Icon):
+class SniIcon(LinuxIcon):
     """Only by StatusNotifierItem."""
 
     kinds: tuple[Kind, ...] = ("sni",)
 
 
-class XembedIcon(Icon):
+class XembedIcon(LinuxIcon):
     """Only by XEmbed."""
 
     kinds: tuple[Kind, ...] = ("xembed",)

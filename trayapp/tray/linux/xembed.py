@@ -34,7 +34,7 @@ WAKES = 4096  # bytes, read at once: one a job
 X_ERRORS = (Xlib.error.XError, Xlib.error.ConnectionClosedError, _xorg.XError, OSError)
 
 
-class Icon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
+class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     """An icon without menu. `on_click` is called on the thread that reads the display, so is `on_docked` with whether
     a tray shows the icon, and `on_gone` when the display went away.
 

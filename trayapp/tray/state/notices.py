@@ -19,7 +19,7 @@ from trayapp.tray.state.menu import identity
 from trayapp.tray.state.state import Action, TrayState, Verb, offer_key
 
 
-class Kind(StrEnum):
+class NoticeKind(StrEnum):
     """What a notification may be about, in the order of weight; also its key: a newer one of a kind replaces it."""
 
     CRASH_LOOP = "crash-loop"
@@ -36,25 +36,25 @@ class Kind(StrEnum):
 
 
 # Seconds that a cause must hold before it is told. Long enough to gather what happens together into one notification.
-DELAYS_S: dict[Kind, float] = {
-    Kind.CRASH_LOOP: 0.0,
-    Kind.CRASHED: 0.0,  # once it runs again; CRASH_LOOP says that it does not
-    Kind.HANGS: 2.0,  # a machine that was just woken, or swaps
-    Kind.FILE: 0.5,  # some editors write in two steps
-    Kind.SIGN_IN: 1.0,
-    Kind.PERMISSIONS: 1.0,
-    Kind.APPROVAL: 1.0,
-    Kind.FAILED: 4.0,  # a server that is back by then (a wake, a restart of it) had no outage worth a word
-    Kind.TOOLS: 2.0,  # a refresh of all servers
-    Kind.KEYRING: 1.0,  # a dialog to unlock it may be open
-    Kind.OFFER: 1.0,
+DELAYS_S: dict[NoticeKind, float] = {
+    NoticeKind.CRASH_LOOP: 0.0,
+    NoticeKind.CRASHED: 0.0,  # once it runs again; CRASH_LOOP says that it does not
+    NoticeKind.HANGS: 2.0,  # a machine that was just woken, or swaps
+    NoticeKind.FILE: 0.5,  # some editors write in two steps
+    NoticeKind.SIGN_IN: 1.0,
+    NoticeKind.PERMISSIONS: 1.0,
+    NoticeKind.APPROVAL: 1.0,
+    NoticeKind.FAILED: 4.0,  # a server that is back by then (a wake, a restart of it) had no outage worth a word
+    NoticeKind.TOOLS: 2.0,  # a refresh of all servers
+    NoticeKind.KEYRING: 1.0,  # a dialog to unlock it may be open
+    NoticeKind.OFFER: 1.0,
 }
 EARLY_S = 0.01  # a timer may wake us a hair too soon; so may the rounding of a sum
 CALM_S = 60.0  # a crash within this after another one belongs to it; the crash loop is told by itself
 # An outage is over when the server was up, or is wanted no more. Idle is neither: a reconnect passes through it.
 OUTAGE_OVER = frozenset({State.CONNECTED, State.STOPPING, State.DISABLED})
 
-Cause = tuple[Kind, str]  # the server, the problem, or ""
+Cause = tuple[NoticeKind, str]  # the server, the problem, or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class DueNotices:
     """What is to be shown now, what to pass on to the next call, and in how many seconds that is due at the latest
     (None: when the state changes). `over`: keys of notifications that ask for what is not wanted any more."""
 
@@ -97,7 +97,7 @@ class News:
     over: tuple[str, ...] = ()
 
 
-def news(state: TrayState, told: Told, now: float) -> News:
+def news(state: TrayState, told: Told, now: float) -> DueNotices:
     """The notifications that `state` calls for after what was `told`; `now`: seconds of any steady clock.
 
     To be called for every change of the state, and again after `again_s`.
@@ -107,31 +107,38 @@ def news(state: TrayState, told: Told, now: float) -> News:
     fresh = {cause: told.waiting.get(cause, now) for cause in held if cause not in told.told}
     due = {cause[0] for cause, since in fresh.items() if now - since >= DELAYS_S[cause[0]] - EARLY_S}
     tellable = {cause for cause in fresh if cause[0] in due}
-    mended = known.live is not None and not known.fatal and any(kind is Kind.FILE for kind, _ in told.told)
-    notices = [NOTICES[kind](known, _names(kind, tellable), told) for kind in Kind if kind in due]
+    mended = known.live is not None and not known.fatal and any(kind is NoticeKind.FILE for kind, _ in told.told)
+    notices = [NOTICES[kind](known, _names(kind, tellable), told) for kind in NoticeKind if kind in due]
     waiting = {cause: since for cause, since in fresh.items() if cause not in tellable}
     after = Told(
         told=_still(told.told, state, known) | tellable - {c for c in tellable if c[0] in PASSING},
         waiting=waiting,
-        tools=_counts(known, told, {name for kind, name in waiting if kind is Kind.TOOLS}),
+        tools=_counts(known, told, {name for kind, name in waiting if kind is NoticeKind.TOOLS}),
         child=state.child,
         crashed_at=now if _crashes(state, told) else told.crashed_at,
         is_down=_is_down(state, known, told, now),
     )
     over = tuple(kind for kind in ASKING if _names(kind, told.told) and not _names(kind, after.told))
-    return News((*([MENDED] if mended else []), *notices), after, _again_s(waiting, now), over)
+    return DueNotices((*([MENDED] if mended else []), *notices), after, _again_s(waiting, now), over)
 
 
 # They ask the user for something; some desktops keep them until somebody answers, who may have done so elsewhere.
-ASKING = (Kind.CRASH_LOOP, Kind.HANGS, Kind.SIGN_IN, Kind.PERMISSIONS, Kind.APPROVAL, Kind.KEYRING)
-PASSING = frozenset({Kind.CRASHED, Kind.TOOLS})  # events: over as soon as they are told
+ASKING = (
+    NoticeKind.CRASH_LOOP,
+    NoticeKind.HANGS,
+    NoticeKind.SIGN_IN,
+    NoticeKind.PERMISSIONS,
+    NoticeKind.APPROVAL,
+    NoticeKind.KEYRING,
+)
+PASSING = frozenset({NoticeKind.CRASHED, NoticeKind.TOOLS})  # events: over as soon as they are told
 
 
 def _again_s(waiting: Mapping[Cause, float], now: float) -> float | None:
     return min((since + DELAYS_S[cause[0]] - now for cause, since in waiting.items()), default=None)
 
 
-def _names(kind: Kind, causes: Iterable[Cause]) -> set[str]:
+def _names(kind: NoticeKind, causes: Iterable[Cause]) -> set[str]:
     return {name for of, name in causes if of is kind}
 
 
@@ -140,17 +147,17 @@ def _names(kind: Kind, causes: Iterable[Cause]) -> set[str]:
 
 def _held(state: TrayState, known: Facts, told: Told, now: float) -> set[Cause]:
     """The causes that hold now."""
-    causes: set[Cause] = {(Kind.FAILED, server.name) for server in known.failed}
-    causes |= {(Kind.SIGN_IN, server.name) for server in known.sign_in}
-    causes |= {(Kind.PERMISSIONS, server.name) for server in known.permissions}
-    causes |= {(Kind.APPROVAL, name) for name in known.approvals}
-    causes |= {(Kind.FILE, identity(problem)) for problem in known.fatal}
-    causes |= {(Kind.TOOLS, server.name) for server in known.servers if any(_tool_change(server, told))}
-    causes |= {(Kind.CRASH_LOOP, "")} if state.child is ChildState.CRASH_LOOP else set()
-    causes |= {(Kind.KEYRING, "")} if known.keyring is not None else set()
-    causes |= {(Kind.OFFER, "")} if known.offered and not state.offer_told else set()
-    causes |= {(Kind.HANGS, "")} if state.hangs else set()
-    return causes | ({(Kind.CRASHED, "")} if told.is_down and known.live is not None else set())
+    causes: set[Cause] = {(NoticeKind.FAILED, server.name) for server in known.failed}
+    causes |= {(NoticeKind.SIGN_IN, server.name) for server in known.sign_in}
+    causes |= {(NoticeKind.PERMISSIONS, server.name) for server in known.permissions}
+    causes |= {(NoticeKind.APPROVAL, name) for name in known.approvals}
+    causes |= {(NoticeKind.FILE, identity(problem)) for problem in known.fatal}
+    causes |= {(NoticeKind.TOOLS, server.name) for server in known.servers if any(_tool_change(server, told))}
+    causes |= {(NoticeKind.CRASH_LOOP, "")} if state.child is ChildState.CRASH_LOOP else set()
+    causes |= {(NoticeKind.KEYRING, "")} if known.keyring is not None else set()
+    causes |= {(NoticeKind.OFFER, "")} if known.offered and not state.offer_told else set()
+    causes |= {(NoticeKind.HANGS, "")} if state.hangs else set()
+    return causes | ({(NoticeKind.CRASHED, "")} if told.is_down and known.live is not None else set())
 
 
 def _is_down(state: TrayState, known: Facts, told: Told, now: float) -> bool:
@@ -170,16 +177,16 @@ def _still(told: frozenset[Cause], state: TrayState, known: Facts) -> frozenset[
     problems = set(map(identity, known.fatal))
     asking = {server.name for server in known.permissions}
     live = known.live is not None
-    over: dict[Kind, Callable[[str], bool]] = {
-        Kind.CRASH_LOOP: lambda _: state.child is not ChildState.CRASH_LOOP,
-        Kind.HANGS: lambda _: not state.hangs,
-        Kind.FILE: lambda problem: live and problem not in problems,
-        Kind.SIGN_IN: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
-        Kind.FAILED: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
-        Kind.PERMISSIONS: lambda name: live and name not in asking,
-        Kind.APPROVAL: lambda name: live and name not in known.approvals,
-        Kind.KEYRING: lambda _: live and known.keyring is None,
-        Kind.OFFER: lambda _: False,  # once
+    over: dict[NoticeKind, Callable[[str], bool]] = {
+        NoticeKind.CRASH_LOOP: lambda _: state.child is not ChildState.CRASH_LOOP,
+        NoticeKind.HANGS: lambda _: not state.hangs,
+        NoticeKind.FILE: lambda problem: live and problem not in problems,
+        NoticeKind.SIGN_IN: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
+        NoticeKind.FAILED: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
+        NoticeKind.PERMISSIONS: lambda name: live and name not in asking,
+        NoticeKind.APPROVAL: lambda name: live and name not in known.approvals,
+        NoticeKind.KEYRING: lambda _: live and known.keyring is None,
+        NoticeKind.OFFER: lambda _: False,  # once
     }
     return frozenset((kind, name) for kind, name in told if not over[kind](name))
 
@@ -206,7 +213,7 @@ def _counts(known: Facts, told: Told, waiting: set[str]) -> Mapping[str, tuple[i
 # -- notifications ---------------------------------------------------------------------------------------------------
 
 
-def _notice(kind: Kind, title: str, lines: Iterable[str], *actions: tuple[str, Action]) -> Notice:
+def _notice(kind: NoticeKind, title: str, lines: Iterable[str], *actions: tuple[str, Action]) -> Notice:
     """Break no line: the program that shows it does that, for its own width."""
     text = texts.within([line for line in lines if line], texts.BODY)
     return Notice(kind, texts.within([texts.fit(title)], texts.TITLE), text, actions)
@@ -216,11 +223,13 @@ def _failed(known: Facts, names: set[str], told: Told) -> Notice:
     servers = [server for server in known.failed if server.name in names]
     if len(servers) > 1:
         lines = texts.bounded(list(map(texts.failed_why, servers))).split("\n")
-        return _notice(Kind.FAILED, texts.servers_failed(len(servers)), lines, (texts.RECONNECT_ALL, RECONNECT_ALL))
+        return _notice(
+            NoticeKind.FAILED, texts.servers_failed(len(servers)), lines, (texts.RECONNECT_ALL, RECONNECT_ALL)
+        )
     name, error = servers[0].name, servers[0].error or {}
     lines = [texts.reason_alone(servers[0]), texts.plain(error.get("hint", ""))]
     return _notice(
-        Kind.FAILED,
+        NoticeKind.FAILED,
         texts.failed([texts.server_name(servers[0])]),
         lines,
         (texts.SHOW_LOG, Action(Verb.SHOW_LOG, name)),
@@ -232,14 +241,14 @@ def _sign_in(known: Facts, names: set[str], told: Told) -> Notice:
     servers = [server for server in known.sign_in if server.name in names]
     title = texts.sign_in_wanted([texts.server_name(server) for server in servers])
     text = texts.SIGN_IN_TEXT if len(servers) == 1 else texts.SIGN_IN_TEXT_MANY
-    return _notice(Kind.SIGN_IN, title, [text], *_sign_in_buttons(servers, texts.SIGN_IN_NOW))
+    return _notice(NoticeKind.SIGN_IN, title, [text], *_sign_in_buttons(servers, texts.SIGN_IN_NOW))
 
 
 def _permissions(known: Facts, names: set[str], told: Told) -> Notice:
     servers = [server for server in known.permissions if server.name in names]
     title = texts.permissions_wanted([texts.server_name(server) for server in servers])
     text = texts.GRANT_TEXT if len(servers) == 1 else texts.GRANT_TEXT_MANY
-    return _notice(Kind.PERMISSIONS, title, [text], *_sign_in_buttons(servers, texts.GRANT_NOW))
+    return _notice(NoticeKind.PERMISSIONS, title, [text], *_sign_in_buttons(servers, texts.GRANT_NOW))
 
 
 def _sign_in_buttons(servers: Sequence[ServerStatus], alone: str) -> list[tuple[str, Action]]:
@@ -258,9 +267,9 @@ def _approval(known: Facts, names: set[str], told: Told) -> Notice:
     ]
     alarming = {server.name: server.findings for server in known.servers if server.findings and server.name in names}
     if not alarming:
-        return _notice(Kind.APPROVAL, texts.approval_wanted(servers), [texts.APPROVE_TEXT], *actions)
+        return _notice(NoticeKind.APPROVAL, texts.approval_wanted(servers), [texts.APPROVE_TEXT], *actions)
     codes = [code for found in alarming.values() for code in found]
-    return _notice(Kind.APPROVAL, texts.alarmed(list(alarming), codes), [texts.ALARM_TEXT], *actions)
+    return _notice(NoticeKind.APPROVAL, texts.alarmed(list(alarming), codes), [texts.ALARM_TEXT], *actions)
 
 
 def _file(known: Facts, names: set[str], told: Told) -> Notice:
@@ -274,7 +283,7 @@ def _file(known: Facts, names: set[str], told: Told) -> Notice:
         lines = [texts.plain(texts.problem_words(first)), texts.plain(first.hint)]
     after = texts.FILE_BROKEN_TEXT if whole else texts.ENTRY_BROKEN_TEXT
     return _notice(
-        Kind.FILE,
+        NoticeKind.FILE,
         texts.file_broken(first),
         [*lines, after],
         (texts.open_file(first), Action(Verb.OPEN_FILE, first.file)),
@@ -284,38 +293,38 @@ def _file(known: Facts, names: set[str], told: Told) -> Notice:
 def _tools(known: Facts, names: set[str], told: Told) -> Notice:
     servers = [server for server in known.servers if server.name in names]
     title, text = texts.tools_changed([(texts.server_name(s), *_tool_change(s, told)) for s in servers])
-    return _notice(Kind.TOOLS, title, text.split("\n"))
+    return _notice(NoticeKind.TOOLS, title, text.split("\n"))
 
 
 def _crashed(known: Facts, names: set[str], told: Told) -> Notice:
-    return _notice(Kind.CRASHED, texts.CRASHED, [texts.CRASHED_TEXT], (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
+    return _notice(NoticeKind.CRASHED, texts.CRASHED, [texts.CRASHED_TEXT], (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
 
 
 def _crash_loop(known: Facts, names: set[str], told: Told) -> Notice:
     retry, logs = (texts.RETRY_NOW, Action(Verb.RETRY)), (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS))
-    notice = _notice(Kind.CRASH_LOOP, texts.CRASH_LOOP, [texts.CRASH_LOOP_TEXT], retry, logs)
+    notice = _notice(NoticeKind.CRASH_LOOP, texts.CRASH_LOOP, [texts.CRASH_LOOP_TEXT], retry, logs)
     return replace(notice, urgent=True)  # the user may be away
 
 
 def _hangs(known: Facts, names: set[str], told: Told) -> Notice:
     logs, restart = (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)), (texts.RESTART, Action(Verb.RESTART))
-    return _notice(Kind.HANGS, texts.HANGS, [texts.HANGS_TEXT], logs, restart)
+    return _notice(NoticeKind.HANGS, texts.HANGS, [texts.HANGS_TEXT], logs, restart)
 
 
 def _keyring(known: Facts, names: set[str], told: Told) -> Notice:
     if texts.is_unlockable(known.keyring, known.keyring_error):
         unlock = (texts.UNLOCK_NOW, Action(Verb.UNLOCK))
-        return _notice(Kind.KEYRING, texts.KEYRING_LOCKED, [texts.UNLOCK_TEXT], unlock)
+        return _notice(NoticeKind.KEYRING, texts.KEYRING_LOCKED, [texts.UNLOCK_TEXT], unlock)
     error = known.keyring_error
     why = [texts.sentences(error["title"], error["hint"])] if error else [texts.INSTALL_KEYRING]
-    return _notice(Kind.KEYRING, texts.NOT_KEPT, [*why, texts.NOT_KEPT_TEXT])
+    return _notice(NoticeKind.KEYRING, texts.NOT_KEPT, [*why, texts.NOT_KEPT_TEXT])
 
 
 def _offer(known: Facts, names: set[str], told: Told) -> Notice:
     """The first button only shows: it is what a click on the notification does, and that is no yes."""
     key, secrets = offer_key(known.offered), any(server.secrets for server in known.offered)
     return _notice(
-        Kind.OFFER,
+        NoticeKind.OFFER,
         texts.offer_title(known.offered),
         [*texts.bounded(list(map(texts.offered, known.offered)), 2).split("\n"), texts.OFFER_TEXT],
         (texts.SHOW_OFFER, Action(Verb.SHOW_OFFER)),
@@ -325,17 +334,17 @@ def _offer(known: Facts, names: set[str], told: Told) -> Notice:
 
 
 RECONNECT_ALL = Action(Verb.RECONNECT)
-MENDED = _notice(Kind.FILE, texts.FILE_MENDED, [texts.FILE_MENDED_TEXT])
-NOTICES: dict[Kind, Callable[[Facts, set[str], Told], Notice]] = {
-    Kind.CRASH_LOOP: _crash_loop,
-    Kind.CRASHED: _crashed,
-    Kind.HANGS: _hangs,
-    Kind.FILE: _file,
-    Kind.SIGN_IN: _sign_in,
-    Kind.PERMISSIONS: _permissions,
-    Kind.APPROVAL: _approval,
-    Kind.FAILED: _failed,
-    Kind.TOOLS: _tools,
-    Kind.KEYRING: _keyring,
-    Kind.OFFER: _offer,
+MENDED = _notice(NoticeKind.FILE, texts.FILE_MENDED, [texts.FILE_MENDED_TEXT])
+NOTICES: dict[NoticeKind, Callable[[Facts, set[str], Told], Notice]] = {
+    NoticeKind.CRASH_LOOP: _crash_loop,
+    NoticeKind.CRASHED: _crashed,
+    NoticeKind.HANGS: _hangs,
+    NoticeKind.FILE: _file,
+    NoticeKind.SIGN_IN: _sign_in,
+    NoticeKind.PERMISSIONS: _permissions,
+    NoticeKind.APPROVAL: _approval,
+    NoticeKind.FAILED: _failed,
+    NoticeKind.TOOLS: _tools,
+    NoticeKind.KEYRING: _keyring,
+    NoticeKind.OFFER: _offer,
 }

@@ -15,7 +15,7 @@ from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.model.lifecycle import State
 from trayapp.model.text import clean, count
 from trayapp.tray.state import texts
-from trayapp.tray.state.notices import Kind, Notice
+from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.state import Action, Offered, Verb
 
 KEY = "click"  # of every outcome: the newest takes the place of the one before
@@ -174,7 +174,9 @@ def taken_over(servers: int, secrets: int) -> Notice:
         "They still have their own: its menu AI tools takes those out.",
     ]
     clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help"
-    return _instead(Kind.OFFER, said(f"{count(servers, 'server')} taken over", *([clear] if secrets else []), *lines))
+    return _instead(
+        NoticeKind.OFFER, said(f"{count(servers, 'server')} taken over", *([clear] if secrets else []), *lines)
+    )
 
 
 def taken_out(servers: Sequence[Offered]) -> Notice:
@@ -187,10 +189,10 @@ def taken_out(servers: Sequence[Offered]) -> Notice:
 def left() -> Notice:
     """After Leave them where they are."""
     after = "To take them over later, on a terminal: multi-mcp import"
-    return _instead(Kind.OFFER, said("They stay where they are", after))
+    return _instead(NoticeKind.OFFER, said("They stay where they are", after))
 
 
-def _instead(kind: Kind, notice: Notice) -> Notice:
+def _instead(kind: NoticeKind, notice: Notice) -> Notice:
     """In the place of the notification that asked for it."""
     return replace(notice, key=kind)
 

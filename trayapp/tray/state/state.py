@@ -94,7 +94,7 @@ Entry = Item | Separator
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TrayView:
     """All that is shown. Two states whose views are equal need no redraw.
 
     `tooltip`: lines of at most 60 characters, 127 in all. `summary`: the same at more length, for the notification that

@@ -10,7 +10,7 @@ from trayapp.model.child import ChildState
 from trayapp.tray.state import texts
 from trayapp.tray.state.facts import ANSWERS, Facts, facts
 from trayapp.tray.state.menu import client_titles, menu
-from trayapp.tray.state.state import Action, IconKind, TrayState, Verb, View
+from trayapp.tray.state.state import Action, IconKind, TrayState, TrayView, Verb
 
 SUMMARY_LINES = 5
 WHY_LINES = 2  # of the summary; the tooltip has room for one
@@ -29,12 +29,12 @@ FIRST_BUTTONS = {
 }
 
 
-def view(state: TrayState) -> View:
+def view(state: TrayState) -> TrayView:
     """What to show for `state`; never raises, whatever names and texts the state holds."""
     known = facts(state)
     headline = _headline(state, known)
     troubles = _troubles(state, known)
-    return View(
+    return TrayView(
         icon=icon_kind(state, known),
         tooltip=texts.within([texts.header(headline), *(troubles or _under_way(known))], texts.TOOLTIP),
         menu=menu(state, known, texts.header(headline)),

@@ -22,7 +22,7 @@ from jeepney.io.blocking import open_dbus_connection
 from tests.tray.bus import MENU, CallFailedError, Item, Watcher, session_bus, until
 from tests.tray.icons import GREEN, RED, plain, running
 from trayapp.tray.linux.bus import SessionBus
-from trayapp.tray.linux.icon import Icon
+from trayapp.tray.linux.icon import LinuxIcon
 from trayapp.tray.linux.sni.tree import KIND
 from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
 
@@ -35,7 +35,7 @@ class Shown:
         self.threads: set[str] = set()
         self.at_login = True
         self.servers = ["git_hub", "linear"]
-        self.icon = Icon("multi-mcp", plain(), "2 servers ready\nlinear wants <you> & co", self.menu(), bus=bus)
+        self.icon = LinuxIcon("multi-mcp", plain(), "2 servers ready\nlinear wants <you> & co", self.menu(), bus=bus)
         self.watcher = watcher
 
     def menu(self) -> Menu:
@@ -434,7 +434,7 @@ def test_the_menu_tells_its_version(item: Item) -> None:
 def test_at_the_end_nothing_of_the_icon_is_left_on_a_bus_that_others_use() -> None:
     with session_bus() as (address, _):
         bus, watcher = SessionBus.open(address), Watcher(address)
-        with running(Icon("multi-mcp", plain(), "title", Menu(MenuItem("Quit", None)), bus=bus)):
+        with running(LinuxIcon("multi-mcp", plain(), "title", Menu(MenuItem("Quit", None)), bus=bus)):
             item = watcher.item()
         with pytest.raises(CallFailedError, match="UnknownObject"):
             item.property("Status")

@@ -12,8 +12,8 @@ from trayapp.tray.linux.sni.tree import (
     REMEMBERED,
     ROOT,
     Difference,
-    Entry,
-    Node,
+    MenuEntry,
+    MenuNode,
     Numbers,
     difference,
     entries,
@@ -23,11 +23,11 @@ from trayapp.tray.linux.sni.tree import (
 from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
 
 
-def entry(key: str, label: str = "", *children: Entry, **more: Any) -> Entry:
+def entry(key: str, label: str = "", *children: MenuEntry, **more: Any) -> MenuEntry:
     properties = {"label": ("s", label or key), "enabled": ("b", True), **more}
     if children:
         properties["children-display"] = ("s", "submenu")
-    return Entry(key, properties, f"item {key}", children)
+    return MenuEntry(key, properties, f"item {key}", children)
 
 
 # -- strategies --------------------------------------------------------------------------------------------------------
@@ -36,8 +36,8 @@ KEYS = st.sampled_from(["git", "linear", "files", "quit", ""])  # few, so that t
 LABELS = st.sampled_from(["one", "two", "three"])
 
 
-def menus(depth: int = 2) -> st.SearchStrategy[tuple[Entry, ...]]:
-    below: st.SearchStrategy[tuple[Entry, ...]] = menus(depth - 1) if depth else st.just(())
+def menus(depth: int = 2) -> st.SearchStrategy[tuple[MenuEntry, ...]]:
+    below: st.SearchStrategy[tuple[MenuEntry, ...]] = menus(depth - 1) if depth else st.just(())
     made = st.builds(
         lambda key, label, children, checked: entry(
             key, label, *children, **({} if checked is None else {"toggle-state": ("i", checked)})
@@ -50,7 +50,7 @@ def menus(depth: int = 2) -> st.SearchStrategy[tuple[Entry, ...]]:
     return st.lists(made, max_size=4).map(tuple)
 
 
-def paths(node: Node, menu: tuple[Entry, ...], above: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], int]:
+def paths(node: MenuNode, menu: tuple[MenuEntry, ...], above: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], int]:
     """Map what each item means (keys from the top, with a count for twins, and kinds) to its number."""
     found: dict[tuple[Any, ...], int] = {}
     seen: dict[str, int] = {}
@@ -67,7 +67,7 @@ def paths(node: Node, menu: tuple[Entry, ...], above: tuple[Any, ...] = ()) -> d
 
 @pytest.mark.requirement("tray-menu-steady")
 @given(st.lists(menus(), min_size=1, max_size=8))
-def test_a_number_means_the_same_thing_in_every_menu_that_follows(shown: list[tuple[Entry, ...]]) -> None:
+def test_a_number_means_the_same_thing_in_every_menu_that_follows(shown: list[tuple[MenuEntry, ...]]) -> None:
     numbers = Numbers()
     meaning: dict[int, tuple[Any, ...]] = {}
     for menu in shown:
@@ -78,7 +78,7 @@ def test_a_number_means_the_same_thing_in_every_menu_that_follows(shown: list[tu
 
 
 @given(menus())
-def test_the_entries_by_number_are_those_that_the_tree_shows(menu: tuple[Entry, ...]) -> None:
+def test_the_entries_by_number_are_those_that_the_tree_shows(menu: tuple[MenuEntry, ...]) -> None:
     root, shown = numbered(menu, Numbers())
     assert {node.number for node in walk(root)} - {ROOT} == shown.keys()
     assert all(shown[node.number].properties == node.properties for node in walk(root) if node.number != ROOT)
@@ -97,7 +97,7 @@ def test_texts_that_hold_counters_do_not_fill_the_memory_and_numbers_are_never_u
 # -- differences -------------------------------------------------------------------------------------------------------
 
 
-def told(old: Node, new: Node, change: Difference) -> Node:
+def told(old: MenuNode, new: MenuNode, change: Difference) -> MenuNode:
     """Return what KDE's panel shows that showed `old`, was told of the change, and reads again what it was told to.
 
     It reads one level. What it knows below stays as it is; what is new it reads when it is opened.
@@ -106,20 +106,20 @@ def told(old: Node, new: Node, change: Difference) -> Node:
     known = {node.number: node for node in walk(old)}
     source = {node.number: node for node in walk(new)}
 
-    def after(node: Node) -> Node:
+    def after(node: MenuNode) -> MenuNode:
         if node.number not in known:
             return node
         before = known[node.number]
         kept = {name: value for name, value in before.properties.items() if name not in lost.get(node.number, [])}
         children = source[node.number].children if node.number in change.parents else before.children
-        return Node(node.number, {**kept, **fresh.get(node.number, {})}, tuple(map(after, children)))
+        return MenuNode(node.number, {**kept, **fresh.get(node.number, {})}, tuple(map(after, children)))
 
     return after(old)
 
 
 @given(menus(), menus())
 def test_what_panels_are_told_is_enough_to_show_the_new_menu(
-    before: tuple[Entry, ...], after: tuple[Entry, ...]
+    before: tuple[MenuEntry, ...], after: tuple[MenuEntry, ...]
 ) -> None:
     numbers = Numbers()
     old, _ = numbered(before, numbers)
@@ -128,7 +128,7 @@ def test_what_panels_are_told_is_enough_to_show_the_new_menu(
 
 
 @given(menus())
-def test_nothing_is_told_of_a_menu_that_is_the_same(menu: tuple[Entry, ...]) -> None:
+def test_nothing_is_told_of_a_menu_that_is_the_same(menu: tuple[MenuEntry, ...]) -> None:
     numbers = Numbers()
     assert difference(numbered(menu, numbers)[0], numbered(menu, numbers)[0]) == ([], [], [])
 

@@ -15,7 +15,7 @@ from trayapp.tray.linux.sni import description
 from trayapp.tray.linux.sni.tree import (
     ROOT,
     Difference,
-    Node,
+    MenuNode,
     Numbers,
     Properties,
     difference,
@@ -174,7 +174,7 @@ class MenuService:
         if ROOT in numbers:
             self._on_open()
 
-    def _known(self) -> dict[int, Node]:
+    def _known(self) -> dict[int, MenuNode]:
         return {node.number: node for node in walk(self._root)}
 
     def _clicked(self, number: int, kind: str) -> None:
@@ -183,7 +183,7 @@ class MenuService:
             self._on_click(entry.item)
 
 
-def _layout(node: Node, depth: int, names: list[str]) -> tuple[int, Properties, list[tuple[str, Any]]]:
+def _layout(node: MenuNode, depth: int, names: list[str]) -> tuple[int, Properties, list[tuple[str, Any]]]:
     """(ia{sv}av), each child boxed in a variant; `depth` levels of children, ALL_LEVELS without end."""
     below = node.children if depth else ()
     return (

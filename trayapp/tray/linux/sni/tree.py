@@ -23,13 +23,13 @@ Key = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MenuEntry:
     """What a menu item says, read once; `item` is the pystray item that a click calls."""
 
     key: str
     properties: Properties
     item: Any
-    children: tuple[Entry, ...] = ()
+    children: tuple[MenuEntry, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -43,12 +43,12 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class MenuNode:
     """An entry with its number."""
 
     number: int
     properties: Properties
-    children: tuple[Node, ...] = ()
+    children: tuple[MenuNode, ...] = ()
 
 
 class Numbers:
@@ -71,14 +71,14 @@ class Numbers:
             self._known.popitem(last=False)
 
 
-def entries(menu: Iterable[Any], separator: Any) -> tuple[Entry, ...]:
+def entries(menu: Iterable[Any], separator: Any) -> tuple[MenuEntry, ...]:
     """What the items of a pystray menu say now; this calls whatever computes their texts."""
     return tuple(_entry(item, separator) for item in menu)
 
 
-def _entry(item: Any, separator: Any) -> Entry:
+def _entry(item: Any, separator: Any) -> MenuEntry:
     if item is separator:
-        return Entry("", {"type": ("s", "separator")}, item)
+        return MenuEntry("", {"type": ("s", "separator")}, item)
     text, checked, submenu = item.text, item.checked, item.submenu
     properties: Properties = {"label": ("s", text.replace("_", "__")), "enabled": ("b", bool(item.enabled))}
     if checked is not None:
@@ -86,18 +86,20 @@ def _entry(item: Any, separator: Any) -> Entry:
         properties["toggle-state"] = ("i", int(bool(checked)))
     if submenu:
         properties["children-display"] = ("s", "submenu")
-    return Entry(getattr(item, "key", text), properties, item, entries(submenu or (), separator))
+    return MenuEntry(getattr(item, "key", text), properties, item, entries(submenu or (), separator))
 
 
-def numbered(menu: tuple[Entry, ...], numbers: Numbers) -> tuple[Node, dict[int, Entry]]:
+def numbered(menu: tuple[MenuEntry, ...], numbers: Numbers) -> tuple[MenuNode, dict[int, MenuEntry]]:
     """The tree below ROOT, and the entries by their numbers."""
-    shown: dict[int, Entry] = {}
-    root = Node(ROOT, {"children-display": ("s", "submenu")}, _nodes(menu, (), numbers, shown))
+    shown: dict[int, MenuEntry] = {}
+    root = MenuNode(ROOT, {"children-display": ("s", "submenu")}, _nodes(menu, (), numbers, shown))
     numbers.forget(len(shown))
     return root, shown
 
 
-def _nodes(menu: tuple[Entry, ...], parent: Key, numbers: Numbers, shown: dict[int, Entry]) -> tuple[Node, ...]:
+def _nodes(
+    menu: tuple[MenuEntry, ...], parent: Key, numbers: Numbers, shown: dict[int, MenuEntry]
+) -> tuple[MenuNode, ...]:
     seen: dict[str, int] = {}
     nodes = []
     for entry in menu:
@@ -105,11 +107,11 @@ def _nodes(menu: tuple[Entry, ...], parent: Key, numbers: Numbers, shown: dict[i
         key = (*parent, entry.key, seen[entry.key], entry.kind)
         number = numbers[key]
         shown[number] = entry
-        nodes.append(Node(number, entry.properties, _nodes(entry.children, key, numbers, shown)))
+        nodes.append(MenuNode(number, entry.properties, _nodes(entry.children, key, numbers, shown)))
     return tuple(nodes)
 
 
-def walk(node: Node, depth: int = -1) -> Iterator[Node]:
+def walk(node: MenuNode, depth: int = -1) -> Iterator[MenuNode]:
     """Yield the node and those below it; `depth`: as many levels of them are looked into, -1 without end."""
     if depth:
         yield node
@@ -132,7 +134,7 @@ class Difference(NamedTuple):
     removed: list[tuple[int, list[str]]]
 
 
-def difference(old: Node, new: Node) -> Difference:
+def difference(old: MenuNode, new: MenuNode) -> Difference:
     """Compare two trees; two nodes of one number are taken for the same item."""
     before = {node.number: node for node in walk(old)}
     parents, changed, removed = [], [], []

@@ -28,7 +28,7 @@ RECORD_LARGEST = 1_000_000  # bytes; an entry has some 100
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ClientsContext:
     """`machine`: where clients keep their files. `record`: our note. `command`: the shim, program first.
 
     `settle`: waits for a client that writes its file in this moment.
@@ -40,10 +40,10 @@ class World:
     settle: Callable[[Path], object] = wait_until_quiet
 
 
-def this_world(environ: Mapping[str, str] | None = None) -> World:
+def this_world(environ: Mapping[str, str] | None = None) -> ClientsContext:
     """The real one."""
     environ = os.environ if environ is None else environ
-    return World(Machine(environ=dict(environ)), find_paths(environ).config_file.with_name(RECORD_NAME))
+    return ClientsContext(Machine(environ=dict(environ)), find_paths(environ).config_file.with_name(RECORD_NAME))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Noted:
     made: bool = False
 
 
-def noted(world: World, client: str) -> Noted | None:
+def noted(world: ClientsContext, client: str) -> Noted | None:
     """What is noted of a client; nothing when the note is not one that we wrote. Blocks."""
     entry = _read(world.record).get(client)
     if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
@@ -62,7 +62,7 @@ def noted(world: World, client: str) -> Noted | None:
     return Noted(Path(entry["file"]), entry.get("made") is True)
 
 
-def note(world: World, client: str, what: Noted | None) -> None:
+def note(world: ClientsContext, client: str, what: Noted | None) -> None:
     """Note a connection, or with None its end. Blocks. Raises StorageError."""
     with locked(world.record):
         known = _read(world.record)
@@ -73,24 +73,24 @@ def note(world: World, client: str, what: Noted | None) -> None:
             _write(world.record, {CONNECTED: changed})
 
 
-def said_no(world: World) -> bool:
+def said_no(world: ClientsContext) -> bool:
     """Whether the user wants to hear no more of servers that could be taken over. Blocks."""
     return _content(world.record).get(NO_OFFER) is True
 
 
-def say_no(world: World) -> None:
+def say_no(world: ClientsContext) -> None:
     """Note that. Blocks. Raises StorageError."""
     with locked(world.record):
         _write(world.record, {NO_OFFER: True})
 
 
-def noted_imports(world: World) -> list[dict[str, Any]]:
+def noted_imports(world: ClientsContext) -> list[dict[str, Any]]:
     """Return what is noted of imports (clients/undo says what that is), oldest first. Blocks."""
     listed = _content(world.record).get(IMPORTS)
     return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
-def note_imports(world: World, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+def note_imports(world: ClientsContext, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
     """Note what `change` makes of it. Blocks. Raises StorageError."""
     with locked(world.record):
         known = noted_imports(world)
