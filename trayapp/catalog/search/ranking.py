@@ -38,7 +38,7 @@ _Met = tuple[float, Term]  # what is gained, and for which term
 
 
 @dataclass(slots=True)
-class View:
+class DocumentView:
     """A document as ranking needs it: each stem's weight over all fields, the stems of its name and of its server's,
     its neighbors, and what the tool does."""
 
@@ -49,7 +49,7 @@ class View:
     action: str
 
 
-def view(fields: Sequence[Sequence[str]]) -> View:
+def view(fields: Sequence[Sequence[str]]) -> DocumentView:
     """Return the view of a document's fields, given as FIELDS."""
     weights: dict[str, float] = {}
     pairs: set[tuple[str, str]] = set()
@@ -61,10 +61,10 @@ def view(fields: Sequence[Sequence[str]]) -> View:
             pairs.update(pairwise(stems))
     saturated = {stemmed: weight / (weight + SATURATION) for stemmed, weight in weights.items()}
     name, server, head = (fields[FIELDS.index(kind)] for kind in ("name", "server", "head"))
-    return View(saturated, frozenset(name), frozenset(server), frozenset(pairs), of_tool(name, head))
+    return DocumentView(saturated, frozenset(name), frozenset(server), frozenset(pairs), of_tool(name, head))
 
 
-def score(query: Query, seen: View, vocabulary: Vocabulary) -> tuple[float, tuple[str, ...]]:
+def score(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> tuple[float, tuple[str, ...]]:
     """Return the score, 0 for no match, and the words of the query that are missing."""
     met, missed = _met(query, seen)
     if not met:
@@ -75,7 +75,7 @@ def score(query: Query, seen: View, vocabulary: Vocabulary) -> tuple[float, tupl
     return gained * covered * factors * _action_factor(query, seen), missed
 
 
-def only_own(query: Query, found: list[tuple[int, View]]) -> list[tuple[int, View]]:
+def only_own(query: Query, found: list[tuple[int, DocumentView]]) -> list[tuple[int, DocumentView]]:
     """Return, for a query of one word, what has the word itself; what has a synonym only if nothing else is there."""
     terms = [term for term in query.terms if not term.extra]
     if len(terms) != 1:
@@ -84,7 +84,7 @@ def only_own(query: Query, found: list[tuple[int, View]]) -> list[tuple[int, Vie
     return exact or found
 
 
-def _met(query: Query, seen: View) -> tuple[list[_Met], tuple[str, ...]]:
+def _met(query: Query, seen: DocumentView) -> tuple[list[_Met], tuple[str, ...]]:
     """Return what the document gains by each term that it meets, and the words of those it misses."""
     best: dict[int, float] = {}
     for known in query.gains.keys() & seen.weights.keys():
@@ -96,21 +96,21 @@ def _met(query: Query, seen: View) -> tuple[list[_Met], tuple[str, ...]]:
     return met, tuple(term.word for place, term in enumerate(query.terms) if place not in best and not term.extra)
 
 
-def _name_factor(query: Query, seen: View, vocabulary: Vocabulary) -> float:
+def _name_factor(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> float:
     known = query.worths.keys() & seen.name
     part = sum(vocabulary.rarity(one) * query.worths[one] for one in known)
     return 1 + NAME_MET * part / sum(map(vocabulary.rarity, seen.name)) if part else 1.0
 
 
-def _pairs_factor(query: Query, seen: View) -> float:
+def _pairs_factor(query: Query, seen: DocumentView) -> float:
     return 1 + PAIRS_MET * len(query.pairs & seen.pairs) / len(query.pairs) if query.pairs else 1.0
 
 
-def _server_factor(query: Query, seen: View) -> float:
+def _server_factor(query: Query, seen: DocumentView) -> float:
     return 1 + SERVER_NAMED * sum(query.servers[known] for known in query.servers.keys() & seen.server)
 
 
-def _action_factor(query: Query, seen: View) -> float:
+def _action_factor(query: Query, seen: DocumentView) -> float:
     if not query.action or not seen.action:
         return 1.0
     return 1 + ACTION_MET if query.action == seen.action else 1 - ACTION_MET

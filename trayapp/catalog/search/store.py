@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from trayapp.catalog.search.documents import FIELDS
 from trayapp.catalog.search.query import Query
-from trayapp.catalog.search.ranking import WEIGHTS, View, view
+from trayapp.catalog.search.ranking import WEIGHTS, DocumentView, view
 from trayapp.catalog.search.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Store:
 
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
-        self._views: dict[int, View] = {}
+        self._views: dict[int, DocumentView] = {}
         self._opened: sqlite3.Connection | None = None
 
     def __del__(self) -> None:
@@ -91,7 +91,7 @@ class Store:
     def _is_common(self, stem: str) -> bool:
         return self.vocabulary.count(stem) > max(COMMON, COMMON_SHARE * self.vocabulary.documents)
 
-    def view(self, number: int) -> View:
+    def view(self, number: int) -> DocumentView:
         """Return the document as ranking needs it; what was asked for once is kept."""
         seen = self._views.get(number)
         if seen is None:
