@@ -12,7 +12,7 @@ import pytest
 
 from trayapp.model.late import load_in_turn
 
-ALL = ["trayapp.backends.http", "trayapp.auth.login", "trayapp.gateway.http.full"]
+ALL = ["trayapp.backends.http", "trayapp.auth.login"]
 TOGETHER_S = 0.2  # within this two threads that may would both be there
 
 LOADING = f"""

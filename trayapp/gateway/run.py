@@ -37,7 +37,7 @@ from trayapp.gateway import turns
 from trayapp.gateway.boundary import fenced, kept_up
 from trayapp.gateway.core import Gateway, Parts
 from trayapp.gateway.frontend import Session
-from trayapp.gateway.http.door import Door
+from trayapp.gateway.http.port import HttpPort
 from trayapp.gateway.http.tokens import ClientTokens
 from trayapp.gateway.logs import StderrFiles, start_logging
 from trayapp.gateway.memory import tend_memory
@@ -147,7 +147,7 @@ class Process:
         self._accounts: Accounts
         self._store: Literal["keyring", "file"] = "keyring"
         self._gateway: Gateway
-        self._door: Door
+        self._http_port: HttpPort
         self._listener: Listener
         self._tasks: anyio.abc.TaskGroup
 
@@ -160,12 +160,14 @@ class Process:
             tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
             await anyio.to_thread.run_sync(close_to_others, self._private_places())
             tokens = ClientTokens(self._paths.config_file.parent)
-            self._door = Door(gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed)
+            self._http_port = HttpPort(
+                gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed
+            )
             await anyio.to_thread.run_sync(self._file.create)
             await self._file.reload()
             self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
-            tasks.start_soon(kept_up, self._door.serve, anyio.sleep)
+            tasks.start_soon(kept_up, self._http_port.serve, anyio.sleep)
             keep_trying = partial(accounts.vault.keep_trying, anyio.sleep)
             follow_keyring = partial(accounts.vault.follow, secret_service_signals)
             for work in (keep_trying, follow_keyring, self._file.follow, self._stay_found):
@@ -245,7 +247,7 @@ class Process:
             return  # nothing is started any more
         if isinstance(outcome, Config):
             self._gateway.take_config(outcome)
-            self._door.follow(outcome.settings.http)
+            self._http_port.follow(outcome.settings.http)
             self._follow_store(outcome.settings.token_store)
         else:
             self._gateway.take_problem(outcome)

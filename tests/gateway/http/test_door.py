@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.http.place import OWNER, TOKEN, place, until
 from tests.gateway.world import server
 from trayapp.config.urls import is_forbidden_place
-from trayapp.gateway.http.door import bind
+from trayapp.gateway.http.port import bind
 from trayapp.model.plan import Config
 from trayapp.model.settings import HttpSettings, Settings
 from trayapp.model.status import Problem
@@ -244,10 +244,10 @@ async def test_a_port_that_is_switched_off_is_closed_and_opens_again(tmp_path: P
         async with at.http() as http:
             assert (await http.get("/health")).status_code == 200
         port = int(at.url.rpartition(":")[2])
-        at.door.follow(HttpSettings(enabled=False))
+        at.port.follow(HttpSettings(enabled=False))
         await until(lambda: at.urls[-1] is None)
         assert not is_open(port)
-        at.door.follow(HttpSettings(port=port))
+        at.port.follow(HttpSettings(port=port))
         await until(lambda: at.urls[-1] is not None)
         async with at.http() as http:
             assert (await http.get("/health")).status_code == 200

@@ -10,9 +10,9 @@ import anyio
 import httpx2
 import pytest
 
-from trayapp.gateway.http.app import listen
 from trayapp.gateway.http.asgi import Asgi, open_stream, whole
-from trayapp.gateway.http.door import bind
+from trayapp.gateway.http.port import bind
+from trayapp.gateway.http.server import listen
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trayapp.gateway.http.origins import is_own_host, is_own_origin, is_own_referer
+from trayapp.gateway.http.guard import is_own_host, is_own_origin, is_own_referer
 
 pytestmark = pytest.mark.requirement("http-guard")
 

@@ -16,11 +16,11 @@ from tests.fixtures.clock import FakeClock
 from tests.gateway.http.place import OWNER, TOKEN, Place, place, until
 from tests.gateway.world import serve, server
 from trayapp.gateway.boundary import fenced
-from trayapp.gateway.http import app
+from trayapp.gateway.http import server as http_server
 from trayapp.gateway.http.asgi import Headers
-from trayapp.gateway.http.door import bind
 from trayapp.gateway.http.guard import Access
 from trayapp.gateway.http.peers import HttpPeer
+from trayapp.gateway.http.port import bind
 from trayapp.gateway.http.presence import GONE_S, SESSION_HEADER, Presence
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-client-gone")]
@@ -47,7 +47,7 @@ async def port(tmp_path: Path, idle_most: int) -> AsyncIterator[tuple[Place, htt
     bound = bind(0)
     assert bound is not None
     async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
-        tasks.start_soon(app.serve, at.made.gateway, at.edits, bound.sock, Access(TOKEN, OWNER), idle_most)
+        tasks.start_soon(http_server.serve, at.made.gateway, at.edits, bound.sock, Access(TOKEN, OWNER), idle_most)
         http.base_url = httpx2.URL(f"http://127.0.0.1:{bound.port}")
         yield at, http
         tasks.cancel_scope.cancel()

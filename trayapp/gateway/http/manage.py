@@ -5,18 +5,15 @@ Never here: who may come in, how servers.yaml is edited.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-import anyio
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+import anyio.to_thread
 
 from trayapp.config.interpolate import expand
 from trayapp.config.parse import parse
 from trayapp.config.urls import is_forbidden_place, unsafe_url
 from trayapp.gateway.errors import shown
+from trayapp.gateway.http.asgi import respond, whole
 from trayapp.model.errors import ConfigError, MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.lifecycle import State
 from trayapp.model.plan import Config
@@ -26,6 +23,9 @@ if TYPE_CHECKING:
     from trayapp.gateway.core import Gateway
 
 LARGEST_BODY = 256 * 1024  # one server's entry
+SERVERS = "/mcp_servers"
+METHODS = {"/health": "GET", "/mcp_tools": "GET", SERVERS: "GET, POST", f"{SERVERS}/": "DELETE"}  # by path
+Answer = tuple[int, Any]  # status, JSON value
 
 
 class Refused(Exception):
@@ -49,27 +49,43 @@ class FileEdits(Protocol):
         """Make what the file says now what runs."""
 
 
-def routes(gateway: Gateway, file: FileEdits) -> list[Route]:
-    """All of them."""
-    manage = Manage(gateway, file)
-    return [
-        Route("/health", endpoint=_answered(manage.health), methods=["GET"]),
-        Route("/mcp_servers", endpoint=_answered(manage.servers), methods=["GET"]),
-        Route("/mcp_servers", endpoint=_answered(manage.add), methods=["POST"]),
-        Route("/mcp_servers/{name:path}", endpoint=_answered(manage.remove), methods=["DELETE"]),
-        Route("/mcp_tools", endpoint=_answered(manage.tools), methods=["GET"]),
-    ]
-
-
 class Manage:
-    """One method a request; each returns (status, JSON value)."""
+    """An ASGI application for all of them."""
 
     def __init__(self, gateway: Gateway, file: FileEdits) -> None:
         self._gateway = gateway
         self._file = file
 
-    async def health(self, request: Request) -> tuple[int, Any]:
-        """Ready once the gateway runs; a server that is down does not make it unready."""
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """See ASGI. The boundary from our errors to HTTP statuses."""
+        path, method, name = scope["path"].rstrip("/"), scope["method"], ""
+        if path.startswith(f"{SERVERS}/"):
+            path, name = f"{SERVERS}/", scope["path"].removeprefix(f"{SERVERS}/")
+        if (allowed := METHODS.get(path)) is None:
+            await respond(send, dumps({"error": "Not Found"}), 404)
+            return
+        if method not in allowed.split(", ") and (method, allowed[:3]) != ("HEAD", "GET"):
+            await respond(send, dumps({"error": "Method Not Allowed"}), 405, more=[(b"allow", allowed.encode())])
+            return
+        try:
+            status, body = await self._answer(path, method, name, receive)
+        except Refused as refusal:
+            status, body = refusal.status, {"error": shown(str(refusal))}
+        except MultiMcpError as error:
+            status, body = _status_of(error), {"error": shown(error.title), "hint": shown(error.hint)}
+        await respond(send, dumps(body), status)
+
+    async def _answer(self, path: str, method: str, name: str, receive: Any) -> Answer:
+        if name:
+            return await self.remove(name)
+        if method == "POST":
+            return await self.add(receive)
+        if path == "/health":
+            return self.health()
+        return self.tools() if path == "/mcp_tools" else self.servers()
+
+    def health(self) -> Answer:
+        """Return 200 once the gateway runs; a server that is down does not make it unready."""
         states = [connection.state for connection in self._gateway.pool]
         ready = self._gateway.state == "running"
         body = {
@@ -79,26 +95,25 @@ class Manage:
         }
         return (200 if ready else 503), body
 
-    async def servers(self, request: Request) -> tuple[int, Any]:
-        """As `status --json`, its servers."""
+    def servers(self) -> Answer:
+        """Return the servers of `status --json`."""
         return 200, {"servers": self._gateway.snapshot().to_json()["servers"]}
 
-    async def tools(self, request: Request) -> tuple[int, Any]:
-        """As `list --json`."""
+    def tools(self) -> Answer:
+        """Return what `list --json` prints."""
         return 200, {"tools": self._gateway.view.known.tool_rows()}
 
-    async def add(self, request: Request) -> tuple[int, Any]:
+    async def add(self, receive: Any) -> Answer:
         """Write a new server into servers.yaml."""
-        name, entry = await self._entry(request)
+        name, entry = _entry(await _body(receive))
         if name in self._gateway.config.servers:
             raise Refused(409, f"A server is named {name} already")
         await anyio.to_thread.run_sync(self._file.add_server, name, entry)
         await self._file.reload()
         return 201, {"name": name}
 
-    async def remove(self, request: Request) -> tuple[int, Any]:
+    async def remove(self, name: str) -> Answer:
         """Take a server out of servers.yaml."""
-        name = request.path_params["name"]
         config = self._gateway.config
         if name in config.foreign:
             raise Refused(409, f"{name} stands in {config.foreign[name]}, which settings.imports names")
@@ -108,19 +123,19 @@ class Manage:
         await self._file.reload()
         return 200, {"name": name}
 
-    async def _entry(self, request: Request) -> tuple[str, dict[str, Any]]:
-        body = await _body(request)
-        if not isinstance(body, dict) or not isinstance(body.get("name"), str) or not body["name"].strip():
-            raise Refused(422, "The body must be an object with a name")
-        name, entry = body["name"], {key: value for key, value in body.items() if key != "name"}
-        config = _read(name, entry)
-        if any(server.url is not None and _may_not_be(server.url) for server in config.servers.values()):
-            raise Refused(403, "Link-local and metadata addresses may not be added this way")
-        faults = [problem.message for problem in config.problems]
-        faults += [f"url {why}" for one in config.servers.values() if one.url and (why := _unsafe(one.url)) is not None]
-        if faults:
-            raise Refused(422, "; ".join(faults))
-        return name, entry
+
+def _entry(body: Any) -> tuple[str, dict[str, Any]]:
+    if not isinstance(body, dict) or not isinstance(body.get("name"), str) or not body["name"].strip():
+        raise Refused(422, "The body must be an object with a name")
+    name, entry = body["name"], {key: value for key, value in body.items() if key != "name"}
+    config = _read(name, entry)
+    if any(server.url is not None and _may_not_be(server.url) for server in config.servers.values()):
+        raise Refused(403, "Link-local and metadata addresses may not be added this way")
+    faults = [problem.message for problem in config.problems]
+    faults += [f"url {why}" for one in config.servers.values() if one.url and (why := _unsafe(one.url)) is not None]
+    if faults:
+        raise Refused(422, "; ".join(faults))
+    return name, entry
 
 
 def _read(name: str, entry: dict[str, Any]) -> Config:
@@ -146,14 +161,11 @@ def _nothing(name: str) -> None:
     return None
 
 
-async def _body(request: Request) -> Any:
-    data = bytearray()
-    async for part in request.stream():
-        data += part
-        if len(data) > LARGEST_BODY:
-            raise Refused(413, "The body is too large")
+async def _body(receive: Any) -> Any:
+    if (data := await whole(receive, LARGEST_BODY)) is None:
+        raise Refused(413, "The body is too large")
     try:
-        return loads(bytes(data))
+        return loads(data)
     except JsonError:
         raise Refused(400, "The body is not JSON") from None
 
@@ -163,20 +175,3 @@ def _status_of(error: MultiMcpError) -> int:
     if isinstance(error, ServerNotFoundError):
         return 404
     return 409 if isinstance(error, UsageError | ConfigError) else 500
-
-
-def _answered(
-    work: Callable[[Request], Awaitable[tuple[int, Any]]],
-) -> Callable[[Request], Awaitable[Response]]:
-    """The boundary from our errors to HTTP statuses."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            status, body = await work(request)
-        except Refused as refusal:
-            status, body = refusal.status, {"error": shown(str(refusal))}
-        except MultiMcpError as error:
-            status, body = _status_of(error), {"error": shown(error.title), "hint": shown(error.hint)}
-        return Response(dumps(body), status, media_type="application/json")
-
-    return endpoint

@@ -1,7 +1,7 @@
 """The HTTP port: bound when the gateway starts, so that its number is known; all behind it comes with the first client.
 
-A user without HTTP clients pays nothing for what is behind it (DESIGN, decision 2): a web server, 30 ms and some MB,
-and later the SDK (app). Never here: requests, what a token looks like.
+A user without HTTP clients pays nothing for what is behind it (DESIGN, decision 2): a web server, 30 ms and some MB.
+Never here: requests, what a token looks like.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Bound(NamedTuple):
         return [port for port, user in self.taken.items() if not is_ours(user)]
 
 
-class Door:
+class HttpPort:
     """At most one listening port. `changed` is told the URL, None when there is none.
 
     `owner_token`: returns the one of the endpoint file.
@@ -102,11 +102,11 @@ class Door:
             self._changed(f"http://{HOST}:{bound.port}/mcp")
             try:
                 await anyio.wait_readable(bound.sock)
-                # Not in turn: a client would wait for the SDK, where a server on HTTP has it loaded. Uvicorn, which
+                # Not in turn: a client would wait for the SDK, which a server on HTTP may be loading. Uvicorn, which
                 # the SDK loads too, is a package that all enter by the same door, so that no two threads get half.
-                app = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.app")
-                access = app.Access(token if settings.token else "", self._owner_token(), place)
-                await app.serve(self._gateway, self._file, bound.sock, access)
+                server = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.server")
+                access = server.Access(token if settings.token else "", self._owner_token(), place)
+                await server.serve(self._gateway, self._file, bound.sock, access)
             finally:
                 self._gateway.http_problem = None
                 self._changed(None)
