@@ -78,7 +78,7 @@ class EventStream:
         self.ended = False
         self._reply: Reply | None = None  # the only answer, while it may be JSON
         self._events = expects != 1  # it will not be JSON
-        self._last = 0  # the number of the last event that was put into `_waiting`
+        self._last = 0  # a number that no event has which was not put into `_waiting` yet
         self._waiting: list[bytes] = []  # for the response that carries it, or for the first one to come
         self._is_direct = store is None or expects is not None  # events are put there
         self._size = 0
@@ -180,6 +180,7 @@ class EventStream:
             self._carrier, self._lost = mine, False
             if self._store is not None and not (self._is_direct and after is None):
                 self._waiting = self._store.after(self._owner, self.number, self._last if after is None else after)
+                self._last = self._store.number()
             self._waiting.insert(0, first)
             self._size, self._is_direct = sum(map(len, self._waiting)), True
             try:
