@@ -37,15 +37,12 @@ ROOMS: dict[str, set[str]] = {
 }
 
 # library -> the rooms or modules that may import it. What is in no row may be imported nowhere.
-GATEWAY_SIDE = {"gateway", "backends", "auth"}
+TO_SERVERS = {"backends", "auth"}  # towards clients the gateway speaks MCP by itself
 LIBRARIES: dict[str, set[str]] = {
-    "mcp": GATEWAY_SIDE,
-    "mcp_types": GATEWAY_SIDE,
-    "httpx2": GATEWAY_SIDE,
-    "starlette": GATEWAY_SIDE,
-    "sse_starlette": GATEWAY_SIDE,
-    "uvicorn": GATEWAY_SIDE,
-    "pydantic_core": {"gateway.http.quick"},
+    "mcp": TO_SERVERS,
+    "mcp_types": TO_SERVERS,
+    "httpx2": TO_SERVERS,
+    "uvicorn": {"gateway.http.server"},
     "keyring": {"auth.os_keyring"},
     "secretstorage": {"auth.os_keyring"},
     "cryptography": {"auth.sealed"},
