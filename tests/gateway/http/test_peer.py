@@ -149,4 +149,3 @@ async def test_with_the_client_everything_ends_that_waits() -> None:
         assert reply is not None
         assert "error" in reply.message
         assert "error" in waiting.replies[0].message
-        assert standing.ended

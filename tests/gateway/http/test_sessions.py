@@ -16,10 +16,11 @@ from tests.fixtures.clock import FakeClock
 from tests.gateway.http.place import OWNER, TOKEN, Place, place, until
 from tests.gateway.world import serve, server
 from trayapp.gateway.http import server as http_server
+from trayapp.gateway.http.asgi import Request
 from trayapp.gateway.http.guard import Access
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.port import bind
-from trayapp.gateway.http.sessions import GONE_S, IDLE_S, HttpSession, HttpSessions
+from trayapp.gateway.http.sessions import GONE_S, IDLE_S, HttpSessions
 from trayapp.gateway.http.streams import EventStore
 from trayapp.wire.messages import Reply
 
@@ -218,11 +219,10 @@ async def test_a_session_that_ends_while_its_client_is_introduced_again_leaves_n
             made.append(peer)
 
         sessions = HttpSessions(begin, FakeClock(), tasks, EventStore())
-        session_id, peer = sessions.begin({})
-        session = HttpSession({}, VERSION, peer, session_id)
-        sessions.add(session)
-        peer.close()
-        tasks.start_soon(sessions.peer, session, {})
+        session = sessions.begin({})
+        sessions.add(session, {}, VERSION)
+        session.peer.close()
+        tasks.start_soon(sessions.peer, session, Request({"headers": [], "method": "GET"}, None, None))
         await anyio.wait_all_tasks_blocked()
         sessions.end(session)
 

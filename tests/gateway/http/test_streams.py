@@ -206,7 +206,7 @@ async def test_a_client_that_does_not_read_is_given_up() -> None:
 async def test_a_silent_stream_is_kept_alive() -> None:
     body, stream = Body(), EventStream(expects=None)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stream.pour, body.send, None, 0.0)
+        tasks.start_soon(stream.pour, body.request, tasks.cancel_scope, 0.0)
         with anyio.fail_after(10):
             while PING not in body.text:
                 await anyio.lowlevel.checkpoint()

@@ -25,6 +25,7 @@ from trayapp.wire.messages import (
     RequestId,
     RpcError,
     is_answer,
+    is_request_id,
     mended,
     own_id,
     progress_token,
@@ -44,7 +45,7 @@ class HttpPeer:
     """
 
     def __init__(self, standing: EventStream | None = None) -> None:
-        self.standing = standing
+        self._standing = standing
         self._open: dict[RequestId, EventStream] = {}
         self._numbers = itertools.count(1)
         self._asked: dict[int, tuple[Call, RequestId | None, EventStream]] = {}
@@ -80,8 +81,6 @@ class HttpPeer:
         asked, self._asked = self._asked, {}
         for call, _, _ in asked.values():
             call.answered(Reply.of_error(RpcError(CONNECTION_CLOSED, "The client went away")))
-        if self.standing is not None:
-            self.standing.end()
 
     # -- from the client -----------------------------------------------------------------------------------------
 
@@ -133,7 +132,7 @@ class HttpPeer:
 
     def _end_cancelled(self, request_id: Any) -> None:
         """End the stream of a request that is no longer wanted, as events: the SDK's client does not wait for JSON."""
-        stream = self._open.pop(request_id, None) if isinstance(request_id, int | str) else None
+        stream = self._open.pop(request_id, None) if is_request_id(request_id) else None
         if stream is not None:
             stream.be_events()
             stream.answer(request_id, Reply.of_error(RpcError(REQUEST_CANCELLED, "Request cancelled")))
@@ -147,8 +146,9 @@ class HttpPeer:
 
     def stream(self, number: int) -> EventStream | None:
         """Return the stream of that number, unless it has ended."""
-        streams = [*self._open.values(), *([self.standing] if self.standing is not None else [])]
-        return next((stream for stream in streams if stream.number == number), None)
+        return next(
+            (stream for stream in (*self._open.values(), self._standing) if stream and stream.number == number), None
+        )
 
     def give_up(self, requests: frozenset[RequestId]) -> None:
         """Cancel those of these requests that still wait: nobody is there who could be answered."""
@@ -172,7 +172,7 @@ class HttpPeer:
     def relay(self, method: str, params: Params, call: Call, about: RequestId | None = None) -> int:
         """See ClientPeer."""
         number, stream = next(self._numbers), self._stream_about(about)
-        if self.standing is None or stream is None or self.is_closed:
+        if self._standing is None or stream is None or self.is_closed:
             call.answered(Reply.of_error(RpcError(CONNECTION_CLOSED, "The client cannot be asked")))
             return number
         token = None
@@ -188,7 +188,7 @@ class HttpPeer:
             asked[2].put(_message(CANCELLED, {"requestId": request_id, "reason": reason}))
 
     def _stream_about(self, about: RequestId | None) -> EventStream | None:
-        return (self._open.get(about) if about is not None else None) or self.standing
+        return (self._open.get(about) if about is not None else None) or self._standing
 
 
 def _message(method: str, params: Params, **more: Any) -> bytes:

@@ -20,6 +20,7 @@ import anyio.abc
 
 from trayapp.backends.clock import Clock
 from trayapp.gateway.boundary import fenced
+from trayapp.gateway.http.asgi import Request
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.streams import EventStore, EventStream
 from trayapp.gateway.peer import ClientPeer
@@ -41,16 +42,26 @@ class Serve(Protocol):
 
 
 class HttpSession:
-    """A client that shook hands. The gateway's session of it is `peer`'s, which ends earlier if the client is away."""
+    """A client. The gateway's session of it is `peer`'s, which ends earlier if the client is away."""
 
-    def __init__(self, introduction: dict[str, Any], protocol: str, peer: HttpPeer, session_id: str) -> None:
-        self.id = session_id
-        self.introduction = introduction  # the params of its handshake
-        self.protocol = protocol
-        self.peer = peer
+    def __init__(self, store: EventStore) -> None:
+        self.id = uuid4().hex
+        self._store = store
+        self.standing = self.stream(expects=None)  # for what belongs to no request
+        self.peer = HttpPeer(self.standing)
+        self.introduction: dict[str, Any] = {}  # the params of its handshake
+        self.protocol = ""
         self.requests = 0  # of HTTP that are open
         self.has_listened = False  # to the stream for what belongs to no request, since a request was open last
         self.waking = anyio.Lock()
+
+    def stream(self, *, expects: int | None = 1) -> EventStream:
+        """Return a new stream to the client, which can be resumed."""
+        return EventStream(self._store, self.id, expects=expects)
+
+    def kept(self, stream: int, number: int) -> list[bytes]:
+        """Return what was sent on that stream after that event, while it is kept."""
+        return self._store.after(self.id, stream, number)
 
 
 class HttpSessions:
@@ -73,26 +84,15 @@ class HttpSessions:
         """Return the session with that id."""
         return self._sessions.get(session_id) if session_id is not None else None
 
-    def stream(self, session_id: str, *, expects: int | None = 1) -> EventStream:
-        """Return a new stream of that session, which can be resumed."""
-        return EventStream(self._store, session_id, expects=expects)
+    def begin(self, options: dict[str, Any]) -> HttpSession:
+        """Begin the session of a client that has yet to shake hands; then `add` it."""
+        session = HttpSession(self._store)
+        self._serve(session.peer, options)
+        return session
 
-    def kept(self, session: HttpSession, stream: int, number: int) -> list[bytes]:
-        """Return what was sent on that stream of the session after that event, while it is kept."""
-        return self._store.after(session.id, stream, number)
-
-    def begin(self, options: dict[str, Any]) -> tuple[str, HttpPeer]:
-        """Begin the gateway's session of a client that has yet to shake hands; its id."""
-        session_id = uuid4().hex
-        return session_id, self._begin(session_id, options)
-
-    def _begin(self, session_id: str, options: dict[str, Any]) -> HttpPeer:
-        peer = HttpPeer(self.stream(session_id, expects=None))
-        self._serve(peer, options)
-        return peer
-
-    def add(self, session: HttpSession) -> None:
-        """Know a client that shook hands."""
+    def add(self, session: HttpSession, introduction: dict[str, Any], protocol: str) -> None:
+        """Know a client that shook hands with these params, and the revision that was agreed."""
+        session.introduction, session.protocol = introduction, protocol
         self._sessions[session.id] = session
         self._rest(session)
 
@@ -101,14 +101,16 @@ class HttpSessions:
         self._sessions.pop(session.id, None)
         self._idle.pop(session, None)
         session.peer.close()
+        session.standing.end()
         self._store.forget(session.id)
 
-    async def peer(self, session: HttpSession, options: dict[str, Any]) -> HttpPeer:
+    async def peer(self, session: HttpSession, request: Request) -> HttpPeer:
         """Return where the session's messages go. A client that was away too long is introduced again."""
         if session.peer.is_closed:
             async with session.waking:
                 if session.peer.is_closed:
-                    peer = self._begin(session.id, options)
+                    peer = HttpPeer(session.standing)
+                    self._serve(peer, request.options)
                     await peer.introduce(session.introduction)
                     session.peer = peer
                     if session.id not in self._sessions:

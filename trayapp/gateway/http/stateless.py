@@ -17,7 +17,7 @@ import anyio
 from trayapp.backends.handshake import MODERN_VERSIONS
 from trayapp.catalog.header_params import header_params
 from trayapp.gateway.eras import read_envelope, unsupported
-from trayapp.gateway.http.asgi import Headers, Request, open_stream, until_gone
+from trayapp.gateway.http.asgi import Headers, Request, until_gone
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import Serve
 from trayapp.gateway.http.streamable import VERSION_HEADER
@@ -101,7 +101,7 @@ class StatelessHttp:
             compare_arguments(headers, arguments, self._schema_of(name))
 
     async def _answer(self, message: dict[str, Any], request: Request) -> None:
-        peer, stream = HttpPeer(), EventStream()
+        peer, stream, reply = HttpPeer(), EventStream(), None
         self._serve(peer, request.options, lasting=False)
         try:
             async with anyio.create_task_group() as tasks:
@@ -112,12 +112,12 @@ class StatelessHttp:
                 if reply is not None:
                     await request.respond(reply.with_id(dumps(message["id"])), status_of(reply))
                 else:
-                    await open_stream(request.send)
-                    await stream.pour(request.send)
-                    await request.send({"type": "http.response.body", "body": b""})
+                    await stream.pour(request, tasks.cancel_scope)
                 tasks.cancel_scope.cancel()
         finally:
             peer.close()
+        if reply is None:
+            await stream.finish(request)
 
 
 def is_message(message: Any) -> bool:

@@ -83,18 +83,17 @@ class StreamableHttp:
         if error is not None:
             await request.refuse(400, error, message.get("id") if isinstance(message, dict) else None)
             return
-        session_id, peer = self._sessions.begin(request.options)
-        await peer.ready()
+        session = self._sessions.begin(request.options)
+        await session.peer.ready()
         stream, params = EventStream(), message.get("params") or {}
-        peer.request(message["id"], "initialize", params, stream)
+        session.peer.request(message["id"], "initialize", params, stream)
         reply = await stream.answered()
         assert reply is not None  # a handshake has nothing to tell or to ask
         if "error" in reply.message:
-            peer.close()
+            session.peer.close()
         else:
-            protocol = str(reply.message["result"]["protocolVersion"])
-            self._sessions.add(HttpSession(params, protocol, peer, session_id))
-            request.more.append(session_line(session_id))
+            self._sessions.add(session, params, str(reply.message["result"]["protocolVersion"]))
+            request.more.append(session_line(session.id))
         await request.respond(reply.with_id(dumps(message["id"])))
 
     # -- POST ----------------------------------------------------------------------------------------------------
@@ -106,7 +105,7 @@ class StreamableHttp:
         elif message is not None and (error := fault_in(message)) is not None:
             await request.refuse(400, error, message.get("id") if isinstance(message, dict) else None)
         elif message is not None:
-            peer = await self._sessions.peer(session, request.options)
+            peer = await self._sessions.peer(session, request)
             if is_request(message):
                 await self._answer(session, peer, message, request)
             else:
@@ -114,7 +113,7 @@ class StreamableHttp:
                 await request.respond(b"", 202)
 
     async def _answer(self, session: HttpSession, peer: HttpPeer, message: dict[str, Any], request: Request) -> None:
-        stream = self._sessions.stream(session.id)
+        stream = session.stream()
         take(peer, message, stream)
         reply = await stream.answered(LISTED_S if message["method"] in LISTS else AT_ONCE_S)
         if reply is not None:
@@ -131,10 +130,10 @@ class StreamableHttp:
         if len(messages) > MOST:
             await request.refuse(400, TOO_MANY)
             return
-        peer = await self._sessions.peer(session, request.options)
+        peer = await self._sessions.peer(session, request)
         faults = [fault_in(message) for message in messages]
         answers = [fault is not None or is_request(message) for message, fault in zip(messages, faults, strict=True)]
-        stream = self._sessions.stream(session.id, expects=sum(answers))
+        stream = session.stream(expects=sum(answers))
         stream.be_events()
         for message, fault in zip(messages, faults, strict=True):
             if fault is None:
@@ -154,22 +153,21 @@ class StreamableHttp:
         if not request.headers.accepts(STREAM):
             await request.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {STREAM}"))
             return
-        peer = await self._sessions.peer(session, request.options)
-        assert peer.standing is not None
+        peer = await self._sessions.peer(session, request)
         if (last := request.headers.get("last-event-id")) is not None:
             await self._resume(session, peer, last, request)
-        elif peer.standing.is_carried:
+        elif session.standing.is_carried:
             await request.refuse(409, SECOND_STREAM)
         else:
             session.has_listened = True
-            await peer.standing.carry(request)
+            await session.standing.carry(request)
 
     async def _resume(self, session: HttpSession, peer: HttpPeer, last: str, request: Request) -> None:
         stream, number = event_in(last)
         if (going_on := peer.stream(stream)) is not None:
-            session.has_listened = session.has_listened or going_on is peer.standing
+            session.has_listened = session.has_listened or going_on is session.standing
             await going_on.carry(request, priming(going_on, session), number)
-        elif events := self._sessions.kept(session, stream, number):
+        elif events := session.kept(stream, number):
             await request.respond(b"".join(events), kind=STREAM)
         else:
             await request.refuse(400, NO_EVENT)

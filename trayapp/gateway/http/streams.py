@@ -8,7 +8,6 @@ import asyncio
 import itertools
 import logging
 from collections import OrderedDict
-from typing import Any
 
 import anyio
 
@@ -174,46 +173,52 @@ class EventStream:
 
         `first`: bytes before all others. `after`: the number of the last event that the client has got.
         """
-        if self._carrier is not None:
-            self._carrier.cancel()
         with anyio.CancelScope() as mine:
-            self._carrier, self._lost = mine, False
+            if self._carrier is not None:
+                self._carrier.cancel()
+            self._carrier = mine
             if self._store is not None and not (self._is_direct and after is None):
                 self._waiting = self._store.after(self._owner, self.number, self._last if after is None else after)
                 self._last = self._store.number()
             self._waiting.insert(0, first)
-            self._size, self._is_direct = sum(map(len, self._waiting)), True
+            self._size = sum(map(len, self._waiting))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(until_gone, request.receive, mine)
+                await self.pour(request, mine)
+                tasks.cancel_scope.cancel()
+        await self.finish(request)
+
+    async def pour(self, request: Request, mine: anyio.CancelScope, ping_s: float = PING_S) -> None:
+        """Answer a request with the events until the stream ends; then it is to `finish`.
+
+        `mine`: what to cancel when the client does not read, or another response takes over.
+        """
+        self._carrier, self._is_direct, self._lost = mine, True, False
+        try:
+            await open_stream(request.send, request.more)
+            while chunk := await self._next(mine, ping_s):
+                await request.send({"type": "http.response.body", "body": chunk, "more_body": True})
+        finally:
+            if self._carrier is mine:
+                self._carrier, self._is_direct, self._waiting = None, self._store is None, []
+
+    async def _next(self, mine: anyio.CancelScope, ping_s: float) -> bytes:
+        """Return what is to be sent, once there is something; nothing when the stream has ended, or is another's."""
+        if not any(self._waiting) and not self.ended:
+            self._news.clear()
+            timer = asyncio.get_running_loop().call_later(ping_s, self._news.set)
             try:
-                await open_stream(request.send, request.more)
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(until_gone, request.receive, mine)
-                    await self.pour(request.send, mine)
-                    tasks.cancel_scope.cancel()
+                await self._news.wait()
             finally:
-                if self._carrier is mine:
-                    self._carrier, self._is_direct, self._waiting = None, self._store is None, []
+                timer.cancel()
+        if self._carrier is not mine:
+            return b""
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        return b"".join(waiting) or (b"" if self.ended else PING)
+
+    async def finish(self, request: Request) -> None:
+        """End the response after `pour`: whole, unless its client does not read."""
         if self._lost and (connection := request.scope.get("state", {}).get(CONNECTION)) is not None:
             connection.transport.abort()
         else:
             await request.send({"type": "http.response.body", "body": b""})
-
-    async def pour(self, send: Any, mine: anyio.CancelScope | None = None, ping_s: float = PING_S) -> None:
-        """Send events until the stream ends. `mine`: of the response, unless no other one can take over."""
-        loop = asyncio.get_running_loop()
-        while self._carrier is mine:
-            if self._waiting:
-                chunk, self._waiting, self._size = b"".join(self._waiting), [], 0
-            elif self.ended:
-                return
-            else:
-                self._news.clear()
-                timer = loop.call_later(ping_s, self._news.set)
-                try:
-                    await self._news.wait()
-                finally:
-                    timer.cancel()
-                if self._waiting or self.ended:
-                    continue
-                chunk = PING
-            if chunk:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
