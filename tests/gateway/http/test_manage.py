@@ -122,3 +122,23 @@ async def test_a_server_that_cannot_be_used_is_removed_and_that_of_another_file_
 )  # fmt: skip
 def test_link_local_and_metadata_addresses_in_every_spelling(url: str, forbidden: bool) -> None:
     assert is_forbidden_place(url) is forbidden
+
+
+@pytest.mark.requirement("http-manage")
+@pytest.mark.parametrize(
+    ("verb", "path", "status"),
+    [
+        ("GET", "/nowhere", 404),
+        ("GET", "/mcp_servers/a", 405),
+        ("DELETE", "/mcp_servers", 405),
+        ("POST", "/health", 405),
+        ("HEAD", "/health", 200),
+        ("GET", "/health/", 200),
+    ],
+)
+async def test_other_places_and_methods(tmp_path: Path, verb: str, path: str, status: int) -> None:
+    async with place(tmp_path) as at, at.http(OWNER) as http:
+        at.made.start()
+        answer = await http.request(verb, path)
+        assert (answer.status_code, "allow" in answer.headers) == (status, status == 405)
+        assert at.edits.reloads == 0

@@ -77,6 +77,7 @@ async def test_a_stream_ends_whole_and_says_so_to_who_waits_at_it(asks: Any, cap
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
+@pytest.mark.requirement("http-own")
 def test_what_listens_loads_nothing_of_the_sdk() -> None:
     program = "import sys, trayapp.gateway.run, trayapp.gateway.http.server; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()

@@ -16,7 +16,7 @@ from tests.fixtures.clock import FakeClock
 from tests.gateway.http.place import OWNER, TOKEN, Place, place, until
 from tests.gateway.world import serve, server
 from trayapp.gateway.http import server as http_server
-from trayapp.gateway.http.asgi import Request
+from trayapp.gateway.http.asgi import HttpRequest
 from trayapp.gateway.http.guard import Access
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.port import bind
@@ -222,7 +222,7 @@ async def test_a_session_that_ends_while_its_client_is_introduced_again_leaves_n
         session = sessions.begin({})
         sessions.add(session, {}, VERSION)
         session.peer.close()
-        tasks.start_soon(sessions.peer, session, Request({"headers": [], "method": "GET"}, None, None))
+        tasks.start_soon(sessions.peer, session, HttpRequest({"headers": [], "method": "GET"}, None, None))
         await anyio.wait_all_tasks_blocked()
         sessions.end(session)
 

@@ -242,6 +242,7 @@ async def test_an_answer_with_something_before_it_is_the_last_event_of_a_stream(
         assert [one.get("method", one.get("id")) for one in messages] == ["notifications/progress"] * 3 + ["c"]
 
 
+@pytest.mark.requirement("http-resume")
 async def test_a_stream_that_broke_off_is_resumed_and_goes_on(tmp_path: Path) -> None:
     async with place(tmp_path) as at, at.http() as http, at.http() as other:
         await known(at)

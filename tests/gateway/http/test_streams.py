@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from tests.gateway.http.place import until
-from trayapp.gateway.http.asgi import CONNECTION, Request
+from trayapp.gateway.http.asgi import CONNECTION, HttpRequest
 from trayapp.gateway.http.streams import BEHIND_MOST, LARGEST_KEPT, PING, EventStore, EventStream, event
 from trayapp.wire.messages import Reply
 
@@ -29,7 +29,9 @@ class Body:
         self.reads.set()
         self.is_aborted = False
         self.transport = self  # its connection, of which there is this and nothing more
-        self.request = Request({"headers": [], "method": "GET", "state": {CONNECTION: self}}, self.receive, self.send)
+        self.request = HttpRequest(
+            {"headers": [], "method": "GET", "state": {CONNECTION: self}}, self.receive, self.send
+        )
 
     def abort(self) -> None:
         self.is_aborted = True
@@ -117,6 +119,7 @@ async def test_a_stream_of_several_answers_ends_with_the_last_and_takes_nothing_
         assert ([message["id"] for message in body.messages], body.is_whole) == ([1, 2], True)
 
 
+@pytest.mark.requirement("http-resume")
 async def test_a_stream_that_broke_off_goes_on_after_the_last_event_that_came() -> None:
     store = EventStore()
     stream = EventStream(store, "s")
@@ -179,7 +182,7 @@ async def test_of_an_answer_too_large_to_keep_who_comes_again_gets_an_error() ->
         assert whole.messages[1]["result"] == {"x": "x" * LARGEST_KEPT}
 
 
-@pytest.mark.requirement("safe-limits")
+@pytest.mark.requirement("safe-limits", "http-resume")
 def test_what_is_kept_has_bounds() -> None:
     store = EventStore(most=3, most_bytes=100)
     for number in range(1, 6):

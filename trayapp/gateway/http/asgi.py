@@ -86,7 +86,7 @@ async def open_stream(send: Any, more: Sequence[Line] = ()) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
-class Request:
+class HttpRequest:
     """One request to an endpoint of MCP. `more`: headers of its answer."""
 
     def __init__(self, scope: Any, receive: Any, send: Any) -> None:

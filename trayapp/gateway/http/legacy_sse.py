@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from trayapp.gateway.http.asgi import JSON, Headers, Request, options_of, respond, whole
+from trayapp.gateway.http.asgi import JSON, Headers, HttpRequest, options_of, respond, whole
 from trayapp.gateway.http.sessions import Serve
 from trayapp.gateway.http.streams import EventStream
 from trayapp.gateway.peer import FramePeer
@@ -40,7 +40,7 @@ class LegacySse:
         self._serve(peer, options_of(scope))
         try:
             where = f"event: endpoint\r\ndata: {MESSAGES}/?{SESSION}={session_id}\r\n\r\n"
-            await out.carry(Request(scope, receive, send), where.encode())
+            await out.carry(HttpRequest(scope, receive, send), where.encode())
         finally:
             del self._peers[session_id]
             peer.dispatcher.close()

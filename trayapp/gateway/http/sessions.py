@@ -20,7 +20,7 @@ import anyio.abc
 
 from trayapp.backends.clock import Clock
 from trayapp.gateway.boundary import fenced
-from trayapp.gateway.http.asgi import Request
+from trayapp.gateway.http.asgi import HttpRequest
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.streams import EventStore, EventStream
 from trayapp.gateway.peer import ClientPeer
@@ -104,7 +104,7 @@ class HttpSessions:
         session.standing.end()
         self._store.forget(session.id)
 
-    async def peer(self, session: HttpSession, request: Request) -> HttpPeer:
+    async def peer(self, session: HttpSession, request: HttpRequest) -> HttpPeer:
         """Return where the session's messages go. A client that was away too long is introduced again."""
         if session.peer.is_closed:
             async with session.waking:

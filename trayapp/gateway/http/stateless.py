@@ -17,7 +17,7 @@ import anyio
 from trayapp.backends.handshake import MODERN_VERSIONS
 from trayapp.catalog.header_params import header_params
 from trayapp.gateway.eras import read_envelope, unsupported
-from trayapp.gateway.http.asgi import Headers, Request, until_gone
+from trayapp.gateway.http.asgi import Headers, HttpRequest, until_gone
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import Serve
 from trayapp.gateway.http.streamable import VERSION_HEADER
@@ -62,13 +62,13 @@ class StatelessHttp:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""
-        request = Request(scope, receive, send)
+        request = HttpRequest(scope, receive, send)
         if request.method != "POST":
             await request.refuse_method("POST")
         elif (message := await request.message()) is not None:
             await self._take(message, request)
 
-    async def _take(self, message: Any, request: Request) -> None:
+    async def _take(self, message: Any, request: HttpRequest) -> None:
         if not is_message(message):
             await request.refuse(400, NO_MESSAGE)
         elif "id" in message:
@@ -100,7 +100,7 @@ class StatelessHttp:
         if isinstance(name, str) and isinstance(arguments, dict) and (arguments or told):
             compare_arguments(headers, arguments, self._schema_of(name))
 
-    async def _answer(self, message: dict[str, Any], request: Request) -> None:
+    async def _answer(self, message: dict[str, Any], request: HttpRequest) -> None:
         peer, stream, reply = HttpPeer(), EventStream(), None
         self._serve(peer, request.options, lasting=False)
         try:

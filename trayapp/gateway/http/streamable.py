@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from trayapp.backends.handshake import HANDSHAKE_VERSIONS
-from trayapp.gateway.http.asgi import STREAM, Asgi, Line, Request
+from trayapp.gateway.http.asgi import STREAM, Asgi, HttpRequest, Line
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import HttpSession, HttpSessions
 from trayapp.gateway.http.streams import EventStream
@@ -44,7 +44,7 @@ class StreamableHttp:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""
-        request = Request(scope, receive, send)
+        request = HttpRequest(scope, receive, send)
         if (version := request.headers.get(VERSION_HEADER)) is not None and version not in HANDSHAKE_VERSIONS:
             await self._stateless(scope, receive, send)
             return
@@ -62,7 +62,7 @@ class StreamableHttp:
             request.more.append(session_line(session.id))
             await self._take(session, request)
 
-    async def _take(self, session: HttpSession, request: Request) -> None:
+    async def _take(self, session: HttpSession, request: HttpRequest) -> None:
         if request.method == "DELETE":
             self._sessions.end(session)
             await request.respond(b"")
@@ -72,7 +72,7 @@ class StreamableHttp:
 
     # -- the handshake -------------------------------------------------------------------------------------------
 
-    async def _open(self, request: Request) -> None:
+    async def _open(self, request: HttpRequest) -> None:
         """Answer initialize; nothing else can come without a session."""
         message = await request.message()
         if message is None:
@@ -98,7 +98,7 @@ class StreamableHttp:
 
     # -- POST ----------------------------------------------------------------------------------------------------
 
-    async def _post(self, session: HttpSession, request: Request) -> None:
+    async def _post(self, session: HttpSession, request: HttpRequest) -> None:
         message = await request.message()
         if isinstance(message, list):
             await self._post_batch(session, message, request)
@@ -112,7 +112,9 @@ class StreamableHttp:
                 take(peer, message)
                 await request.respond(b"", 202)
 
-    async def _answer(self, session: HttpSession, peer: HttpPeer, message: dict[str, Any], request: Request) -> None:
+    async def _answer(
+        self, session: HttpSession, peer: HttpPeer, message: dict[str, Any], request: HttpRequest
+    ) -> None:
         stream = session.stream()
         take(peer, message, stream)
         reply = await stream.answered(LISTED_S if message["method"] in LISTS else AT_ONCE_S)
@@ -121,7 +123,7 @@ class StreamableHttp:
         else:
             await stream.carry(request, priming(stream, session))
 
-    async def _post_batch(self, session: HttpSession, messages: list[Any], request: Request) -> None:
+    async def _post_batch(self, session: HttpSession, messages: list[Any], request: HttpRequest) -> None:
         """Take several messages, in their order; their answers come as they are ready, on one stream."""
         version = request.headers.get(VERSION_HEADER) or session.protocol
         if not messages or session.protocol not in BATCHED or version not in BATCHED:
@@ -148,7 +150,7 @@ class StreamableHttp:
 
     # -- GET -----------------------------------------------------------------------------------------------------
 
-    async def _get(self, session: HttpSession, request: Request) -> None:
+    async def _get(self, session: HttpSession, request: HttpRequest) -> None:
         """Be the stream for what belongs to no request, or go on with a stream that broke off."""
         if not request.headers.accepts(STREAM):
             await request.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {STREAM}"))
@@ -162,7 +164,7 @@ class StreamableHttp:
             session.has_listened = True
             await session.standing.carry(request)
 
-    async def _resume(self, session: HttpSession, peer: HttpPeer, last: str, request: Request) -> None:
+    async def _resume(self, session: HttpSession, peer: HttpPeer, last: str, request: HttpRequest) -> None:
         stream, number = event_in(last)
         if (going_on := peer.stream(stream)) is not None:
             session.has_listened = session.has_listened or going_on is session.standing

@@ -11,7 +11,7 @@ from collections import OrderedDict
 
 import anyio
 
-from trayapp.gateway.http.asgi import CONNECTION, Request, open_stream, until_gone
+from trayapp.gateway.http.asgi import CONNECTION, HttpRequest, open_stream, until_gone
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import CONNECTION_CLOSED, Reply, RequestId, RpcError
 
@@ -168,7 +168,7 @@ class EventStream:
         assert self._store is not None
         return b"id: %d-%d\r\nretry: %d\r\ndata: \r\n\r\n" % (self.number, self._store.number(), RETRY_MS)
 
-    async def carry(self, request: Request, first: bytes = b"", after: int | None = None) -> None:
+    async def carry(self, request: HttpRequest, first: bytes = b"", after: int | None = None) -> None:
         """Answer a request with the events until the stream ends, the client goes, or another response takes over.
 
         `first`: bytes before all others. `after`: the number of the last event that the client has got.
@@ -188,7 +188,7 @@ class EventStream:
                 tasks.cancel_scope.cancel()
         await self.finish(request)
 
-    async def pour(self, request: Request, mine: anyio.CancelScope, ping_s: float = PING_S) -> None:
+    async def pour(self, request: HttpRequest, mine: anyio.CancelScope, ping_s: float = PING_S) -> None:
         """Answer a request with the events until the stream ends; then it is to `finish`.
 
         `mine`: what to cancel when the client does not read, or another response takes over.
@@ -216,7 +216,7 @@ class EventStream:
         waiting, self._waiting, self._size = self._waiting, [], 0
         return b"".join(waiting) or (b"" if self.ended else PING)
 
-    async def finish(self, request: Request) -> None:
+    async def finish(self, request: HttpRequest) -> None:
         """End the response after `pour`: whole, unless its client does not read."""
         if self._lost and (connection := request.scope.get("state", {}).get(CONNECTION)) is not None:
             connection.transport.abort()
