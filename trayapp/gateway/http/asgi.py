@@ -1,4 +1,4 @@
-"""Read ASGI requests and write plain answers. Never here: MCP methods, who may come in."""
+"""ASGI requests and responses of the HTTP server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Headers:
 
     @property
     def content(self) -> str:
-        """The kind of the body."""
+        """Return the media type of the body, without parameters."""
         return (self.get("content-type") or "").partition(";")[0].strip().lower()
 
 
@@ -53,7 +53,7 @@ def options_of(scope: Any) -> dict[str, Any]:
 
 
 async def whole(receive: Any, most: int | None = None) -> bytes | None:
-    """Return the body; None when the client has gone, or sends more than `most` bytes."""
+    """Return the body; None if the client disconnects or sends more than `most` bytes."""
     event = await receive()
     body: bytes = event.get("body", b"")
     if event["type"] == "http.request" and not event.get("more_body"):
@@ -87,7 +87,7 @@ async def open_stream(send: Any, more: Sequence[Line] = ()) -> None:
 
 
 class HttpRequest:
-    """One request to an endpoint of MCP. `more`: headers of its answer."""
+    """A request to an MCP endpoint. `more`: headers for its response."""
 
     def __init__(self, scope: Any, receive: Any, send: Any) -> None:
         self.scope, self.receive, self.send = scope, receive, send
@@ -97,7 +97,7 @@ class HttpRequest:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The session options in the URL's query."""
+        """Return the session options in the URL's query."""
         return options_of(self.scope)
 
     async def respond(self, body: bytes, status: int = 200, kind: str = JSON) -> None:
@@ -110,7 +110,7 @@ class HttpRequest:
         await self.respond(dumps({"jsonrpc": "2.0", "id": known, "error": error.body()}), status)
 
     async def refuse_method(self, allowed: str) -> None:
-        """Say which methods there are (RFC 9110, 15.5.6)."""
+        """Refuse the HTTP method and name the allowed ones (RFC 9110, 15.5.6)."""
         self.more.append((b"allow", allowed.encode()))
         await self.refuse(405, RpcError(INVALID_REQUEST, "Method Not Allowed"))
 
@@ -133,7 +133,7 @@ class HttpRequest:
 
 
 async def until_gone(receive: Any, scope: anyio.CancelScope) -> None:
-    """Cancel the scope when the client goes."""
+    """Cancel the scope when the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

@@ -1,7 +1,7 @@
-"""Who may come in over HTTP: checked before anything of a request is read (PRODUCT 14).
+"""Access control for HTTP, before anything of a request is read (PRODUCT 14).
 
-A page in the user's browser can send requests to 127.0.0.1: Host and Origin tell them apart (DNS rebinding), the token
-keeps out other users and programs. Never here: routes, MCP.
+A page in the user's browser can send requests to 127.0.0.1. Host and Origin tell its requests apart (DNS rebinding).
+The token keeps out other users and programs.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Access:
 
 
 class Guard:
-    """An ASGI application around another."""
+    """An ASGI application that refuses requests before another application sees them."""
 
     def __init__(self, app: App, access: Access) -> None:
         self._app = app
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
+        """Pass the request on, or refuse it."""
         refusal = self._refusal(scope) if scope["type"] == "http" else None
         if refusal is None:
             await self._app(scope, receive, send)
@@ -120,7 +120,7 @@ def shows(authorization: list[str], token: str) -> bool:
     return hmac.compare_digest(given.strip().encode("latin-1"), token.encode()) and kind.lower() == "bearer"
 
 
-# -- which Host, Origin and Referer are this machine's own -----------------------------------------------------------
+# -- Host, Origin and Referer: pure rules ----------------------------------------------------------------------------
 
 _AUTHORITY = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::(?P<port>[0-9]{1,5}))?"
 _HOST = re.compile(_AUTHORITY, re.IGNORECASE)

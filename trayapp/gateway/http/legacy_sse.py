@@ -1,7 +1,6 @@
-"""The older transport over HTTP: an event stream with all that the gateway says, a POST for each message of the client
-(MCP 2024-11-05, transports). Frames on it are those of the shim's socket, and so is all behind it.
+"""HTTP with SSE (MCP 2024-11-05, transports): one event stream to the client, a POST for each of its messages.
 
-Never here: who may come in, sessions' behavior, Streamable HTTP.
+The stream carries the same frames as the shim's socket, from the same FramePeer.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class LegacySse:
-    """All sessions of one port that came this way."""
+    """The clients of one port that use this transport."""
 
     def __init__(self, serve: Serve) -> None:
         self._serve = serve
         self._peers: dict[str, FramePeer] = {}
 
     async def stream(self, scope: Any, receive: Any, send: Any) -> None:
-        """Be the stream, which is the session: it ends with it."""
+        """Answer GET with the stream. The session ends with it."""
         out, session_id = EventStream(expects=None), uuid4().hex
 
         def write(frames: bytes) -> None:
@@ -46,7 +45,7 @@ class LegacySse:
             peer.dispatcher.close()
 
     async def post(self, scope: Any, receive: Any, send: Any) -> None:
-        """Take one message of a client's; what is said to it goes by its stream."""
+        """Answer POST: take one message. Its answer goes out on the stream."""
         peer = self._peers.get(str(options_of(scope).get(SESSION, "")))
         if peer is None:
             await respond(send, b"Could not find session", 404, TEXT)
@@ -62,7 +61,7 @@ class LegacySse:
 
 
 def is_message(body: bytes) -> bool:
-    """True if it can be handed on as one frame."""
+    """True if the body is one frame."""
     try:
         return isinstance(loads(body), dict)
     except JsonError:

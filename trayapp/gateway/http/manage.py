@@ -1,7 +1,4 @@
-"""The management requests over HTTP (PRODUCT 9): the same code as the command line's, behind the same guard.
-
-Never here: who may come in, how servers.yaml is edited.
-"""
+"""Management requests over HTTP (PRODUCT 9): the code of the command line, behind the same guard."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ Answer = tuple[int, Any]  # status, JSON value
 
 
 class Refused(Exception):
-    """A request that is not carried out, with its HTTP status."""
+    """A management request that is refused, with its HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -40,24 +37,24 @@ class FileEdits(Protocol):
     """servers.yaml, for requests that change it."""
 
     def add_server(self, name: str, entry: dict[str, Any]) -> None:
-        """Blocks. Raises MultiMcpError."""
+        """Add an entry. Blocks. Raises MultiMcpError."""
 
     def remove_server(self, name: str) -> None:
-        """Blocks. Raises MultiMcpError."""
+        """Remove an entry. Blocks. Raises MultiMcpError."""
 
     async def reload(self) -> None:
-        """Make what the file says now what runs."""
+        """Apply the file."""
 
 
 class Manage:
-    """An ASGI application for all of them."""
+    """An ASGI application: every path that is no MCP endpoint."""
 
     def __init__(self, gateway: Gateway, file: FileEdits) -> None:
         self._gateway = gateway
         self._file = file
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """See ASGI. The boundary from our errors to HTTP statuses."""
+        """Answer a request. The boundary from our errors to HTTP statuses."""
         path, method, name = scope["path"].rstrip("/"), scope["method"], ""
         if path.startswith(f"{SERVERS}/"):
             path, name = f"{SERVERS}/", scope["path"].removeprefix(f"{SERVERS}/")
@@ -104,7 +101,7 @@ class Manage:
         return 200, {"tools": self._gateway.view.known.tool_rows()}
 
     async def add(self, receive: Any) -> Answer:
-        """Write a new server into servers.yaml."""
+        """Add a server to servers.yaml."""
         name, entry = _entry(await _body(receive))
         if name in self._gateway.config.servers:
             raise Refused(409, f"A server is named {name} already")
@@ -113,7 +110,7 @@ class Manage:
         return 201, {"name": name}
 
     async def remove(self, name: str) -> Answer:
-        """Take a server out of servers.yaml."""
+        """Remove a server from servers.yaml."""
         config = self._gateway.config
         if name in config.foreign:
             raise Refused(409, f"{name} stands in {config.foreign[name]}, which settings.imports names")
@@ -139,7 +136,7 @@ def _entry(body: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _read(name: str, entry: dict[str, Any]) -> Config:
-    """What servers.yaml would come to with nothing but this entry."""
+    """Return the configuration of a servers.yaml with nothing but this entry. Raises Refused."""
     try:
         return parse(dumps({"servers": {name: entry}}).decode(), "the request")
     except (MultiMcpError, UnicodeError) as error:
@@ -147,12 +144,12 @@ def _read(name: str, entry: dict[str, Any]) -> Config:
 
 
 def _may_not_be(url: str) -> bool:
-    """Whether an address, by the defaults of its variables too, leads where none may that comes this way."""
+    """True if an address, variables expanded to their defaults, is link-local or a metadata service."""
     return is_forbidden_place(expand(url, _nothing, _nothing).text)
 
 
 def _unsafe(url: str) -> str | None:
-    """What speaks against an address, by the defaults of its variables too: the same as for `multi-mcp add`."""
+    """Return why an address is not safe, variables expanded to their defaults, by the rules of `multi-mcp add`."""
     expanded = expand(url, _nothing, _nothing)
     return unsafe_url(url) or (None if expanded.missing else unsafe_url(expanded.text))
 
@@ -171,7 +168,7 @@ async def _body(receive: Any) -> Any:
 
 
 def _status_of(error: MultiMcpError) -> int:
-    """404 for what is not there, 409 for what the file does not allow as it is, 500 for what the machine does not."""
+    """Return 404 for an unknown server, 409 for what the file does not allow, 500 for what the machine does not."""
     if isinstance(error, ServerNotFoundError):
         return 404
     return 409 if isinstance(error, UsageError | ConfigError) else 500

@@ -1,5 +1,6 @@
-"""A client over HTTP as a ClientPeer: what belongs to one of its requests goes out with that one's answer, and all else
-by a stream of its own. Never here: HTTP, sessions' behavior.
+"""A client over HTTP as a ClientPeer.
+
+Messages about one of its requests go out on the stream of that request's answer, all others on the standing stream.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ GONE = {"reason": "the client went away"}
 
 
 class HttpPeer:
-    """See gateway.peer.ClientPeer. `standing`: the stream for what belongs to no request; without it the client hears
-    nothing else, and cannot be asked.
+    """A client's connection over HTTP (gateway.peer.ClientPeer).
+
+    `standing`: the stream for messages about no request. A client without one gets none, and cannot be asked.
     """
 
     def __init__(self, standing: EventStream | None = None) -> None:
@@ -55,7 +57,7 @@ class HttpPeer:
         self._on_notification: OnNotification | None = None
 
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
-        """See ClientPeer."""
+        """Serve until `close`."""
         self._on_request, self._on_notification = on_request, on_notification
         self._ready.set()
         try:
@@ -73,7 +75,7 @@ class HttpPeer:
         return self._gone.is_set()
 
     def close(self) -> None:
-        """End the session: the client is gone. Who still waits for something gets an error."""
+        """End the session. All open requests and questions are answered with an error."""
         self._gone.set()
         opened, self._open = self._open, {}
         for request_id, stream in opened.items():
@@ -85,7 +87,7 @@ class HttpPeer:
     # -- from the client -----------------------------------------------------------------------------------------
 
     def request(self, request_id: RequestId, method: str, params: dict[str, Any] | None, stream: EventStream) -> None:
-        """Hand over a request; its answer, and what belongs to it, goes to `stream`. Only when `ready`."""
+        """Hand a request to the session; its answer and messages about it go to `stream`. Call `ready` first."""
         assert self._on_request is not None
         if request_id in self._open:
             error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
@@ -99,7 +101,7 @@ class HttpPeer:
             self.respond(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, "The request could not be answered")))
 
     def notification(self, method: str, params: dict[str, Any] | None) -> None:
-        """Hand over what the client tells."""
+        """Hand a notification to the session."""
         if method == PROGRESS and self._is_progress_of_question(params or {}):
             return
         if self._on_notification is not None:
@@ -108,14 +110,14 @@ class HttpPeer:
             self._end_cancelled((params or {}).get("requestId"))
 
     def answered(self, message: dict[str, Any]) -> None:
-        """Hand over the client's answer to a question."""
+        """Take the client's answer to a question."""
         number = own_id(message.get("id"))
         asked = self._asked.pop(number, None) if number is not None else None
         if asked is not None:
             asked[0].answered(Reply(b"", message=message if is_answer(message) else mended(message)))
 
     async def introduce(self, params: dict[str, Any]) -> None:
-        """Shake hands for a client that did so before, when it was another session."""
+        """Repeat the handshake of a client whose former session has ended."""
         await self.ready()
         stream = EventStream()
         self.request(AGAIN, "initialize", params, stream)
@@ -137,11 +139,11 @@ class HttpPeer:
             stream.be_events()
             stream.answer(request_id, Reply.of_error(RpcError(REQUEST_CANCELLED, "Request cancelled")))
 
-    # -- of the requests that wait -------------------------------------------------------------------------------
+    # -- open requests --------------------------------------------------------------------------------------------
 
     @property
     def awaited(self) -> frozenset[RequestId]:
-        """The requests that wait for an answer."""
+        """Return the ids of the requests without an answer."""
         return frozenset(self._open)
 
     def stream(self, number: int) -> EventStream | None:
@@ -151,7 +153,7 @@ class HttpPeer:
         )
 
     def give_up(self, requests: frozenset[RequestId]) -> None:
-        """Cancel those of these requests that still wait: nobody is there who could be answered."""
+        """Cancel these requests, unless they are answered: their client is gone."""
         for request_id in requests & self.awaited:
             if self._on_notification is not None:
                 self._on_notification(CANCELLED, {"requestId": request_id, **GONE})
@@ -160,17 +162,17 @@ class HttpPeer:
     # -- to the client (ClientPeer) ------------------------------------------------------------------------------
 
     def respond(self, request_id: RequestId, reply: Reply) -> None:
-        """See ClientPeer."""
+        """Answer a request; dropped if it was cancelled."""
         if (stream := self._open.pop(request_id, None)) is not None:
             stream.answer(request_id, reply)
 
     def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:
-        """See ClientPeer."""
+        """Send a notification."""
         if (stream := self._stream_about(about)) is not None:
             stream.put(_message(method, params))
 
     def relay(self, method: str, params: Params, call: Call, about: RequestId | None = None) -> int:
-        """See ClientPeer."""
+        """Ask the client; return an id for `cancel`."""
         number, stream = next(self._numbers), self._stream_about(about)
         if self._standing is None or stream is None or self.is_closed:
             call.answered(Reply.of_error(RpcError(CONNECTION_CLOSED, "The client cannot be asked")))
@@ -183,7 +185,7 @@ class HttpPeer:
         return number
 
     def cancel(self, request_id: int, reason: str) -> None:
-        """See ClientPeer."""
+        """Take back a question."""
         if (asked := self._asked.pop(request_id, None)) is not None:
             asked[2].put(_message(CANCELLED, {"requestId": request_id, "reason": reason}))
 

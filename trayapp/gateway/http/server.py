@@ -1,7 +1,4 @@
-"""What listens behind the HTTP port: a web server, and the applications behind its paths.
-
-Imported when the first client connects. Never here: binding the port, who may come in, MCP.
-"""
+"""The web server behind the HTTP port, and the applications behind its paths. Imported for the first client."""
 
 from __future__ import annotations
 
@@ -22,13 +19,13 @@ from trayapp.gateway.http.asgi import CONNECTION, STREAM, Asgi, Headers, respond
 from trayapp.gateway.http.guard import Access, Guard
 from trayapp.gateway.http.legacy_sse import MESSAGES, LegacySse
 from trayapp.gateway.http.manage import Manage
-from trayapp.gateway.http.port import BACKLOG
 from trayapp.gateway.http.sessions import IDLE_MOST, HttpSessions
 from trayapp.gateway.http.stateless import StatelessHttp
 from trayapp.gateway.http.streamable import StreamableHttp
 from trayapp.gateway.http.streams import EventStore, event
 from trayapp.gateway.peer import ClientPeer
 from trayapp.model.errors import MultiMcpError
+from trayapp.wire.endpoint import BACKLOG
 from trayapp.wire.framing import SMALL_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.loopback import comes_from_another_user
@@ -75,7 +72,7 @@ def schema_of(gateway: Gateway, name: str) -> Any:
 
 
 def by_path(streamable: Asgi, sse: LegacySse, others: Asgi) -> Asgi:
-    """Return an application that brings each request to its own."""
+    """Return an application that routes each request by its path."""
 
     async def routed(scope: Any, receive: Any, send: Any) -> None:
         path, method = scope["path"].rstrip("/"), scope["method"]
@@ -97,7 +94,7 @@ def by_path(streamable: Asgi, sse: LegacySse, others: Asgi) -> Asgi:
 
 
 class HttpConnection(H11Protocol):
-    """One TCP connection: it identifies itself in time, and as this user's, or it ends."""
+    """One TCP connection. It ends unless it identifies itself in time, and as this user's."""
 
     def __init__(self, pending: PendingConnections, *, app_state: dict[str, Any], **more: Any) -> None:
         super().__init__(app_state={**app_state, CONNECTION: self}, **more)
@@ -105,17 +102,17 @@ class HttpConnection(H11Protocol):
         self._is_ours: bool | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See asyncio.Protocol."""
+        """Count the connection as pending."""
         super().connection_made(transport)
         self._pending.add(self, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
+        """Forget the connection."""
         self._pending.discard(self)
         super().connection_lost(exc)
 
     def let_in(self) -> bool:
-        """Note that a request brought what it must; False if the connection is another user's all the same."""
+        """Accept the connection of an authorized request; return False if it is another user's."""
         if self._is_ours is None:
             here, there = self.server, self.client
             known = here is not None and here[1] is not None and there is not None
@@ -149,7 +146,7 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
 
 
 async def _end(left: uvicorn.server.ServerState) -> None:
-    """Tell those who wait, end streams that stay open, whose clients come again, and then all connections."""
+    """Answer open requests, end open streams, then close all connections."""
     waiting = list(left.tasks)
     for task in waiting:
         task.cancel()
@@ -165,9 +162,9 @@ async def _end(left: uvicorn.server.ServerState) -> None:
 
 
 def ended_in_order(app: Asgi) -> Asgi:
-    """Return the application, whose tasks are cancelled by nobody but who closes the port.
+    """Return the application with a proper end for requests that are cancelled, as they are when the port is closed.
 
-    A client that waits at a stream for an answer may wait for it for good when the stream just breaks off.
+    A client whose stream just breaks off might wait for its answer without end.
     """
 
     async def answered(scope: Any, receive: Any, send: Any) -> None:
@@ -181,7 +178,7 @@ def ended_in_order(app: Asgi) -> Asgi:
 
 
 class Exchange:
-    """What came of one request and what of its response has gone out."""
+    """One request and what was sent of its response."""
 
     def __init__(self, receive: Any, send: Any) -> None:
         self._receive = receive
@@ -191,14 +188,14 @@ class Exchange:
         self._whole = False
 
     async def receive(self) -> Any:
-        """See ASGI."""
+        """Receive, and keep the body of a small request."""
         came = await self._receive()
         if came["type"] == "http.request" and len(self._body) <= SMALL_FRAME_BYTES:
             self._body += came.get("body", b"")
         return came
 
     async def send(self, said: Any) -> None:
-        """See ASGI."""
+        """Send, and note how far the response is."""
         if said["type"] == "http.response.start":
             self._begun = said
         else:
@@ -206,7 +203,7 @@ class Exchange:
         await self._send(said)
 
     async def end(self) -> None:
-        """Make it a whole response."""
+        """Complete the response."""
         request_id = _request_in(self._body)
         error = dumps({"jsonrpc": "2.0", "id": request_id, "error": CLOSED.body()})
         if self._begun is None:

@@ -1,9 +1,9 @@
-"""The sessions of clients over HTTP, by their ids, and when they end (MCP 2025-11-25, transports, session management).
+"""Sessions over HTTP by their ids, and when they end (MCP 2025-11-25, transports, session management).
 
-A stream that breaks off is no cancel, since its client may come again for the rest. On this machine nothing breaks off
-by itself: a client comes again soon, or its process has ended. A client without the stream for what belongs to no
-request may just have nothing to say: its session stays for half an hour, but of very many idle ones the oldest ends.
-Never here: HTTP, clients of 2026-07-28, whose requests stand alone.
+- A broken stream does not cancel its request: the client may resume it. On this machine a stream breaks only if the
+  client's process ended, or the client reconnects soon. So a session without an open request, whose standing stream
+  broke, ends after GONE_S, and so do its calls.
+- A client without a standing stream may be idle. Its session ends after IDLE_S, or sooner if too many are idle.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ IDLE_MOST = 500
 
 
 class Serve(Protocol):
-    """Begin the gateway's session of a client."""
+    """The way to begin a session of the gateway."""
 
     def __call__(self, peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
-        """`options`: those of its URL. `lasting`: it is more than one request."""
+        """Serve a client in a task. `options`: from its URL. `lasting`: it may send more than one request."""
 
 
 class HttpSession:
-    """A client. The gateway's session of it is `peer`'s, which ends earlier if the client is away."""
+    """A session in the sense of HTTP. The gateway's own, that of `peer`, ends sooner while the client is away."""
 
     def __init__(self, store: EventStore) -> None:
         self.id = uuid4().hex
         self._store = store
-        self.standing = self.stream(expects=None)  # for what belongs to no request
+        self.standing = self.stream(expects=None)  # for messages about no request
         self.peer = HttpPeer(self.standing)
         self.introduction: dict[str, Any] = {}  # the params of its handshake
         self.protocol = ""
         self.requests = 0  # of HTTP that are open
-        self.has_listened = False  # to the stream for what belongs to no request, since a request was open last
+        self.has_listened = False  # to the standing stream, since no request was open
         self.waking = anyio.Lock()
 
     def stream(self, *, expects: int | None = 1) -> EventStream:
@@ -65,7 +65,7 @@ class HttpSession:
 
 
 class HttpSessions:
-    """All sessions of one port."""
+    """The sessions of one port."""
 
     def __init__(
         self, serve: Serve, clock: Clock, tasks: anyio.abc.TaskGroup, store: EventStore, idle_most: int = IDLE_MOST
@@ -76,7 +76,7 @@ class HttpSessions:
         self._store = store
         self._idle_most = idle_most
         self._sessions: dict[str, HttpSession] = {}
-        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # since when; the first is the next to end
+        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # since when; the first ends first
         self._some_idle = anyio.Event()
         self._is_crowded = False
 
@@ -85,19 +85,19 @@ class HttpSessions:
         return self._sessions.get(session_id) if session_id is not None else None
 
     def begin(self, options: dict[str, Any]) -> HttpSession:
-        """Begin the session of a client that has yet to shake hands; then `add` it."""
+        """Begin a session, to `add` after its handshake."""
         session = HttpSession(self._store)
         self._serve(session.peer, options)
         return session
 
     def add(self, session: HttpSession, introduction: dict[str, Any], protocol: str) -> None:
-        """Know a client that shook hands with these params, and the revision that was agreed."""
+        """Keep a session after its handshake. `introduction`: the params. `protocol`: the agreed revision."""
         session.introduction, session.protocol = introduction, protocol
         self._sessions[session.id] = session
         self._rest(session)
 
     def end(self, session: HttpSession) -> None:
-        """Forget a session: its client said goodbye, or will not come again."""
+        """End a session and forget it."""
         self._sessions.pop(session.id, None)
         self._idle.pop(session, None)
         session.peer.close()
@@ -105,7 +105,7 @@ class HttpSessions:
         self._store.forget(session.id)
 
     async def peer(self, session: HttpSession, request: HttpRequest) -> HttpPeer:
-        """Return where the session's messages go. A client that was away too long is introduced again."""
+        """Return the session's peer; a new one, with the handshake repeated, if the client was away too long."""
         if session.peer.is_closed:
             async with session.waking:
                 if session.peer.is_closed:
@@ -136,7 +136,7 @@ class HttpSessions:
         self._rest(session)
 
     async def _give_up(self, session: HttpSession, peer: HttpPeer, whole: bool) -> None:
-        """Cancel the calls that wait now and then, or end all; nothing when the client is there again."""
+        """Cancel the calls that are open now, or end it all, unless the client reconnects within GONE_S."""
         calls = peer.awaited
         await self._clock.sleep(GONE_S)
         if session.requests:
@@ -148,7 +148,7 @@ class HttpSessions:
                 self._idle.move_to_end(session, last=False)  # before any whose client is there
 
     def _rest(self, session: HttpSession) -> None:
-        """Note that nobody asks anything in that session now."""
+        """Mark a session as idle; end the oldest if there are too many."""
         self._idle[session] = self._clock.now()
         self._some_idle.set()
         if len(self._idle) > self._idle_most:
@@ -161,7 +161,7 @@ class HttpSessions:
             self.end(oldest)
 
     async def end_idle(self) -> None:
-        """End each session of which nothing is heard for long, while the port is open."""
+        """End each session that was idle for IDLE_S. Runs as long as the port is open."""
         while True:
             if not self._idle:
                 self._some_idle = anyio.Event()

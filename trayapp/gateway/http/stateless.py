@@ -1,7 +1,6 @@
-"""Streamable HTTP of 2026-07-28 (transports): each POST stands alone, and to close its response cancels it.
+"""Streamable HTTP of MCP 2026-07-28: each POST is a session of its own. The client cancels it by closing the response.
 
-Headers repeat what a message says, for those who do not look into it; a message that says something else is refused.
-Never here: who may come in, sessions' behavior, revisions with a handshake (streamable).
+Headers mirror parts of the message for intermediaries. A message that differs from its headers is refused.
 """
 
 from __future__ import annotations
@@ -54,14 +53,14 @@ SchemaOf = Callable[[str], Any]  # the input schema of a listed tool; None for a
 
 
 class StatelessHttp:
-    """One port's requests of that revision, and of those that nobody knows."""
+    """The MCP endpoint for requests of that revision, and of unknown ones."""
 
     def __init__(self, serve: Serve, schema_of: SchemaOf) -> None:
         self._serve = serve
         self._schema_of = schema_of
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """See ASGI."""
+        """Answer a request."""
         request = HttpRequest(scope, receive, send)
         if request.method != "POST":
             await request.refuse_method("POST")
@@ -121,7 +120,7 @@ class StatelessHttp:
 
 
 def is_message(message: Any) -> bool:
-    """True if it is a request, or a notification, which has no id at all."""
+    """True if the value is a request, or a notification: one without an id member."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         return False
     return is_request_id(message.get("id", 0)) and isinstance(message.get("params"), dict | None)
@@ -133,18 +132,18 @@ def status_of(reply: Reply) -> int:
     return STATUS.get(error["code"], 200) if error is not None else 200
 
 
-# -- headers that repeat what a message says -------------------------------------------------------------------------
+# -- headers that mirror the message ---------------------------------------------------------------------------------
 
 
 def compare_headers(headers: Headers, message: dict[str, Any]) -> None:
-    """Raise RpcError if a request with a whole envelope says something else than its headers."""
+    """Raise RpcError if a request with a complete envelope differs from its headers."""
     for name in (VERSION_HEADER, METHOD_HEADER, NAME_HEADER):
         if len(headers.all(name)) > 1:
             raise RpcError(HEADER_MISMATCH, f"The header {name} appears more than once")
     params, method = message.get("params") or {}, message["method"]
     meta = params.get("_meta")
     if not isinstance(meta, dict) or not meta.keys() >= {PROTOCOL_VERSION, CLIENT_CAPABILITIES}:
-        return  # which is said first
+        return  # read_envelope reports it
     if headers.get(VERSION_HEADER) != meta[PROTOCOL_VERSION]:
         raise RpcError(HEADER_MISMATCH, f"The header {VERSION_HEADER} is not the envelope's protocol version")
     if headers.get(METHOD_HEADER) != method:
@@ -155,7 +154,7 @@ def compare_headers(headers: Headers, message: dict[str, Any]) -> None:
 
 
 def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) -> None:
-    """Raise RpcError if a call's arguments are others than the headers that its tool wants them repeated in."""
+    """Raise RpcError if a call's arguments differ from the headers that its tool mirrors them in."""
     for path, token, kind in header_params(schema):
         name = PARAM_HEADER + token
         told, value = headers.all(name.lower()), _at(arguments, path)
@@ -171,7 +170,7 @@ def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) 
 
 
 def decoded(value: str | None) -> str | None:
-    """Return a header's text, which may be `=?base64?...?=`; None if that is not as it should be."""
+    """Return a header's text, plain or as `=?base64?...?=`; None if the base64 is malformed."""
     found = _BASE64.fullmatch(value) if value is not None else None
     if found is None:
         return value

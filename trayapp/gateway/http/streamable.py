@@ -1,7 +1,7 @@
 """Streamable HTTP of the revisions with a handshake (MCP 2025-11-25, transports): POST, GET, DELETE, batches.
 
-An answer that comes soon, with nothing before it, is one JSON body, else the last event of a stream; either is the
-server's choice. Never here: who may come in, sessions' behavior, 2026-07-28 (stateless).
+An answer is one JSON body if it comes soon and no message about its request comes first. Else it is the last event of a
+stream. The choice is the server's.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ NO_EVENT = RpcError(INVALID_REQUEST, "Nothing is known after this Last-Event-ID"
 
 
 class StreamableHttp:
-    """One port's endpoint. `stateless`: the application for requests of other revisions."""
+    """The MCP endpoint. `stateless`: the application for requests of other revisions."""
 
     def __init__(self, sessions: HttpSessions, stateless: Asgi) -> None:
         self._sessions = sessions
         self._stateless = stateless
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """See ASGI."""
+        """Answer a request."""
         request = HttpRequest(scope, receive, send)
         if (version := request.headers.get(VERSION_HEADER)) is not None and version not in HANDSHAKE_VERSIONS:
             await self._stateless(scope, receive, send)
@@ -73,7 +73,7 @@ class StreamableHttp:
     # -- the handshake -------------------------------------------------------------------------------------------
 
     async def _open(self, request: HttpRequest) -> None:
-        """Answer initialize; nothing else can come without a session."""
+        """Answer initialize. All other messages need a session."""
         message = await request.message()
         if message is None:
             return
@@ -124,7 +124,7 @@ class StreamableHttp:
             await stream.carry(request, priming(stream, session))
 
     async def _post_batch(self, session: HttpSession, messages: list[Any], request: HttpRequest) -> None:
-        """Take several messages, in their order; their answers come as they are ready, on one stream."""
+        """Take the messages in order. All answers go out on one stream, each when it is ready."""
         version = request.headers.get(VERSION_HEADER) or session.protocol
         if not messages or session.protocol not in BATCHED or version not in BATCHED:
             await request.refuse(400, NO_BATCH)
@@ -151,7 +151,7 @@ class StreamableHttp:
     # -- GET -----------------------------------------------------------------------------------------------------
 
     async def _get(self, session: HttpSession, request: HttpRequest) -> None:
-        """Be the stream for what belongs to no request, or go on with a stream that broke off."""
+        """Answer with the standing stream, or resume a broken one."""
         if not request.headers.accepts(STREAM):
             await request.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {STREAM}"))
             return
@@ -176,7 +176,7 @@ class StreamableHttp:
 
 
 def fault_in(message: Any) -> RpcError | None:
-    """Return why a JSON value is no message of JSON-RPC that clients may send."""
+    """Return what is wrong with a JSON value as a JSON-RPC message of a client's."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return NO_MESSAGE
     request_id = message.get("id")
@@ -189,12 +189,12 @@ def fault_in(message: Any) -> RpcError | None:
 
 
 def is_request(message: dict[str, Any]) -> bool:
-    """True if a message without fault is to be answered."""
+    """True if a valid message is a request."""
     return "method" in message and message.get("id") is not None
 
 
 def take(peer: HttpPeer, message: dict[str, Any], stream: EventStream | None = None) -> None:
-    """Hand over a message without fault; a request's answer goes to the stream."""
+    """Hand over a valid message; a request's answer goes to the stream."""
     if "method" not in message:
         peer.answered(message)
     elif stream is not None and message.get("id") is not None:
@@ -204,17 +204,17 @@ def take(peer: HttpPeer, message: dict[str, Any], stream: EventStream | None = N
 
 
 def event_in(event_id: str) -> tuple[int, int]:
-    """Return the stream and the number in an event's id; none has 0."""
+    """Return the stream and the number in an event's id; zeros, which no event has, if it is malformed."""
     stream, _, number = event_id.partition("-")
     known = len(event_id) <= 40 and all(part.isascii() and part.isdecimal() for part in (stream, number))
     return (int(stream), int(number)) if known else (0, 0)
 
 
 def priming(stream: EventStream, session: HttpSession) -> bytes:
-    """Return the first event of a stream, if the session's client takes one without data."""
+    """Return the priming event, if the client's revision has it."""
     return stream.priming() if session.protocol >= PRIMED else b""
 
 
 def session_line(session_id: str) -> Line:
-    """Return the header that says which session an answer is of."""
+    """Return the Mcp-Session-Id header."""
     return SESSION_HEADER.encode(), session_id.encode()

@@ -1,5 +1,5 @@
-"""Event streams (WHATWG, server-sent events) and what was sent on them lately, for a client whose stream broke off
-(MCP 2025-11-25, transports, resumability). Never here: sessions, HTTP methods.
+"""Event streams (WHATWG, server-sent events), and the store of recent events from which broken streams are resumed
+(MCP 2025-11-25, transports, resumability).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def event(frame: bytes, event_id: str = "") -> bytes:
 
 
 class EventStore:
-    """The newest events of all streams. An event's id names its stream and its number: `STREAM-NUMBER`."""
+    """The most recent events of all streams. An event's id is `STREAM-NUMBER`."""
 
     def __init__(self, most: int = MOST_EVENTS, most_bytes: int = MOST_BYTES) -> None:
         self._most, self._most_bytes = most, most_bytes
@@ -43,11 +43,11 @@ class EventStore:
         self._numbers = itertools.count(1)
 
     def number(self) -> int:
-        """Return a number that no stream and no event has yet."""
+        """Return a new number for a stream or an event."""
         return next(self._numbers)
 
     def keep(self, owner: str, stream: int, number: int, event: bytes) -> None:
-        """Add an event of a session's stream; the oldest ones make room."""
+        """Add an event of a session's stream; drop the oldest ones beyond the bounds."""
         self._events[number] = owner, stream, event
         self._size += len(event)
         while len(self._events) > self._most or self._size > self._most_bytes:
@@ -59,16 +59,17 @@ class EventStore:
         return [event for n, (whose, where, event) in kept if n > number and (whose, where) == wanted]
 
     def forget(self, owner: str) -> None:
-        """Drop all events of a session that has ended."""
+        """Drop all events of a session."""
         for number in [number for number, (whose, _, _) in self._events.items() if whose == owner]:
             self._size -= len(self._events.pop(number)[2])
 
 
 class EventStream:
-    """What goes to one client in its order, by one HTTP response at a time.
+    """Messages to one client in their order, carried by one HTTP response at a time.
 
-    It ends with the last of `expects` answers; with None, by `end`. With a store its events can be resumed: once a
-    response broke off, what is put waits there for the next one. An only answer may be JSON until there is an event.
+    - It ends with the last of `expects` answers; with None, by `end`.
+    - With a store it can be resumed: after a response broke, new events wait in the store for the next response.
+    - Until the first event, the only answer may be sent as JSON instead (`answered`).
     """
 
     def __init__(self, store: EventStore | None = None, owner: str = "", *, expects: int | None = 1) -> None:
@@ -109,12 +110,12 @@ class EventStream:
         self._news.set()
 
     def be_events(self) -> None:
-        """Settle that no answer will be JSON."""
+        """Rule out JSON."""
         self._events = True
         self._news.set()
 
     def end(self) -> None:
-        """Send nothing more."""
+        """End the stream."""
         self.ended = True
         self._news.set()
 
@@ -146,9 +147,9 @@ class EventStream:
             self._carrier.cancel()
 
     async def answered(self, within_s: float | None = None) -> Reply | None:
-        """Return the only answer; None if something comes before it, or nothing within so many seconds.
+        """Return the only answer to be sent as JSON; None if another message comes first, or none within `within_s`.
 
-        By the real clock: it decides nothing but how the answer is written.
+        Uses the real clock: it only decides how the answer is written.
         """
         if not self._news.is_set():
             timer = None
@@ -164,12 +165,12 @@ class EventStream:
         return self._reply
 
     def priming(self) -> bytes:
-        """Return the first event of a stream that can be resumed: nothing but an id, and when to come back."""
+        """Return the priming event: an id to resume from, and when to reconnect."""
         assert self._store is not None
         return b"id: %d-%d\r\nretry: %d\r\ndata: \r\n\r\n" % (self.number, self._store.number(), RETRY_MS)
 
     async def carry(self, request: HttpRequest, first: bytes = b"", after: int | None = None) -> None:
-        """Answer a request with the events until the stream ends, the client goes, or another response takes over.
+        """Answer a request with the events until the stream ends, the client leaves, or another response takes over.
 
         `first`: bytes before all others. `after`: the number of the last event that the client has got.
         """
@@ -189,9 +190,9 @@ class EventStream:
         await self.finish(request)
 
     async def pour(self, request: HttpRequest, mine: anyio.CancelScope, ping_s: float = PING_S) -> None:
-        """Answer a request with the events until the stream ends; then it is to `finish`.
+        """Send events until the stream ends. Call `finish` afterwards.
 
-        `mine`: what to cancel when the client does not read, or another response takes over.
+        `mine`: the scope to cancel if the client does not read, or another response takes over.
         """
         self._carrier, self._is_direct, self._lost = mine, True, False
         try:
@@ -203,7 +204,7 @@ class EventStream:
                 self._carrier, self._is_direct, self._waiting = None, self._store is None, []
 
     async def _next(self, mine: anyio.CancelScope, ping_s: float) -> bytes:
-        """Return what is to be sent, once there is something; nothing when the stream has ended, or is another's."""
+        """Wait for bytes to send; empty when the stream has ended or another response took over."""
         if not any(self._waiting) and not self.ended:
             self._news.clear()
             timer = asyncio.get_running_loop().call_later(ping_s, self._news.set)
@@ -217,7 +218,7 @@ class EventStream:
         return b"".join(waiting) or (b"" if self.ended else PING)
 
     async def finish(self, request: HttpRequest) -> None:
-        """End the response after `pour`: whole, unless its client does not read."""
+        """Complete the response after `pour`; cut the connection if the client does not read."""
         if self._lost and (connection := request.scope.get("state", {}).get(CONNECTION)) is not None:
             connection.transport.abort()
         else:
