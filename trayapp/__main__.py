@@ -31,7 +31,7 @@ def main() -> int:
 def dispatch(argv: list[str]) -> int:
     """To the shim, to the version, or to everything else."""
     if argv[:1] == ["stdio"] and not any(word in HELP for word in argv):
-        from trayapp.shim import main as shim
+        from trayapp.shim.main import main as shim
 
         return shim(argv[1:])
     if argv in (["--version"], ["-V"]):

@@ -18,7 +18,7 @@ EXCLUDED = (
     *("matplotlib", "tzdata"),  # the second comes with the first, for benchmarks
     *("PIL._avif", "PIL._webp", "PIL._imagingft", "PIL._imagingcms", "PIL._imagingtk", "PIL._imagingmath"),
     *("PIL.ImageQt", "PIL.ImageTk", "PIL.AvifImagePlugin", "PIL.WebPImagePlugin"),
-    *("pystray._appindicator", "pystray._gtk"),  # Linux's icon is our own (tray/sni)
+    *("pystray._appindicator", "pystray._gtk"),  # Linux's icon is our own (tray/linux/sni)
     *("pygments", "markdown_it", "mdurl"),  # rich colours source code and Markdown with them; we print neither
     *("uvloop", "xmlrpc", "smtplib", "ftplib"),
     *OTHER_KEYRINGS,

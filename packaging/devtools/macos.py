@@ -11,7 +11,7 @@ from devtools.bundle import NAME
 from devtools.places import PACKAGING
 from devtools.steps import StepFailed, run
 
-BUNDLE_ID = "dev.multimcp.tray"  # also of the LaunchAgent (service/autostart_macos)
+BUNDLE_ID = "dev.multimcp.tray"  # also of the LaunchAgent (service/autostart/macos)
 ENTITLEMENTS = PACKAGING / "macos" / "entitlements.plist"
 IDENTITY = "MULTI_MCP_CODESIGN"  # "Developer ID Application: ..."
 PROFILE = "MULTI_MCP_NOTARY_PROFILE"  # of `xcrun notarytool store-credentials`

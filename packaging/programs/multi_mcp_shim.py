@@ -15,7 +15,7 @@ def main(argv: list[str]) -> int:
     """Be the one that is asked for; the exit code."""
     verb = argv[0] if argv else ""
     if verb == "guardian":
-        from trayapp.backends.guardian import main as guard
+        from trayapp.backends.stdio.guardian import main as guard
 
         guard(argv[1])
         return 0
@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
         from trayapp.samples.server import main as sample
 
         return sample()
-    from trayapp.shim import main as shim
+    from trayapp.shim.main import main as shim
 
     return shim(argv[1:] if verb == "stdio" else argv)
 

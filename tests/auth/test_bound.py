@@ -17,8 +17,8 @@ from trayapp.auth.accounts import Accounts
 from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
 from trayapp.auth.grant import DEFAULT_PORTS, Client, Grant, canonical, covers, record_key
 from trayapp.auth.vault import FixedPlace, Vault
-from trayapp.backends.http_signed import Signed, challenge_of
-from trayapp.backends.transports import HttpRefusal
+from trayapp.backends.http.auth import Signed, challenge_of
+from trayapp.backends.http.refusal import HttpRefusal
 from trayapp.config.layers import HTTP_FIELDS, merge_entry
 
 SCHEMES = st.sampled_from(["http", "https", "HTTPS"])

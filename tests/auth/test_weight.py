@@ -9,7 +9,7 @@ import pytest
 
 HEAVY = ("keyring", "secretstorage", "cryptography", "mcp", "httpx2", "pydantic")
 LOAD = (
-    f"import sys, trayapp.gateway.run, trayapp.cli.auth, trayapp.cli.secret; print(*(set(sys.modules) & set({HEAVY})))"
+    f"import sys, trayapp.gateway.main, trayapp.cli.auth, trayapp.cli.secret; print(*(set(sys.modules) & set({HEAVY})))"
 )
 
 

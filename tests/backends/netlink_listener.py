@@ -8,7 +8,7 @@ from __future__ import annotations
 import anyio
 import anyio.lowlevel
 
-from trayapp.backends.wake_linux import network_changes
+from trayapp.backends.wake.linux import network_changes
 
 QUIET_S = 0.3  # what the kernel tells comes in the same moment
 STEPS = (

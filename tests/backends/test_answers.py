@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.backends.answers import Kind, kind_of, messages_in, the_answer_in, words
+from trayapp.backends.http.responses import Kind, kind_of, messages_in, the_answer_in, words
 from trayapp.wire.jsonio import dumps
 
 GRAPHQL = dumps({"errors": [{"message": "Must provide query string."}]})

@@ -12,7 +12,7 @@ from tests.backends.world import Bench, bench, server
 from tests.fixtures.behaviour import MODERN, text
 from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import Awaiting
-from trayapp.backends.serving import HEALTH_TIMEOUT_S
+from trayapp.backends.maintenance import HEALTH_TIMEOUT_S
 from trayapp.model.errors import (
     ConnectFailedError,
     ConnectionLostError,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from trayapp.backends.event_lines import EventLines
+from trayapp.backends.http.event_lines import EventLines
 
 pytestmark = pytest.mark.anyio
 

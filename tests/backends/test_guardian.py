@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fixtures.odd import alive as runs
-from trayapp.backends import guardian
-from trayapp.backends.guardian import MARK, NOBODY, Identity, family, read_registry, reap, start_time
+from trayapp.backends.stdio import guardian
+from trayapp.backends.stdio.guardian import MARK, NOBODY, Identity, family, read_registry, reap, start_time
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has job objects")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show environments")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from trayapp.backends.jobs import EXTENDED_LIMITS, SIGNATURES, BasicLimits, ExtendedLimits, JobKeeper
-from trayapp.backends.keeper import Keeper
+from trayapp.backends.stdio.orphans import Keeper
+from trayapp.backends.stdio.windows_jobs import EXTENDED_LIMITS, SIGNATURES, BasicLimits, ExtendedLimits, JobKeeper
 
 JOB_BASE = 0x1_0000_0000  # beyond 32 bits, where a handle that was cut in half would be another one
 

@@ -15,8 +15,8 @@ import pytest
 
 from tests.faults.world import wait_until
 from tests.fixtures.odd import alive as runs
-from trayapp.backends.guardian import MARK, line_of, read_registry, start_time
-from trayapp.backends.keeper import SPENT_MOST, NoKeeper, PosixKeeper, make_keeper, reap_leftovers
+from trayapp.backends.stdio.guardian import MARK, line_of, read_registry, start_time
+from trayapp.backends.stdio.orphans import SPENT_MOST, NoKeeper, PosixKeeper, make_keeper, reap_leftovers
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has job objects")
 LIMIT_S = 20.0

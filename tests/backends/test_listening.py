@@ -10,7 +10,7 @@ import pytest
 from tests.backends.test_connection import call
 from tests.backends.world import Bench, bench, server
 from tests.fixtures.clock import settle
-from trayapp.backends.listening import ACKNOWLEDGED, AGAIN_MOST_S, AGAIN_S
+from trayapp.backends.subscription import ACKNOWLEDGED, AGAIN_MOST_S, AGAIN_S
 from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, RpcError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("subscribe-both-eras")]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.backends.npm_versions import Version, is_range, read_version, satisfies
+from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
 
 RANGES: list[tuple[str, str, bool]] = [
     ("1.2.3", "1.2.3", True),

@@ -19,7 +19,7 @@ from tests.backends.world import real_connection
 from tests.fixtures.odd import Odd, alive, until
 from tests.patience import stretched
 from tests.tools import require
-from trayapp.backends.processes import TAIL_LINE_CHARS, ServerProcess, StderrTail
+from trayapp.backends.stdio.processes import TAIL_LINE_CHARS, ServerProcess, StderrTail
 from trayapp.model.errors import ConnectFailedError, ConnectionLostError, ServerError
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig

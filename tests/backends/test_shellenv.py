@@ -18,7 +18,7 @@ import anyio.to_thread
 import pytest
 
 from trayapp.backends.launch import StdioLaunch, no_secrets, prepared
-from trayapp.backends.shellenv import (
+from trayapp.backends.stdio.shellenv import (
     RESOLVING,
     Environment,
     ask_shell,

@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from tests.tools import missing, require
-from trayapp.backends.wake_linux import (
+from trayapp.backends.wake.linux import (
     ADDRESS,
     DELADDR,
     DELROUTE,

@@ -15,10 +15,10 @@ from tests.fixtures.clock import FakeClock, settle
 from tests.fixtures.fake_transport import FakeNet
 from trayapp.backends.clock import SystemClock
 from trayapp.backends.connection import Connection
+from trayapp.backends.context import BackendContext
 from trayapp.backends.launch import no_secrets
+from trayapp.backends.open_transport import open_transport
 from trayapp.backends.pool import Pool
-from trayapp.backends.transports import open_transport
-from trayapp.backends.world import World
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config, plan
@@ -29,7 +29,7 @@ from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 @dataclass
 class Ear:
-    """Implements backends.world.Observer. `crash` names the events in which our own code is broken."""
+    """Implements backends.connection.Observer. `crash` names the events in which our own code is broken."""
 
     states: list[tuple[str, State]] = field(default_factory=list)
     offers: list[tuple[str, Offer]] = field(default_factory=list)
@@ -72,19 +72,18 @@ class Bench:
         self.wants_offers = False
         self.routed = anyio.Event()  # a test of being offline puts a fresh one here
         self.routed.set()
-        self.world = World(
+        context = BackendContext(
             clock=self.clock,
             settings=lambda: self.config.settings,
             environ={"PATH": "/nowhere"},
             keyring=no_secrets,
             open=self.net.open,
             stderr=lambda name: lambda data: None,
-            observer=self.ear,
             hint=lambda name: self.hints.get(name, "2025-11-25"),
             wants_offer=lambda name: self.wants_offers and not self.ear.known(name),
             route=lambda: self.routed.wait(),
         )
-        self.pool = Pool(self.world, tasks)
+        self.pool = Pool(context, self.ear, tasks)
 
     def apply(self, *servers: ServerConfig, settings: Settings | None = None) -> None:
         """Make these the servers that are configured."""
@@ -134,18 +133,17 @@ async def real_connection(
     """A Connection that starts real processes, by the machine's clock; closed at the end. `more`: other settings."""
     ear, kept = Ear(), bytearray() if stderr is None else stderr
     async with anyio.create_task_group() as tasks:
-        world = World(
+        context = BackendContext(
             clock=SystemClock(),
             settings=lambda: Settings(**more),
             environ=dict(os.environ),
             keyring=no_secrets,
             open=open_transport,
             stderr=lambda name: kept.extend,
-            observer=ear,
             hint=lambda name: hint,
             wants_offer=lambda name: False,
         )
-        connection = Connection(config, world, tasks)
+        connection = Connection(config, context, ear, tasks)
         try:
             with anyio.fail_after(40):
                 yield connection, ear

@@ -14,11 +14,12 @@ from tests.benchmarks.catalog import tool
 from tests.benchmarks.figures import Figure, Target
 from tests.benchmarks.table import table
 from trayapp.catalog.cache import CacheEntry, with_sound
-from trayapp.gateway.expose import Exposure
-from trayapp.gateway.finder import Finder
-from trayapp.gateway.known import Known
-from trayapp.gateway.options import Choice
-from trayapp.gateway.prepared import Prepared
+from trayapp.gateway.exposure.catalog import Catalog
+from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.gateway.exposure.list_results import ListResults
+from trayapp.gateway.exposure.options import Choice
+from trayapp.gateway.exposure.search import ToolSearch
+from trayapp.gateway.exposure.tools import ServedTools
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch
@@ -66,13 +67,16 @@ def _of(size: int, rounds: int) -> list[Figure]:
         taken.setdefault(what, []).append((time.perf_counter() - start) * 1000)
 
     def one_round() -> None:
-        prepared = Prepared(sound=sound)
-        before, after = (Known(configured, now.get, prepared.of) for now in (known, changed))
-        timed("the one tool's list", lambda: Exposure(Known(configured, known.get)).tools_result)
-        timed("first list after a start", lambda: Exposure(before, Choice("tools")).tools_result)
-        timed("list after a change", lambda: Exposure(after, Choice("tools")).tools_result)
-        timed("list of a filtered session", lambda: Exposure(after, Choice("tools", exclude=("x*",))).tools_result)
-        timed("first search", lambda: Finder().search(Exposure(before), "search", server=None, limit=8))
+        prepared = ServedTools(sound=sound)
+        before, after = (Catalog(configured, now.get, prepared.of) for now in (known, changed))
+        timed("the one tool's list", lambda: ListResults(Exposure(Catalog(configured, known.get))).tools_result)
+        timed("first list after a start", lambda: ListResults(Exposure(before, Choice("tools"))).tools_result)
+        timed("list after a change", lambda: ListResults(Exposure(after, Choice("tools"))).tools_result)
+        timed(
+            "list of a filtered session",
+            lambda: ListResults(Exposure(after, Choice("tools", exclude=("x*",)))).tools_result,
+        )
+        timed("first search", lambda: ToolSearch().search(Exposure(before), "search", server=None, limit=8))
 
     for _ in range(rounds):
         one_round()

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from trayapp.gateway.approvals import Approvals
+from trayapp.gateway.exposure.approvals import Approvals
 from trayapp.inspection.finding import Finding
 from trayapp.inspection.inspect import inspect_tool
 from trayapp.model.offer import Offer

@@ -77,7 +77,7 @@ def through(home: Home, name: str = OURS, argv: tuple[str, ...] = (), tool: str 
 def isolated_shim() -> tuple[str, ...]:
     """The shim on an interpreter that loads neither site nor environment: what its own work costs."""
     root = str(Path(trayapp.__file__).resolve().parent.parent)
-    code = f"import sys; sys.path.append({root!r}); from trayapp.shim import main; sys.exit(main([]))"
+    code = f"import sys; sys.path.append({root!r}); from trayapp.shim.main import main; sys.exit(main([]))"
     return (sys.executable, "-I", "-S", "-c", code)
 
 

@@ -16,12 +16,13 @@ from typing import Any, Self
 import anyio
 import anyio.abc
 
-from trayapp.gateway.errors import to_rpc
+from trayapp.gateway.calls.errors import to_rpc
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command import own_command
 from trayapp.wire import control
+from trayapp.wire.context import Outbound, RequestContext
 from trayapp.wire.endpoint import Link, listen
-from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
 from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
 from trayapp.wire.rundir import run_dir
@@ -141,12 +142,12 @@ class FakeGateway:
     async def _on_request(self, context: RequestContext, method: str, params: Params) -> Any:
         self.requests.append((method, dict(params or {})))
         if method == control.WATCH:
-            self._tasks.start_soon(self._send_snapshots, context.dispatcher)
+            self._tasks.start_soon(self._send_snapshots, context.outbound)
             return {}
         if method not in self._answers:
             raise RpcError(METHOD_NOT_FOUND, f"the test gave no answer to {method}")
         for line in self._notes:
-            context.dispatcher.send_notification(control.NOTE, {"text": line})
+            context.outbound.send_notification(control.NOTE, {"text": line})
         answer = self._answers[method]
         answer = answer(dict(params or {})) if callable(answer) else answer
         if isinstance(answer, MultiMcpError):
@@ -154,9 +155,9 @@ class FakeGateway:
             raise RpcError(rpc.code, answer.title, rpc.data)
         return answer
 
-    async def _send_snapshots(self, dispatcher: FrameDispatcher) -> None:
+    async def _send_snapshots(self, outbound: Outbound) -> None:
         for snapshot in self._snapshots:
-            dispatcher.send_notification(control.SNAPSHOT, snapshot)
+            outbound.send_notification(control.SNAPSHOT, snapshot)
 
     async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
         """None is expected."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.cli.running import FakeGateway, run_cli
 from trayapp.catalog.cache import file_name
 from trayapp.config.own_log import RedactingFormatter
-from trayapp.gateway.logs import StderrFiles
+from trayapp.gateway.process.server_logs import StderrFiles
 from trayapp.model.errors import ServerError
 from trayapp.model.lifecycle import State
 from trayapp.model.logs import log_name

@@ -19,10 +19,10 @@ from tests.contract.http_servers import HttpServer, Seen
 from tests.fixtures.behaviour import MODERN
 from tests.fixtures.clock import FakeClock
 from trayapp.backends.connection import Connection
-from trayapp.backends.http_wire import signs_of_life
+from trayapp.backends.context import BackendContext
+from trayapp.backends.http.transport import signs_of_life
 from trayapp.backends.launch import no_secrets
-from trayapp.backends.transports import open_transport
-from trayapp.backends.world import World
+from trayapp.backends.open_transport import open_transport
 from trayapp.model.errors import ConnectFailedError, ServerBackoffError, ServerError, SignInWantedError
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig
@@ -52,19 +52,18 @@ async def connecting(
     """A Connection to that address; `schemas`: what its tools are known to take."""
     async with anyio.create_task_group() as tasks:
         ear, clock = Ear(), FakeClock()
-        world = World(
+        context = BackendContext(
             clock=clock,
             settings=Settings,
             environ={"TOKEN": "t0ken"},
             keyring=no_secrets,
             open=open_transport,
             stderr=lambda name: lambda data: None,
-            observer=ear,
             hint=lambda name: hint,
             wants_offer=lambda name: False,
             input_schema=lambda name, tool: (schemas or {}).get(tool),
         )
-        case = Case(Connection(ServerConfig("web", url=url, **more), world, tasks), ear, clock)
+        case = Case(Connection(ServerConfig("web", url=url, **more), context, ear, tasks), ear, clock)
         try:
             yield case
         finally:

@@ -17,7 +17,8 @@ from tests.fixtures.fake_transport import FakeNet
 from tests.fixtures.odd import Odd, until
 from trayapp.backends.handshake import Peer, shake_hands
 from trayapp.backends.launch import HttpLaunch, StdioLaunch
-from trayapp.backends.transports import Transport, open_transport
+from trayapp.backends.open_transport import open_transport
+from trayapp.backends.transport import Transport
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 WAYS = ("stdio", "http", "sse", "fake")
@@ -25,7 +26,7 @@ WAYS = ("stdio", "http", "sse", "fake")
 
 @dataclass
 class Ear:
-    """Implements transports.Inbound and keeps all that it hears."""
+    """Implements transport.Inbound and keeps all that it hears."""
 
     told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     asked: list[tuple[Any, Call | None]] = field(default_factory=list)  # params, and the call that it belongs to

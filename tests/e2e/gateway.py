@@ -17,7 +17,7 @@ from tests.cli.running import environment
 from tests.e2e.client import RawClient, client_of
 from tests.fixtures.odd import Odd, alive, until
 from tests.patience import stretched
-from trayapp.backends.shellenv import RESOLVING
+from trayapp.backends.stdio.shellenv import RESOLVING
 from trayapp.service.child import READY_TIMEOUT_S, await_ready
 from trayapp.service.command import own_command
 from trayapp.wire.control import STOP, ControlClient

@@ -22,7 +22,7 @@ from tests.e2e.client import Conversation, RpcFailure, client_of
 from tests.e2e.gateway import Gateway
 from tests.e2e.test_real_servers import without_era
 from tests.tools import require
-from trayapp.gateway.expose import INDEX_URI
+from trayapp.gateway.exposure.exposure import INDEX_URI
 
 pytestmark = pytest.mark.anyio
 

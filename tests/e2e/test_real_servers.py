@@ -18,7 +18,7 @@ from tests.e2e.client import RawClient, RpcFailure, client_of
 from tests.e2e.gateway import Gateway
 from tests.fixtures.odd import until
 from tests.tools import require
-from trayapp.gateway.expose import INDEX_URI
+from trayapp.gateway.exposure.exposure import INDEX_URI
 
 pytestmark = pytest.mark.anyio
 

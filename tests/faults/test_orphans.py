@@ -30,7 +30,7 @@ from tests.faults.world import (
 )
 from tests.fixtures.odd import alive
 from tests.tools import require
-from trayapp.backends.guardian import start_time
+from trayapp.backends.stdio.guardian import start_time
 
 pytestmark = [
     pytest.mark.requirement("proc-no-orphans"),

@@ -28,7 +28,7 @@ from tests.faults.world import (
 )
 from tests.fixtures.odd import Odd
 from trayapp.model.errors import MultiMcpError
-from trayapp.shim_ledger import REFUSED
+from trayapp.shim.ledger import REFUSED
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the shim of Windows is another one")
 MB = 1 << 20

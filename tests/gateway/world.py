@@ -18,12 +18,13 @@ from tests.fixtures.fake_transport import FakeNet, FakeServer
 from trayapp.backends.clock import Clock
 from trayapp.backends.launch import no_secrets
 from trayapp.catalog.cache import CacheEntry, save
-from trayapp.gateway.admin import Control
-from trayapp.gateway.core import Gateway, Parts
-from trayapp.gateway.frontend import Session
-from trayapp.gateway.peer import FramePeer
-from trayapp.gateway.projects import Look, no_projects
-from trayapp.gateway.telling import TELL_DELAY_S
+from trayapp.gateway.changes import TELL_DELAY_S
+from trayapp.gateway.control.accounts import AccountRequests
+from trayapp.gateway.control.server import Control
+from trayapp.gateway.gateway import Gateway, Parts
+from trayapp.gateway.scopes.projects import Look, no_projects
+from trayapp.gateway.sessions.peer import FramePeer
+from trayapp.gateway.sessions.session import Session
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config
@@ -245,8 +246,8 @@ class House:
         """Configure, start, and let all servers be asked."""
         self.apply(*servers, settings=settings)
         self.start()
-        await self.gateway.pool.settled()
-        await self.gateway.offers.written()
+        await self.gateway.services.pool.settled()
+        await self.gateway.services.writer.written()
         await self.told()
 
     async def starting(self) -> tuple[Client, anyio.Event]:
@@ -265,7 +266,7 @@ class House:
         """A client that has come in; no handshake yet. `options` of its first line."""
         client = Client()
         peer = FramePeer(client.write)
-        client.session = session = Session(self.gateway, peer, dict(options), "stdio", lasting=lasting)
+        client.session = session = self.gateway.new_session(peer, dict(options), "stdio", lasting=lasting)
         client.dispatcher = peer.dispatcher
         client.end = peer.dispatcher.close
         self.tasks.start_soon(self.gateway.serve, session)
@@ -282,7 +283,9 @@ class House:
         """A control connection."""
         wire = Wire()
         wire.link = as_link(wire)
-        control = Control(self.gateway, wire.link, self._reload)
+        gateway = self.gateway
+        accounts = AccountRequests(gateway.services, gateway.sign_ins, self.parts.environ, no_secrets)
+        control = Control(gateway, accounts, wire.link, self._reload)
         wire.dispatcher = control.dispatcher
         self.tasks.start_soon(control.run)
         return wire
@@ -292,11 +295,11 @@ class House:
 
     def state(self, name: str) -> State:
         """Of that server."""
-        return self.gateway.pool.find(name).state
+        return self.gateway.services.pool.find(name).state
 
     def in_flight(self) -> dict[str, int]:
         """Of every server that has calls under way."""
-        return {c.name: c.in_flight for c in self.gateway.pool if c.in_flight}
+        return {c.name: c.in_flight for c in self.gateway.services.pool if c.in_flight}
 
 
 def as_link(wire: Wire) -> Link:

@@ -21,7 +21,7 @@ from tests.tray.bus import until
 from tests.tray.desktop.session import PANEL_HEIGHT, SCREEN, Box, Desktop, desktop_session, middle
 from tests.tray.running import END_S
 from trayapp.tray.icons import COLOURS
-from trayapp.tray.state import IconKind
+from trayapp.tray.state.state import IconKind
 
 PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
 MENU: Box = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])  # far from notifications

@@ -14,11 +14,11 @@ from devtools.excluded import EXCLUDED, NOT_IN_SHIM, NOT_IN_TRAY
 PACKAGE = Path(trayapp.__file__).parent
 # They are for other systems, run something, or want a display.
 LEFT = {
-    "trayapp.shim_windows",
+    "trayapp.shim.windows",
     "trayapp.tray.darwin",
     "trayapp.tray.windows",
     "trayapp.__main__",
-    "trayapp.tray.xembed",
+    "trayapp.tray.linux.xembed",
 }
 # What libraries import when they are used, and not before.
 USED = [
@@ -29,8 +29,8 @@ USED = [
     "rich.live",
 ]
 USED += ["rich.table", "PIL.PngImagePlugin", "mcp.client.streamable_http", "mcp.client.sse", "mcp.server.sse"]
-SHIM = ["trayapp.shim", "trayapp.shim_ledger", "trayapp.service.child", "trayapp.config.environment"]
-SHIM += ["trayapp.backends.guardian", "trayapp.samples.server"]
+SHIM = ["trayapp.shim.main", "trayapp.shim.ledger", "trayapp.service.child", "trayapp.config.environment"]
+SHIM += ["trayapp.backends.stdio.guardian", "trayapp.samples.server"]
 IMPORTS = """
 import importlib, sys
 out = {out!r}

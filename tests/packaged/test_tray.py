@@ -19,8 +19,8 @@ from tests.packaged.running import PackagedTray, packaged_tray
 from tests.tools import require
 from tests.tray.bus import until
 from tests.tray.desktop.session import start_screen
+from tests.tray.linux.test_selection import Reader
 from tests.tray.running import END_S, Panel
-from tests.tray.test_selection import Reader
 
 READY = "1 of 1 server ready, 3 tools"
 

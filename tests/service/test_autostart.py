@@ -13,16 +13,11 @@ import pytest
 
 from tests.tools import require
 from trayapp.model.errors import MultiMcpError, StorageError
-from trayapp.service.autostart import (
-    Autostart,
-    Entry,
-    Start,
-    XdgEntry,
-    find_autostart,
-    windows_command,
-)
-from trayapp.service.autostart_macos import LABEL, LaunchAgent
-from trayapp.service.autostart_windows import APPROVED, RUN, RunKey, split_command
+from trayapp.service.autostart.entry import Entry, Start
+from trayapp.service.autostart.linux import XdgEntry
+from trayapp.service.autostart.macos import LABEL, LaunchAgent
+from trayapp.service.autostart.switch import Autostart, find_autostart
+from trayapp.service.autostart.windows import APPROVED, RUN, RunKey, split_command, windows_command
 from trayapp.service.command import tray_command
 
 PROGRAM = ("/opt/multi mcp/bin/multi-mcp", "tray", "--autostart")
@@ -30,7 +25,7 @@ ODD_PATHS = ["/a b/x", "/ä/ü", '/q"uote/x', "/back\\slash/x", "/semi;colon/x",
 
 
 class FakeRegistry:
-    """Implements autostart_windows.Registry."""
+    """Implements windows.Registry."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, str], str | bytes] = {}

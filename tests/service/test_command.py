@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trayapp.backends.keeper import guardian_command
+from trayapp.backends.stdio.orphans import guardian_command
 from trayapp.service.about import version_text
 from trayapp.service.command import gateway_command, own_command, sample_command, shim_command, tray_command
 

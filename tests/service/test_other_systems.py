@@ -47,11 +47,15 @@ MAC: list[tuple[str, str, Any]] = [
     ("wire.rundir", "run_dir({})", "HOME/Library/Caches/multi-mcp/run"),
     ("service.opener", "open_file(pathlib.Path('/x'), {}), noted.pop()", [None, ["open", "-t", "/x"]]),
     ("service.opener", "open_url('https://a/', {}), noted.pop()", [True, ["open", "https://a/"]]),
-    ("service.autostart", "find_autostart({}, ['/a']).where", "HOME/Library/LaunchAgents/dev.multimcp.tray.plist"),
+    (
+        "service.autostart.switch",
+        "find_autostart({}, ['/a']).where",
+        "HOME/Library/LaunchAgents/dev.multimcp.tray.plist",
+    ),
     ("service.clipboard", "OTHERS[sys.platform][0]", ["pbcopy"]),
     ("config.watch", "watch_folders_of(pathlib.Path('/x'))", None),
-    ("backends.wake", "suspended_s()", 0.0),
-    ("backends.npx_cache", "str(npx_folder({}, {}, pathlib.Path('/h')))", "/h/.npm/_npx"),
+    ("backends.wake.watch", "suspended_s()", 0.0),
+    ("backends.stdio.npx_cache", "str(npx_folder({}, {}, pathlib.Path('/h')))", "/h/.npm/_npx"),
     ("wire.memory", "keep_freed_memory()", None),
 ]
 WINDOWS: list[tuple[str, str, Any]] = [
@@ -62,8 +66,12 @@ WINDOWS: list[tuple[str, str, Any]] = [
     ("service.opener", "open_url('https://a/', {}), noted.pop()", [True, ["startfile", "https://a/"]]),
     ("service.clipboard", "OTHERS[sys.platform][0]", ["clip"]),
     ("config.watch", "watch_folders_of(pathlib.Path('/x'))", None),
-    ("backends.wake", "suspended_s()", 0.0),
-    ("backends.npx_cache", "str(npx_folder({}, {'LOCALAPPDATA': '/l'}, pathlib.Path('/h')))", "/l/npm-cache/_npx"),
+    ("backends.wake.watch", "suspended_s()", 0.0),
+    (
+        "backends.stdio.npx_cache",
+        "str(npx_folder({}, {'LOCALAPPDATA': '/l'}, pathlib.Path('/h')))",
+        "/l/npm-cache/_npx",
+    ),
     ("backends.launch", "'APPDATA' in DEFAULT_VARIABLES and 'HOME' not in DEFAULT_VARIABLES", True),
     ("auth.os_keyring", "KeyringEntries('x').limit", 1280),
     ("wire.memory", "keep_freed_memory()", None),

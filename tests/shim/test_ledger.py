@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.shim_ledger import LOST, PAUSED, REFUSED, TOLD, Ledger, answer_id, dumped, lines_of, messages_of, quick_id
+from trayapp.shim.ledger import LOST, PAUSED, REFUSED, TOLD, Ledger, answer_id, dumped, lines_of, messages_of, quick_id
 from trayapp.wire.jsonio import dumps, loads
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"x":1}}\n'

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from tests.cli.running import environment
-from trayapp.shim_ledger import MUTE, NOT_REPEATED, REFUSED
+from trayapp.shim.ledger import MUTE, NOT_REPEATED, REFUSED
 from trayapp.wire.rundir import run_dir, socket_path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the shim of Windows is another one")
 LIMIT_S = 40.0
 MUTE_S = 0.3
-IMPATIENT = f"import trayapp.shim as shim; shim.MUTE_S = {MUTE_S}; shim.LOOK_MS = 50; shim.main([])"
+IMPATIENT = f"from trayapp.shim import main, relay; relay.MUTE_S = {MUTE_S}; relay.LOOK_MS = 50; main.main([])"
 INITIALIZE = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},

@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 from tests.cli.running import environment
 from trayapp.service.child import await_gone, await_ready
 from trayapp.service.command import own_command
-from trayapp.shim import EARLY_MOST, greeting, quoted
-from trayapp.shim_options import parse
+from trayapp.shim.options import parse
+from trayapp.shim.relay import EARLY_MOST, greeting, quoted
 from trayapp.wire.control import SETTLE, SNAPSHOT, STOP, ControlClient
 from trayapp.wire.endpoint import Link, listen
 from trayapp.wire.frames import FrameDispatcher, RequestContext
@@ -201,7 +201,7 @@ async def test_answers_of_any_length_arrive_whole(home: Path) -> None:
         await anyio.to_thread.run_sync(use)
 
 
-SOON = "import sys; from trayapp import shim; shim.GIVE_BACK_MS = 200; sys.exit(shim.main([]))"
+SOON = "import sys; from trayapp.shim import main, relay; relay.GIVE_BACK_MS = 200; sys.exit(main.main([]))"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's")
@@ -256,8 +256,8 @@ async def test_a_folder_that_was_removed_stops_no_shim(home: Path) -> None:
 
 IMPORT = re.compile(r"^import time: +\d+ \| +\d+ \| ( *)(\S+)$", re.MULTILINE)
 LISTED = {"os", "sys", "select", "time", "_socket", "socket", "errno"}
-OURS = {"trayapp", "trayapp.shim", "trayapp.wire", "trayapp.wire.rundir"}
-AFTER_THE_ANSWER = "trayapp.shim_ledger"
+OURS = {"trayapp", "trayapp.shim", "trayapp.shim.main", "trayapp.shim.relay", "trayapp.wire", "trayapp.wire.rundir"}
+AFTER_THE_ANSWER = "trayapp.shim.ledger"
 
 
 def imported(importtime: str) -> dict[str, str]:
@@ -289,7 +289,7 @@ async def test_before_the_first_answer_only_the_few_listed_modules_are_loaded(ho
 
     async with gateway(run_dir(env)):
         loaded = imported(await anyio.to_thread.run_sync(use))
-    assert {"trayapp.shim", "trayapp.wire.rundir", "select"} <= loaded.keys()
+    assert {"trayapp.shim.relay", "trayapp.wire.rundir", "select"} <= loaded.keys()
     before = {name for name, outermost in loaded.items() if outermost != AFTER_THE_ANSWER}
     assert before - bare.keys() <= LISTED | OURS
     assert not any(name.split(".")[0] == "mcp" for name in loaded)
@@ -315,7 +315,7 @@ def test_neither_shim_nor_gateway_load_the_sdk_before_a_cached_list_is_served(ho
         said.seek(0)
         loaded |= imported(said.read().decode())
     assert pids == [None]
-    assert "trayapp.gateway.core" in loaded
+    assert "trayapp.gateway.gateway" in loaded
     assert [name for name in loaded if name.split(".")[0] in ("mcp", "mcp_types", "httpx2", "starlette")] == []
 
 

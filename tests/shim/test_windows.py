@@ -13,11 +13,11 @@ import anyio
 import anyio.abc
 import pytest
 
-from trayapp.shim_ledger import MUTE, NOT_REPEATED
+from trayapp.shim.ledger import MUTE, NOT_REPEATED
 from trayapp.wire.endpoint import Link, Listener, listen, private_folder
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
-from trayapp.wire.messages import Reply, RequestId
+from trayapp.wire.messages import Reply, Request
 from trayapp.wire.rundir import STOPPING
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +63,8 @@ class EchoGateway:
         self.options = hello.options
         dispatcher = FrameDispatcher(link.write)
 
-        def answer(request_id: RequestId, method: str, params: Any) -> bool:
+        def answer(request: Request) -> bool:
+            request_id, method, _ = request
             self.seen.append(method)
             if method == "initialize":
                 self.initialized.set()

@@ -6,13 +6,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import trayapp.shim
-from trayapp.shim_windows import ThreadedShim
+import trayapp.shim.relay
+from trayapp.shim.windows import ThreadedShim
 from trayapp.wire.rundir import run_dir
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["impatient"]:
-        trayapp.shim.MUTE_S = 0.3
+        trayapp.shim.relay.MUTE_S = 0.3
     shim = ThreadedShim({}, run_dir(os.environ))
     if not shim._connect_within(5.0):
         sys.exit(4)

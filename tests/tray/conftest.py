@@ -9,7 +9,7 @@ import pytest
 
 if sys.platform == "linux":
     from tests.tray.bus import Watcher
-    from trayapp.tray.bus import SessionBus
+    from trayapp.tray.linux.bus import SessionBus
 
     @pytest.fixture
     def bus(address: str) -> Iterator[SessionBus]:

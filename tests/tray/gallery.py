@@ -13,9 +13,9 @@ from pathlib import Path
 from tests.tray.states import CLIENTS, problem, running, server, shown
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.tray.news import Told, news
-from trayapp.tray.state import Entry, IconKind, Separator, TrayState
-from trayapp.tray.view import view
+from trayapp.tray.state.notices import Told, news
+from trayapp.tray.state.state import Entry, IconKind, Separator, TrayState
+from trayapp.tray.state.view import view
 
 NAMES = [
     "airtable",

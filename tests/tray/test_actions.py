@@ -12,12 +12,14 @@ import pytest
 
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.service.autostart import Autostart, Start, XdgEntry
+from trayapp.service.autostart.entry import Start
+from trayapp.service.autostart.linux import XdgEntry
+from trayapp.service.autostart.switch import Autostart
 from trayapp.service.supervision import WishKind
-from trayapp.tray import outcomes
 from trayapp.tray.actions import Actions, Means, offered_of
-from trayapp.tray.state import Action, IconKind, Offered, Verb, View, offer_key
-from trayapp.tray.texts import BODY, LINE, TITLE
+from trayapp.tray.state import outcomes
+from trayapp.tray.state.state import Action, IconKind, Offered, Verb, View, offer_key
+from trayapp.tray.state.texts import BODY, LINE, TITLE
 
 V = Verb
 ONE = {"servers": {"github": {"state": "connected", "error": None, "added": ["x"], "gone": [], "back": []}}}

@@ -15,16 +15,17 @@ import pytest
 from tests.tray.states import server, snapshot
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.service.autostart import Autostart, Start
+from trayapp.service.autostart.entry import Start
+from trayapp.service.autostart.switch import Autostart
 from trayapp.service.installed import Update
 from trayapp.service.supervision import Seen
 from trayapp.tray.app import LOOK_AGAIN_S, App
 from trayapp.tray.desk import Desk, state_of
-from trayapp.tray.news import Notice
 from trayapp.tray.painter import WANTS_EYES, Painter
 from trayapp.tray.redraws import PAUSE_S, Redraws
-from trayapp.tray.state import SEPARATOR, Action, ClientState, IconKind, Item, TrayState, Verb, View
-from trayapp.tray.view import view
+from trayapp.tray.state.notices import Notice
+from trayapp.tray.state.state import SEPARATOR, Action, ClientState, IconKind, Item, TrayState, Verb, View
+from trayapp.tray.state.view import view
 
 PATIENCE_S = 20.0
 

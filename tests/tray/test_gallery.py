@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.tray.gallery import STATES, pages, sheet
-from trayapp.tray.state import IconKind
-from trayapp.tray.view import view
+from trayapp.tray.state.state import IconKind
+from trayapp.tray.state.view import view
 
 
 def test_it_shows_every_icon_and_writes_its_sheet(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from PIL import Image, ImageChops, ImageStat
 
 from trayapp.tray import icons
 from trayapp.tray.icons import COLOURS, app_icon, drawing, icon, picture
-from trayapp.tray.state import IconKind
+from trayapp.tray.state.state import IconKind
 from trayapp.tray.vector import Drawing, Shape, read, scaled
 
 SIZES = (16, 18, 20, 22, 24, 32, 36, 44, 48, 64, 128, 256)

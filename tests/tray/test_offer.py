@@ -20,12 +20,13 @@ from tests.tray.bus import until
 from tests.tray.running import Panel, TrayApp, tray_app
 from tests.tray.test_drawing import FakeEntry
 from trayapp.config.parse import parse
-from trayapp.service.autostart import Autostart, Start
+from trayapp.service.autostart.entry import Start
+from trayapp.service.autostart.switch import Autostart
 from trayapp.service.command import own_command, sample_command
 from trayapp.tray.desk import Desk
-from trayapp.tray.news import Kind, Notice
 from trayapp.tray.start import SystemFace
-from trayapp.tray.state import Action, Offered
+from trayapp.tray.state.notices import Kind, Notice
+from trayapp.tray.state.state import Action, Offered
 
 pytestmark = pytest.mark.requirement("tray-offer")
 ENTRY = "! Use the 2 servers of Cursor"

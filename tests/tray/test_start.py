@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from trayapp.tray.app import App
-from trayapp.tray.news import Notice
 from trayapp.tray.start import SystemFace, client_of, second_words
-from trayapp.tray.state import ClientState, IconKind
+from trayapp.tray.state.notices import Notice
+from trayapp.tray.state.state import ClientState, IconKind
 
 
 class Heard:

@@ -12,8 +12,8 @@ from PIL import Image
 
 from trayapp.tray import darwin, windows
 from trayapp.tray.app import ByIcon
-from trayapp.tray.news import Notice
-from trayapp.tray.state import Action, Verb
+from trayapp.tray.state.notices import Notice
+from trayapp.tray.state.state import Action, Verb
 from trayapp.tray.toolkit import BaseIcon, Menu, MenuItem
 
 

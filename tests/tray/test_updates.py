@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.tray.news import Notice
+from trayapp.tray.state.notices import Notice
 from trayapp.tray.updates import Updates
 
 

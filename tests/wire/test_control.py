@@ -37,9 +37,9 @@ async def answers(context: RequestContext, method: str, params: Params) -> Any:
         raise RpcError(-32000, "It failed", (params or {}).get("data"))
     if method == WATCH:
         for number in range(3):
-            context.dispatcher.send_notification("noise", {})
+            context.outbound.send_notification("noise", {})
             asyncio.get_running_loop().call_soon(
-                context.dispatcher.send_notification, SNAPSHOT, {"revision": number, "text": "x" * 300_000}
+                context.outbound.send_notification, SNAPSHOT, {"revision": number, "text": "x" * 300_000}
             )
         return {}
     return {"method": method, "params": params}

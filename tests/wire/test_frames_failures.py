@@ -14,6 +14,7 @@ from trayapp.wire.messages import (
     INVALID_PARAMS,
     Params,
     Reply,
+    Request,
     RpcError,
 )
 
@@ -57,8 +58,9 @@ async def test_an_intercept_sees_requests_first_and_may_answer_them() -> None:
     async with alone() as peer:
         seen: list[Any] = []
 
-        def intercept(request_id: Any, method: str, params: Any) -> bool:
-            seen.append((request_id, method, params))
+        def intercept(request: Request) -> bool:
+            seen.append(tuple(request))
+            request_id, method, _ = request
             if method == "mine":
                 peer.dispatcher.respond(request_id, Reply.of_result({"by": "intercept"}))
             return method == "mine"
@@ -74,7 +76,7 @@ async def test_an_intercept_sees_requests_first_and_may_answer_them() -> None:
 async def test_a_failing_intercept_is_an_internal_error_of_that_request_alone() -> None:
     async with alone() as peer:
 
-        def intercept(request_id: Any, method: str, params: Any) -> bool:
+        def intercept(request: Request) -> bool:
             raise Secret("password 1234")
 
         peer.dispatcher.request_intercept = intercept

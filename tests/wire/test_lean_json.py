@@ -70,7 +70,7 @@ def test_so_it_does_in_a_shim_where_the_json_module_is_not_loaded() -> None:
     code = f"""
 import sys
 sys.path.append(sys.argv[1])
-from trayapp.shim_ledger import parsed
+from trayapp.shim.ledger import parsed
 print([junk for junk in {JUNK!r} if parsed(junk) is not None])
 """
     assert run_alone(code) == "[]\n"
@@ -101,8 +101,8 @@ def test_a_shim_with_its_ledger_has_loaded_neither_regular_expressions_nor_typin
     code = """
 import sys
 sys.path.append(sys.argv[1])
-import trayapp.shim
-from trayapp.shim_ledger import Ledger
+import trayapp.shim.relay
+from trayapp.shim.ledger import Ledger
 ledger = Ledger()
 ledger.client_sent(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\\n')
 ledger.client_sent(b'{"method":"tools/call","params":{},"jsonrpc":"2.0","id":1}\\n')

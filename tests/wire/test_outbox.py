@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from trayapp.wire.framing import SMALL_FRAME_BYTES
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
     Reply,
+    Request,
 )
 from trayapp.wire.outbox import BATCH, Outbox
 
@@ -26,8 +26,8 @@ class Secret(Exception):
 async def test_all_that_one_read_caused_for_one_peer_is_one_write_in_order() -> None:
     async with alone() as peer:
 
-        def intercept(request_id: Any, method: str, params: Any) -> bool:
-            peer.dispatcher.respond(request_id, Reply.of_result({}))
+        def intercept(request: Request) -> bool:
+            peer.dispatcher.respond(request.id, Reply.of_result({}))
             return True
 
         peer.dispatcher.request_intercept = intercept

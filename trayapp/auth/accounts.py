@@ -17,15 +17,12 @@ import anyio.to_thread
 from trayapp.auth.account import LAST_MOMENT_S, Account, ClientSettings
 from trayapp.auth.asking import EXPIRES_S, Answer, Ask, Wish
 from trayapp.auth.grant import Grant, SignInError, canonical
+from trayapp.auth.sdk import load_sdk
 from trayapp.auth.vault import Place, Vault
-from trayapp.model.late import late_module, load_in_turn
 from trayapp.model.status import SignInStatus
 
 if TYPE_CHECKING:
-    from trayapp.auth import callback as callbacks
     from trayapp.auth.callback import Callback
-else:
-    callbacks = late_module("trayapp.auth.callback")
 
 log = logging.getLogger(__name__)
 
@@ -46,9 +43,15 @@ class Login(Protocol):
 
 
 async def sdk_login() -> Login:
-    """The one over the SDK: 0.6 s of imports."""
-    module: Login = await anyio.to_thread.run_sync(load_in_turn, "trayapp.auth.login")
-    return module
+    """Load the one over the SDK. Not before somebody signs in: no list may wait for the SDK."""
+
+    def load() -> Login:
+        load_sdk()
+        from trayapp.auth import login
+
+        return login
+
+    return await anyio.to_thread.run_sync(load)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,10 @@ class SignIn:
 
     async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
         """See Ask."""
+        from trayapp.auth.callback import Expected
+
         assert self._callback is not None
-        self._callback.expect(callbacks.Expected(state, issuer, iss_required))
+        self._callback.expect(Expected(state, issuer, iss_required))
         self.url = url
         self.ready.set()
 
@@ -204,7 +209,9 @@ class Accounts:
         name, error = sign_in.target.server, SignInError("The gateway is ending", "Try again")
         outcome: SignInError | None = error
         try:
-            async with callbacks.listening(name, sign_in.target.callback_port) as callback:
+            from trayapp.auth.callback import listening  # with its page: not before somebody signs in
+
+            async with listening(name, sign_in.target.callback_port) as callback:
                 sign_in.open(callback)
                 outcome = await self._in_time(sign_in, callback)
                 self._end(key, sign_in, outcome)

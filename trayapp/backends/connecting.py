@@ -11,34 +11,37 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
 
-from trayapp.backends.handshake import HANDSHAKE_VERSIONS, shake_hands
+from trayapp.backends.context import BackendContext, Live
+from trayapp.backends.handshake import shake_hands
+from trayapp.backends.http.refusal import SSE_AFTER, refused
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch, prepared
-from trayapp.backends.transports import SSE_AFTER, Inbound, Transport, refused, ways
-from trayapp.backends.world import Live, World
+from trayapp.backends.open_transport import ways
+from trayapp.backends.transport import Inbound, Transport
 from trayapp.model.errors import ConnectFailedError, ServerError
 from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
 
 @asynccontextmanager
-async def connected(server: ServerConfig, world: World, inbound: Inbound) -> AsyncIterator[Live]:
+async def connected(server: ServerConfig, context: BackendContext, inbound: Inbound) -> AsyncIterator[Live]:
     """The server with hands shaken, by the first way that leads to it; its process ends with the context.
 
     Raises MultiMcpError: what is wrong with its entry, or ServerError.
     """
-    launch = await prepared(server, world.environ, world.keyring, world.clock.time())
+    launch = await prepared(server, context.environ, context.keyring, context.clock.time())
     if isinstance(launch, HttpLaunch) and launch.auth == "oauth":
-        await world.sign_in(launch)  # here: a slow keyring is no slow server
-    hints = [world.hint(server.name)]
+        await context.sign_in(launch)  # here: a slow keyring is no slow server
+    hints = [context.hint(server.name)]
     if not hints[0] and isinstance(launch, StdioLaunch):
         hints.append(HANDSHAKE_VERSIONS[-1])  # for servers that die of a request before initialize
     tries = [(way, hint) for way in ways(launch) for hint in hints]
-    timeout = server.connect_timeout or world.settings().connect_timeout
+    timeout = server.connect_timeout or context.settings().connect_timeout
     for way, hint in tries:
         with anyio.move_on_after(timeout) as limit:
             async with AsyncExitStack() as stack:
-                transport = await stack.enter_async_context(_opened(way, server, world, inbound))
-                live = await _greeted(transport, server, world, hint, last=(way, hint) == tries[-1])
+                transport = await stack.enter_async_context(_opened(way, server, context, inbound))
+                live = await _greeted(transport, server, context, hint, last=(way, hint) == tries[-1])
                 if live is None:
                     continue
                 limit.deadline = math.inf
@@ -52,14 +55,18 @@ async def connected(server: ServerConfig, world: World, inbound: Inbound) -> Asy
 
 
 @asynccontextmanager
-async def _opened(way: Launch, server: ServerConfig, world: World, inbound: Inbound) -> AsyncIterator[Transport]:
-    async with world.open(way, inbound, world.stderr(server.name)) as transport:
+async def _opened(
+    way: Launch, server: ServerConfig, context: BackendContext, inbound: Inbound
+) -> AsyncIterator[Transport]:
+    async with context.open(way, inbound, context.stderr(server.name)) as transport:
         yield transport
 
 
-async def _greeted(transport: Transport, server: ServerConfig, world: World, hint: str, *, last: bool) -> Live | None:
+async def _greeted(
+    transport: Transport, server: ServerConfig, context: BackendContext, hint: str, *, last: bool
+) -> Live | None:
     """Hands shaken; None when the next way should be tried. Raises ServerError."""
-    capabilities = world.capabilities(server.name)
+    capabilities = context.capabilities(server.name)
     try:
         return Live(transport, await shake_hands(transport.channel, capabilities, hint), capabilities)
     except RpcError as error:

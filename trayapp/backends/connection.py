@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import anyio.abc
 
 from trayapp.backends.connecting import connected
+from trayapp.backends.context import BackendContext, Live
+from trayapp.backends.http.refusal import LONGEST_WAIT_S, NOT_EXECUTED, refused
+from trayapp.backends.maintenance import OF_OURS, Maintenance
 from trayapp.backends.route import is_remote
-from trayapp.backends.serving import OF_OURS, Serving
-from trayapp.backends.transports import LONGEST_WAIT_S, NOT_EXECUTED, refused
-from trayapp.backends.world import Live, World
 from trayapp.model.errors import (
     ConnectFailedError,
     ConnectionLostError,
@@ -40,6 +40,22 @@ ENTRY_CHANGED = "its entry in servers.yaml changed"
 GATEWAY_STOPPED = "the gateway stopped"
 
 
+class Observer(Protocol):
+    """Who hears of a connection's life. Nothing here may block."""
+
+    def state_changed(self, connection: Connection) -> None:
+        """Its `state` or `error` is another now."""
+
+    def offer_fetched(self, connection: Connection, offer: Offer) -> None:
+        """The server's lists were read from it just now."""
+
+    def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
+        """Pass on a notification that is no business of the connection's own; `about` as in transport.Inbound."""
+
+    async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
+        """Answer a request of the server, except ping. Raises RpcError."""
+
+
 class _Attempt:
     """One try to connect, awaited by all who want the server."""
 
@@ -53,23 +69,27 @@ class _Attempt:
 class Connection:
     """One configured server. All methods belong to the event loop of the task group that `tasks` is."""
 
-    def __init__(self, server: ServerConfig, world: World, tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(
+        self, server: ServerConfig, context: BackendContext, observer: Observer, tasks: anyio.abc.TaskGroup
+    ) -> None:
         self.server = server
         self.state = State.DISABLED if server.disabled else State.IDLE
         self.error: ServerError | None = None
         self.live: Live | None = None
         self.in_flight = 0
+        self.open_calls: dict[Call, None] = {}  # of those in flight: the sessions', in the order in which they began
         self.own_requests = 0  # of those in flight: the command line's and the gateway's, no session's
         self.calls = 0
         self.last_used: float | None = None  # by the clock
         self.wait_asked_s = 0.0  # what the server asked for with its last refusal (Retry-After)
         self.failed_at: float | None = None  # by the clock; set while the failure holds calls back
-        self._world = world
+        self._context = context
+        self._observer = observer
         self._tasks = tasks
         self._attempt: _Attempt | None = None
         self._closing = anyio.Event()
         self._finished: anyio.Event | None = None  # of the task that runs now
-        self._serving: Serving | None = None  # of the last connection
+        self._maintenance: Maintenance | None = None  # of the last connection
         self.retired = ""  # why it was closed for good: it cannot be started again
         self.used = anyio.Event()  # set by the first call
         self.used_since_connected = False
@@ -89,28 +109,46 @@ class Connection:
 
     # -- use -----------------------------------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """A call starts: it keeps the connection from being idle."""
+    @property
+    def is_up(self) -> bool:
+        """True if a call can be sent now. A server that died is `live` until its own task has taken note."""
+        return self.live is not None and not self.live.transport.gone.is_set()
+
+    async def up(self) -> None:
+        """Wait until a call can be sent, starting the server if need be. Raises ServerError."""
+        while not self.is_up:
+            if self.live is not None:
+                await self.dropped.wait()
+            await self.ensure()
+
+    def begin(self, call: Call | None = None) -> None:
+        """Start a call, a session's `call` or one of our own: it keeps the connection from being idle."""
+        if call is not None:
+            self.open_calls[call] = None
         self.in_flight += 1
         self.calls += 1
-        self.last_used = self._world.clock.now()
+        self.last_used = self._context.clock.now()
         if not self.used_since_connected:
             self.used_since_connected = True
             self.used.set()
 
-    def end(self) -> None:
-        """A call ended, whatever way."""
+    def end(self, call: Call | None = None) -> None:
+        """End a call, whatever way it went."""
+        if call is not None:
+            self.open_calls.pop(call, None)
         self.in_flight -= 1
-        self.last_used = self._world.clock.now()
+        self.last_used = self._context.clock.now()
 
     def relay(self, method: str, params: Params, call: Call, capabilities: Mapping[str, Any]) -> int:
-        """Send a request over the live connection; the caller has seen that there is one.
+        """Send a session's request over the live connection; the caller has seen that there is one.
 
         `capabilities` are those of the client that asks, which a 2026-07-28 server hears with each request.
         """
         live = self.live
         assert live is not None
-        return live.transport.channel.relay(method, live.peer.stamped(params, capabilities), call)
+        if live.peer.modern or (params is not None and "_meta" in params):
+            params = live.peer.stamped(params, capabilities)
+        return live.transport.channel.relay(method, params, call)
 
     async def request(self, method: str, params: Params) -> dict[str, Any]:
         """Connect if needed, ask, and await the result. Raises ServerError or RpcError."""
@@ -167,8 +205,8 @@ class Connection:
             raise SignInWantedError(self.name)
         if self.failed_at is None:
             return
-        ago = self._world.clock.now() - self.failed_at
-        if max(backoff_left_s(ago, self._world.settings()), self.wait_asked_s - ago) > 0:
+        ago = self._context.clock.now() - self.failed_at
+        if max(backoff_left_s(ago, self._context.settings()), self.wait_asked_s - ago) > 0:
             raise ServerBackoffError(self.name, ago, self.error.title if self.error else "unknown")
 
     async def fetch(self, *, explicit: bool = False, soon: bool = False) -> Offer:
@@ -178,12 +216,12 @@ class Connection:
         Raises ServerError, also when tools were not listed.
         """
         live = await self.ensure(explicit=explicit)
-        limit_s = self.server.connect_timeout or self._world.settings().connect_timeout
+        limit_s = self.server.connect_timeout or self._context.settings().connect_timeout
         self.in_flight += 1  # nobody may close it as idle meanwhile
         try:
-            assert self._serving is not None
+            assert self._maintenance is not None
             with anyio.fail_after(limit_s if soon else None):
-                offer = await self._serving.fetch(soon=soon)
+                offer = await self._maintenance.fetch(soon=soon)
         except TimeoutError:
             hint = f"Call again later. If it is slow, raise connect_timeout of {self.name} in servers.yaml"
             raise ServerError(self.name, f"{self.name} did not list its tools within {limit_s:g} s", hint) from None
@@ -199,22 +237,22 @@ class Connection:
 
     async def lists_settled(self, at_most_s: float) -> None:
         """Wait until a connection that was just made has said what it offers, if it had to be asked; not for ever."""
-        if self._serving is not None and self.live is not None:
+        if self._maintenance is not None and self.live is not None:
             with anyio.move_on_after(at_most_s):
-                await self._serving.lists_settled.wait()
+                await self._maintenance.lists_settled.wait()
 
     async def probe(self) -> None:
         """Ask the live connection for a sign of life, since the machine slept or its network changed.
 
         A silent one is dropped, without a backoff: the next call starts it again.
         """
-        if self.live is not None and self._serving is not None:
-            await self._serving.probe()
+        if self.live is not None and self._maintenance is not None:
+            await self._maintenance.probe()
 
     async def reachable(self) -> None:
         """Wait a moment for a way into the network, where this server needs one: being offline is not its failure."""
         if is_remote(self.server):
-            await self._world.route()
+            await self._context.route()
 
     # -- change --------------------------------------------------------------------------------------------------
 
@@ -256,16 +294,20 @@ class Connection:
 
     def follow_subscriptions(self) -> None:
         """Somebody began or ceased to want updates of a resource."""
-        if self._serving is not None and self.live is not None:
-            self._serving.listening.changed()
+        if self._maintenance is not None and self.live is not None:
+            self._maintenance.subscription.changed()
         self.adjusted.set()  # a subscription keeps it from being idle
         self.adjusted = anyio.Event()
 
     def _apply(self, event: Event) -> None:
         self.state = next_state(self.state, event)
-        self.tell(self._world.observer.state_changed)
+        self._tell(self._observer.state_changed)
 
-    def tell(self, hear: Callable[..., None], *facts: Any) -> None:
+    def tell_offer(self, offer: Offer) -> None:
+        """Tell the observer that the lists were read."""
+        self._tell(self._observer.offer_fetched, offer)
+
+    def _tell(self, hear: Callable[..., None], *facts: Any) -> None:
         """Tell the observer: the boundary at which a mistake over there stops, so that it decides no server's life."""
         try:
             hear(self, *facts)
@@ -317,7 +359,7 @@ class Connection:
             self._apply(Event.LOST)  # no backoff: the next call may start it again
         else:
             log.log(logging.WARNING if self.failed_at is None else logging.INFO, "%s", error)  # one warning an outage
-            self.failed_at = self._world.clock.now()
+            self.failed_at = self._context.clock.now()
             asked = error.retry_after_s if isinstance(error, ConnectFailedError) else None
             self.wait_asked_s = min(asked or 0.0, LONGEST_WAIT_S)
             self._apply(Event.FAIL)
@@ -340,39 +382,39 @@ class Connection:
             raise failure
 
     async def _connect_and_serve(self, attempt: _Attempt) -> None:
-        async with connected(self.server, self._world, self) as live:
+        async with connected(self.server, self._context, self) as live:
             await self._serve(live, attempt)
 
     async def _serve(self, live: Live, attempt: _Attempt) -> None:
-        self._serving = serving = Serving(self, live, self._world)
+        self._maintenance = maintenance = Maintenance(self, live, self._context)
         self.live, self.failed_at, self.error = live, None, None
         self.dropped = anyio.Event()
-        self.last_used = self._world.clock.now()
+        self.last_used = self._context.clock.now()
         self.silent, self.used_since_connected = False, False
         attempt.done.set()
         self._apply(Event.READY)
-        async with serving.duties():
+        async with maintenance.duties():
             await live.transport.gone.wait()
             self.live = None  # at once: the next call waits for a new connection
-        self.silent = serving.silent
+        self.silent = maintenance.silent
         if not self._closing.is_set():
-            raise await serving.ending()
+            raise await maintenance.ending()
 
-    # -- what the server sends by itself (transports.Inbound) ----------------------------------------------------
+    # -- what the server sends by itself (transport.Inbound) ----------------------------------------------------
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
-        """See transports.Inbound."""
+        """See transport.Inbound."""
         if method == "ping":
             return {}
-        return await self._world.observer.asked(self, method, params, about)
+        return await self._observer.asked(self, method, params, about)
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
-        """See transports.Inbound."""
+        """See transport.Inbound."""
         if method not in OF_OURS:
-            self.tell(self._world.observer.notified, method, params, about)
-        elif self._serving is not None:
-            self._serving.told(method)
+            self._tell(self._observer.notified, method, params, about)
+        elif self._maintenance is not None:
+            self._maintenance.told(method)
 
     def input_schema(self, tool: str) -> Any:
-        """See transports.Inbound."""
-        return self._world.input_schema(self.name, tool)
+        """See transport.Inbound."""
+        return self._context.input_schema(self.name, tool)

@@ -21,9 +21,8 @@ from trayapp.wire.messages import (
     Params,
     RpcError,
 )
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
-HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-MODERN_VERSIONS = ("2026-07-28",)
 # A server that is still being downloaded, or that ignores unknown methods, answers no probe; after this long it gets
 # `initialize` as well and the first good answer counts.
 PROBE_PATIENCE_S = 2.0

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -20,7 +19,7 @@ from trayapp.auth.account import ClientSettings
 from trayapp.auth.sealed import PASSPHRASE
 from trayapp.auth.vault import Secrets
 from trayapp.backends.launch_secrets import secret_variables, secrets_in
-from trayapp.backends.shellenv import Environment
+from trayapp.backends.stdio.shellenv import Environment
 from trayapp.config.environment import clean_environment as clean_environment
 from trayapp.config.environment import own_environment as own_environment
 from trayapp.config.interpolate import keyring_names, resolve
@@ -28,13 +27,7 @@ from trayapp.config.paths import HOME_VARIABLE, find_paths
 from trayapp.config.programs import found_elsewhere
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, KeyringLockedError, MissingVariableError
 from trayapp.model.known_secrets import KNOWN
-from trayapp.model.late import late_module
 from trayapp.model.servers import Auth, ServerConfig, auth_of
-
-if TYPE_CHECKING:
-    from trayapp.backends import npx
-else:
-    npx = late_module("trayapp.backends.npx")
 
 # What a child gets of our environment with `inherit_env: false`: enough for a program to find itself and its user.
 _POSIX_DEFAULTS = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
@@ -166,7 +159,9 @@ async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: flo
     """What to run instead of npx; None when npm shall decide, or when nobody can tell, or not in time."""
 
     def look() -> tuple[str, ...] | None:
-        return npx.resolve_npx(launch.argv, launch.env, find_paths(environ).cache_dir, now, launch.cwd)
+        from trayapp.backends.stdio.npx import resolve_npx  # not before a server is written so
+
+        return resolve_npx(launch.argv, launch.env, find_paths(environ).cache_dir, now, launch.cwd)
 
     with anyio.move_on_after(NPX_LIMIT_S), suppress(OSError):
         return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 import anyio
 import anyio.abc
 
-from trayapp.backends.connection import GATEWAY_STOPPED, Connection
-from trayapp.backends.world import World
+from trayapp.backends.connection import GATEWAY_STOPPED, Connection, Observer
+from trayapp.backends.context import BackendContext
 from trayapp.model.errors import ServerBackoffError, ServerError, ServerNotFoundError, SignInWantedError
 from trayapp.model.lifecycle import RECONNECT_FIRST_S, State, reconnect_waits
 from trayapp.model.plan import Config, Plan
@@ -27,8 +27,9 @@ AT_ONCE = 10  # servers that start or are discovered at the same time
 class Pool:
     """The connections of one configuration. Lives inside `tasks`, whose cancellation ends every server."""
 
-    def __init__(self, world: World, tasks: anyio.abc.TaskGroup) -> None:
-        self._world = world
+    def __init__(self, context: BackendContext, observer: Observer, tasks: anyio.abc.TaskGroup) -> None:
+        self._context = context
+        self._observer = observer
         self._tasks = tasks
         self._connections: dict[str, Connection] = {}
         self._keepers: dict[str, anyio.CancelScope] = {}
@@ -58,7 +59,7 @@ class Pool:
         for name in plan.removed:
             self._connections.pop(name, None)
         for name in (*plan.added, *plan.relaunched):
-            self._connections[name] = Connection(config.servers[name], self._world, self._tasks)
+            self._connections[name] = Connection(config.servers[name], self._context, self._observer, self._tasks)
         self._connections = {name: self._connections[name] for name in config.servers if name in self._connections}
         for connection in leaving:
             self._stop_keeping(connection.name)
@@ -110,7 +111,7 @@ class Pool:
         with anyio.CancelScope() as scope:
             self._resting.add(scope)
             try:
-                await self._world.clock.sleep(seconds)
+                await self._context.clock.sleep(seconds)
             finally:
                 self._resting.discard(scope)
         return scope.cancelled_caught
@@ -125,9 +126,9 @@ class Pool:
             await anyio.sleep_forever()  # reconnecting by hand starts a new keeper
         except ServerError:
             return False
-        since = self._world.clock.now()
+        since = self._context.clock.now()
         await connection.dropped.wait()
-        return connection.silent or self._world.clock.now() - since >= RECONNECT_FIRST_S
+        return connection.silent or self._context.clock.now() - since >= RECONNECT_FIRST_S
 
     def _stop_keeping(self, name: str) -> None:
         scope = self._keepers.pop(name, None)

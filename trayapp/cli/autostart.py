@@ -1,6 +1,6 @@
 """`multi-mcp autostart`: whether the tray starts at login.
 
-Never here: how each desktop is told (service/autostart).
+Never here: how each desktop is told (service/autostart/switch).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import click
 
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import print_json, say
-from trayapp.service.autostart import find_autostart
+from trayapp.service.autostart.switch import find_autostart
 from trayapp.service.command import tray_command
 
 

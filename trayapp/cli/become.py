@@ -42,7 +42,7 @@ def lingering_gateway() -> int:
 def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
     """Be the gateway until told to stop; the exit code. Raises AlreadyRunningError, StorageError."""
     gc.disable()  # a start makes many objects and no garbage; the gateway collects once its first client is served
-    from trayapp.gateway.run import MAKES_ROOM, run_gateway
+    from trayapp.gateway.main import MAKES_ROOM, run_gateway
 
     code = run_gateway(
         dict(os.environ),

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.child import FROM_ANYWHERE
 from trayapp.service.command import shim_command
+from trayapp.service.detached import FROM_ANYWHERE
 
 PROTOCOL = "2025-11-25"
 ANSWER_TIMEOUT_S = 30.0  # a server's start on a busy machine; the sample server takes 0.1 s

@@ -81,7 +81,8 @@ def start_option() -> click.Option:
 def _start(run: str) -> None:
     """Start a gateway that ends by itself some time after its last use, and wait for it. Raises NoGatewayError."""
     from trayapp.config.paths import find_paths
-    from trayapp.service.child import await_ready, start_detached
+    from trayapp.service.child import await_ready
+    from trayapp.service.detached import start_detached
 
     log_file = find_paths(os.environ).log_dir / GATEWAY_LOG
     with waiting("Starting the gateway"):

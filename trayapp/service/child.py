@@ -1,22 +1,18 @@
-"""A gateway process started from outside, and waited for: until it answers, until it is gone.
+"""A gateway process waited for from outside: until it answers, until it is gone.
 
-Never here: which process a tray supervises, what one says to a gateway, the shim's own way to start one (detached).
+Never here: which process a tray supervises, what one says to a gateway, how one is started (detached).
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
-
-from trayapp.service.command import gateway_command
-from trayapp.service.detached import gateway_environment
 
 TYPE_CHECKING = False  # as in typing, which costs as much
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
+    from subprocess import Popen
 
 READY_TIMEOUT_S = 20.0  # a cold disk and a busy machine; usually it takes 0.3 s
 GONE_TIMEOUT_S = 15.0  # the stop ladder of a stubborn server takes 4 s, and many stop at once
@@ -25,31 +21,12 @@ LONGEST_PAUSE_S = 0.1
 LOG_LINES_SHOWN = 3
 LOG_TAIL_BYTES = 4096
 RUNS_ALREADY = 7  # the exit code of a gateway that found another one; that one will answer
-FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that no user wants to remove
-
-
-def start_detached(environ: Mapping[str, str], *, linger: bool) -> subprocess.Popen[bytes]:
-    """Start a gateway that outlives this process and its terminal; `environ` says with which home. Raises OSError."""
-    flags = 0
-    if sys.platform == "win32":
-        flags = subprocess.CREATE_NO_WINDOW | subprocess.DETACHED_PROCESS
-    null = subprocess.DEVNULL
-    return subprocess.Popen(
-        gateway_command(linger=linger),
-        env=gateway_environment(environ),
-        cwd=FROM_ANYWHERE,
-        stdin=null,
-        stdout=null,
-        stderr=null,
-        start_new_session=True,
-        creationflags=flags,
-    )
 
 
 def await_ready(
     run: str,
     timeout_s: float = READY_TIMEOUT_S,
-    process: subprocess.Popen[bytes] | None = None,
+    process: Popen[bytes] | None = None,
     log_file: Path | None = None,
 ) -> None:
     """Wait until a gateway answers in the runtime folder `run`.

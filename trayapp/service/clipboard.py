@@ -1,6 +1,6 @@
 """Text put where Paste finds it, with whatever program the system has for that.
 
-Never here: what the text is, X displays (tray/selection), where no program is needed.
+Never here: what the text is, X displays (tray/linux/selection), where no program is needed.
 """
 
 from __future__ import annotations

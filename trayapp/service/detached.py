@@ -1,7 +1,7 @@
-"""How a gateway is started that outlives whoever starts it: its environment, and the start itself by fork and exec.
+"""How a gateway is started that outlives whoever starts it: its environment, and the start itself.
 
-The way of the shim, which starts a gateway while its client waits: `subprocess` takes 9 ms to load (child uses it, for
-those who have loaded it anyway). Never here: waiting for it. Imports stay few.
+The shim starts one by fork and exec while its client waits: `subprocess` takes 9 ms to load. Those who have loaded it
+anyway use it. Never here: waiting for it. Imports stay few.
 """
 
 # pathlib costs the shim more than all of this
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 OPEN_MOST = 1024  # descriptors of a process, unless told otherwise; for where the system does not list them
+FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that no user wants to remove
 CANNOT_RUN = 127  # exit code of a start whose program cannot be executed, as in shells
 
 
@@ -36,11 +37,29 @@ def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return env
 
 
+def start_detached(environ: Mapping[str, str], *, linger: bool) -> Popen[bytes]:
+    """Start a gateway that outlives this process and its terminal; `environ` says with which home. Raises OSError."""
+    import subprocess  # 9 ms, which a shim on POSIX does not pay
+
+    flags = 0
+    if sys.platform == "win32":
+        flags = subprocess.CREATE_NO_WINDOW | subprocess.DETACHED_PROCESS
+    null = subprocess.DEVNULL
+    return subprocess.Popen(
+        gateway_command(linger=linger),
+        env=gateway_environment(environ),
+        cwd=FROM_ANYWHERE,
+        stdin=null,
+        stdout=null,
+        stderr=null,
+        start_new_session=True,
+        creationflags=flags,
+    )
+
+
 def start_quickly(environ: Mapping[str, str]) -> Popen[bytes] | Forked:
     """Start one that ends by itself some time after its last session. Raises OSError."""
     if sys.platform == "win32":
-        from trayapp.service.child import start_detached
-
         return start_detached(environ, linger=True)
     return fork_detached(gateway_command(linger=True), gateway_environment(environ))
 

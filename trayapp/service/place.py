@@ -17,7 +17,8 @@ from pathlib import Path
 
 from trayapp.model.errors import StorageError
 from trayapp.model.logs import GATEWAY_LOG
-from trayapp.service.child import last_lines, start_detached
+from trayapp.service.child import last_lines
+from trayapp.service.detached import start_detached
 from trayapp.service.pause import Pause, StartTurn
 from trayapp.service.supervision import Process
 from trayapp.wire.control import STOP, ControlClient
@@ -27,7 +28,7 @@ from trayapp.wire.watch import Watch
 log = logging.getLogger(__name__)
 
 RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line of config/own_log
-ENDS = "The gateway ends: "  # of gateway/run
+ENDS = "The gateway ends: "  # of gateway/main
 LAST_WORDS_MOST = 50  # lines: a traceback
 ROOM_FOR_A_LINE = 4096  # bytes free, a block of most file systems
 ANSWER_S = 5.0  # to "stop"; the gateway answers first and ends then

@@ -15,11 +15,11 @@ from typing import Any
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name, names_server
-from trayapp.service.autostart import Autostart
+from trayapp.service.autostart.switch import Autostart
 from trayapp.service.supervision import WishKind
-from trayapp.tray import outcomes, texts
-from trayapp.tray.news import Notice
-from trayapp.tray.state import Action, Offered, Verb, View, offer_key
+from trayapp.tray.state import outcomes, texts
+from trayapp.tray.state.notices import Notice
+from trayapp.tray.state.state import Action, Offered, Verb, View, offer_key
 from trayapp.wire.control import APPROVALS, APPROVE, KEYRING, LOGIN, LOGIN_WAIT, LOGOUT, RECONNECT, REFRESH
 
 log = logging.getLogger(__name__)

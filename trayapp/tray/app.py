@@ -19,11 +19,11 @@ from trayapp.service.supervision import Seen, WishKind
 from trayapp.service.supervisor import Supervisor
 from trayapp.tray.actions import Actions
 from trayapp.tray.desk import Desk
-from trayapp.tray.news import News, Notice, Told, news
 from trayapp.tray.painter import Painter
 from trayapp.tray.redraws import Redraws
-from trayapp.tray.state import Action, IconKind, Verb, View
-from trayapp.tray.view import view
+from trayapp.tray.state.notices import News, Notice, Told, news
+from trayapp.tray.state.state import Action, IconKind, Verb, View
+from trayapp.tray.state.view import view
 
 log = logging.getLogger(__name__)
 
@@ -258,7 +258,7 @@ class Speaker(Protocol):
 
 
 class OverBus:
-    """Notifications over D-Bus (trayapp.tray.notifications)."""
+    """Notifications over D-Bus (trayapp.tray.linux.notifications)."""
 
     def __init__(self, notifier: Any) -> None:
         self._notifier = notifier

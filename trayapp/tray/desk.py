@@ -13,9 +13,9 @@ from dataclasses import replace
 from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import Snapshot
-from trayapp.service.autostart import Autostart
+from trayapp.service.autostart.switch import Autostart
 from trayapp.service.supervision import Seen
-from trayapp.tray.state import ClientState, Offered, TrayState
+from trayapp.tray.state.state import ClientState, Offered, TrayState
 
 log = logging.getLogger(__name__)
 

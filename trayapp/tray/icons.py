@@ -15,7 +15,7 @@ from typing import NamedTuple
 from PIL import Image, ImageDraw
 
 import trayapp
-from trayapp.tray.state import IconKind
+from trayapp.tray.state.state import IconKind
 from trayapp.tray.vector import CURRENT, Drawing, Point, Shape, read, scaled
 
 FINEST, COARSEST = 16, 4  # samples a pixel along each side, for small pictures and for large ones

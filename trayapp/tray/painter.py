@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from trayapp.tray.state import Action, IconKind, Item, Separator, View
+from trayapp.tray.state.state import Action, IconKind, Item, Separator, View
 from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
 
 Click = Callable[[Action], None]

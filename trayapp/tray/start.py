@@ -22,7 +22,7 @@ from trayapp.config.paths import Paths, find_paths
 from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.model.logs import TRAY_LOG
 from trayapp.service.about import version_text
-from trayapp.service.autostart import Autostart, absolute_home, find_autostart
+from trayapp.service.autostart.switch import Autostart, absolute_home, find_autostart
 from trayapp.service.clipboard import copy
 from trayapp.service.command import shim_command, tray_command
 from trayapp.service.installed import Update
@@ -36,11 +36,12 @@ from trayapp.tray import darwin, icons, windows
 from trayapp.tray.actions import Actions, Means, offered_of
 from trayapp.tray.app import ENDED_BY, App, ByIcon, OverBus, Speaker
 from trayapp.tray.desk import Desk
-from trayapp.tray.hosts import PANEL_WAIT_S, STARTED_WAIT_S, icon_class
-from trayapp.tray.news import Kind, Notice
-from trayapp.tray.notifications import Notifier
-from trayapp.tray.outcomes import no_host
-from trayapp.tray.state import Action, ClientState, IconKind, Offered
+from trayapp.tray.icon_class import icon_class
+from trayapp.tray.linux.hosts import PANEL_WAIT_S, STARTED_WAIT_S
+from trayapp.tray.linux.notifications import Notifier
+from trayapp.tray.state.notices import Kind, Notice
+from trayapp.tray.state.outcomes import no_host
+from trayapp.tray.state.state import Action, ClientState, IconKind, Offered
 from trayapp.tray.updates import Updates
 from trayapp.tray.worker import Worker
 from trayapp.wire.rundir import run_dir
@@ -185,7 +186,7 @@ def _ask(run: str, method: str, params: dict[str, Any]) -> Any:
 def _own_selection(text: str, environ: Mapping[str, str]) -> bool:
     if sys.platform != "linux":
         return False
-    from trayapp.tray import selection  # python-xlib is Linux's, and takes its time
+    from trayapp.tray.linux import selection  # python-xlib is Linux's, and takes its time
 
     return selection.own(text, environ)
 

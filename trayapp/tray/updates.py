@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.tray import texts
-from trayapp.tray.news import Notice
+from trayapp.tray.state import texts
+from trayapp.tray.state.notices import Notice
 
 log = logging.getLogger(__name__)
 

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, Protocol, TypedDict
 
 import anyio
 
-from trayapp.wire.messages import PROGRESS, Params, RequestId
-
-if TYPE_CHECKING:
-    from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.messages import PROGRESS, Params, Request, RequestId
 
 
 class CallOptions(TypedDict, total=False):
@@ -22,6 +19,22 @@ class CallOptions(TypedDict, total=False):
 
     timeout: float
     cancel_on_abandon: bool
+
+
+class Outbound(Protocol):
+    """The way to the peer that a message came from: the SDK's Outbound, and frames sent without a task."""
+
+    async def send_raw_request(self, method: str, params: Params, opts: CallOptions | None = None) -> dict[str, Any]:
+        """Send a request and return its result. Raises RpcError."""
+
+    async def notify(self, method: str, params: Params, opts: CallOptions | None = None) -> None:
+        """Send a notification; dropped when closed."""
+
+    def send_notification(self, method: str, params: Params) -> None:
+        """Send a notification without waiting; dropped when closed."""
+
+    def respond_frame(self, frame: bytes) -> None:
+        """Send a frame that is whole already; dropped when closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +50,7 @@ class FrameTransport:
 class RequestContext:
     """What a handler gets with an inbound message: the SDK's DispatchContext."""
 
-    dispatcher: FrameDispatcher
+    outbound: Outbound
     request_id: RequestId | None
     progress_token: RequestId | None = None
     transport: FrameTransport = field(default_factory=FrameTransport)
@@ -47,12 +60,12 @@ class RequestContext:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     async def send_raw_request(self, method: str, params: Params, opts: CallOptions | None = None) -> dict[str, Any]:
-        """As the dispatcher's."""
-        return await self.dispatcher.send_raw_request(method, params, opts)
+        """Send a request to the peer and return its result. Raises RpcError."""
+        return await self.outbound.send_raw_request(method, params, opts)
 
     async def notify(self, method: str, params: Params, opts: CallOptions | None = None) -> None:
-        """As the dispatcher's."""
-        await self.dispatcher.notify(method, params, opts)
+        """Send a notification to the peer."""
+        await self.outbound.notify(method, params, opts)
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress when the peer gave a token; nothing otherwise."""
@@ -60,10 +73,10 @@ class RequestContext:
             return
         fields = {"progress": progress, "total": total, "message": message}
         known = {name: value for name, value in fields.items() if value is not None}
-        self.dispatcher.send_notification(PROGRESS, {"progressToken": self.progress_token, **known})
+        self.outbound.send_notification(PROGRESS, {"progressToken": self.progress_token, **known})
 
 
 OnRequest = Callable[[RequestContext, str, Params], Awaitable[dict[str, Any]]]
 OnNotify = Callable[[RequestContext, str, Params], Awaitable[None]]
 NotifyIntercept = Callable[[str, Params], bool]
-RequestIntercept = Callable[[RequestId, str, Any], bool | None]
+RequestIntercept = Callable[[Request], bool | None]

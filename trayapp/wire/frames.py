@@ -47,11 +47,11 @@ from trayapp.wire.messages import (
     Call,
     Params,
     Reply,
+    Request,
     RequestId,
     RpcError,
     UnreadReply,
     is_answer,
-    is_request_id,
     mended,
     own_id,
     progress_token,
@@ -95,7 +95,7 @@ class FrameDispatcher:
     """One peer on a stream of frames. Not thread-safe: everything happens on one event loop.
 
     `sink` takes whole frames and does not block; `pour`, where there is one, takes large ones in pieces.
-    `request_intercept(id, method, params)`, when set, sees every inbound request first, without a task; but for False,
+    `request_intercept`, when set, sees every inbound request first, without a task; but for False,
     which it returns of those that it leaves, it answers by itself (`respond`, `respond_frame`). `on_junk` gets (the
     beginning of) what is no JSON-RPC and has no id to answer; without it the log does. `peer` is how errors over its
     answers call the other side.
@@ -190,8 +190,8 @@ class FrameDispatcher:
         """Answer an inbound request; dropped when closed."""
         if self._closed is not None:
             return
-        id_json = dumps(request_id)
-        if reply.size > SMALL_FRAME_BYTES:
+        id_json = b"%d" % request_id if type(request_id) is int else dumps(request_id)
+        if len(reply.frame) > SMALL_FRAME_BYTES:
             self._out.write_pieces(reply.pieces(id_json))
         else:
             self._out.write(reply.with_id(id_json))
@@ -224,9 +224,9 @@ class FrameDispatcher:
         if self._closed is not None:
             return
         self._closed = why or RpcError(CONNECTION_CLOSED, "Connection closed")
-        pending, self._pending = self._pending, {}
-        for call, _ in pending.values():
-            _tell(call, Reply.of_error(self._closed))
+        pending = list(self._pending)
+        for number in pending:
+            self._answer(number, Reply.of_error(self._closed))
         self._ended.set()
 
     async def run(
@@ -252,59 +252,62 @@ class FrameDispatcher:
             self._handling = None
 
     def _take(self, frame: bytes | Oversized) -> None:
-        """One inbound frame: the boundary that keeps a failure over it from the frames that follow."""
+        """Handle one inbound frame: the boundary that keeps a failure over it from the frames that follow."""
         try:
-            self._read(frame)
+            if isinstance(frame, Oversized):
+                self._refuse(frame.head, frame.tail, INVALID_REQUEST, frame.why)
+            elif len(frame) <= SMALL_FRAME_BYTES or not self._passed_unread(frame):
+                message = loads(frame)
+                if type(message) is dict:
+                    self._sort(message, frame)
+                elif isinstance(message, list) and message:
+                    for part in message:  # a batch: JSON-RPC, and MCP 2025-03-26
+                        self._sort(part, b"")
+                else:
+                    self._on_junk(frame)
+        except JsonError:
+            assert isinstance(frame, bytes)
+            self._refuse(frame, frame[-TAIL_BYTES:], PARSE_ERROR, "is not valid JSON, or nested too deep")
         except Exception:
             log.exception("Handling a message failed")
             if not isinstance(frame, Oversized):  # whoever waits for it hears so
                 self._refuse(frame, frame[-TAIL_BYTES:], INTERNAL_ERROR, "could not be handled")
 
-    def _read(self, frame: bytes | Oversized) -> None:
-        if isinstance(frame, Oversized):
-            self._refuse(frame.head, frame.tail, INVALID_REQUEST, frame.why)
-            return
-        if len(frame) > SMALL_FRAME_BYTES and _may_pass_unread(frame) and (place := find_answer_id(frame)) is not None:
-            self._answer(loads(frame[place[0] : place[1]]), Reply(frame, *place))
-            return
-        try:
-            message = loads(frame)
-        except JsonError:
-            self._refuse(frame, frame[-TAIL_BYTES:], PARSE_ERROR, "is not valid JSON, or nested too deep")
-            return
-        if type(message) is dict:
-            self._sort(message, frame)
-        elif isinstance(message, list) and message:
-            for part in message:  # a batch: JSON-RPC, and MCP 2025-03-26
-                self._sort(part, b"")
-        else:
-            self._on_junk(frame)
+    def _passed_unread(self, frame: bytes) -> bool:
+        """Pass on a large answer as it came; return False for what has to be parsed."""
+        place = find_answer_id(frame) if _may_pass_unread(frame) else None
+        if place is None:
+            return False
+        self._answer(loads(frame[place[0] : place[1]]), Reply(frame, *place))
+        return True
 
     def _sort(self, message: Any, frame: bytes) -> None:
-        """`frame`: that the message was read from, empty when it held others, too."""
-        if not isinstance(message, dict):
+        """Handle one message. `frame`: that it was read from, empty when that held others, too."""
+        if type(message) is not dict:
             self._on_junk(frame or dumps(message))
-        elif isinstance(method := message.get("method"), str):
-            request_id = message.get("id")
+            return
+        method = message.get("method")
+        request_id: Any = message.get("id")
+        has_id = type(request_id) is int or type(request_id) is str  # as is_request_id, for every message
+        if isinstance(method, str):
             if request_id is None:
                 self._notification(method, message.get("params"))
-            elif is_request_id(request_id):
-                self._request(request_id, method, message.get("params"))
+            elif has_id:
+                self._request(Request(request_id, method, message.get("params")))
             else:
                 self._on_junk(frame or dumps(message))
-        elif is_request_id(request_id := message.get("id")):
-            if "result" in message or "error" in message:
-                if not is_answer(message):
-                    frame, message = b"", mended(message, self._answer_words)
-                start, end = id_place(frame, dumps(request_id))
-                self._answer(request_id, Reply(frame, start, end, message))
-            elif own_id(request_id) in self._pending:
-                why = f"{self._answer_words} holds neither a result nor an error"
-                self._answer(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
-            else:
-                self.respond(request_id, Reply.of_error(RpcError(INVALID_REQUEST, "Neither a request nor an answer")))
-        else:
+        elif not has_id:
             self._on_junk(frame or dumps(message))
+        elif "result" in message or "error" in message:
+            if ("error" in message or type(message["result"]) is not dict) and not is_answer(message):
+                frame, message = b"", mended(message, self._answer_words)
+            start, end = id_place(frame, b"%d" % request_id if type(request_id) is int else dumps(request_id))
+            self._answer(request_id, Reply(frame, start, end, message))
+        elif own_id(request_id) in self._pending:
+            why = f"{self._answer_words} holds neither a result nor an error"
+            self._answer(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
+        else:
+            self.respond(request_id, Reply.of_error(RpcError(INVALID_REQUEST, "Neither a request nor an answer")))
 
     def _refuse(self, head: bytes, tail: bytes, code: int, why: str) -> None:
         """A frame that cannot be read: whoever can be told from its ends gets an error, else it is junk."""
@@ -323,24 +326,25 @@ class FrameDispatcher:
     def _answer(self, request_id: RequestId, reply: Reply) -> None:
         number = request_id if type(request_id) is int else own_id(request_id)
         pending = self._pending.pop(number, None) if number is not None else None
-        if pending is not None:
-            _tell(pending[0], reply)
-
-    def _request(self, request_id: RequestId, method: str, params: Any) -> None:
-        if params is not None and not isinstance(params, dict):
-            self.respond(request_id, Reply.of_error(RpcError(INVALID_PARAMS, "params must be an object")))
-        elif not self._intercepted(request_id, method, params) and self._handling is not None:
-            self._handling.request(request_id, method, params)
-
-    def _intercepted(self, request_id: RequestId, method: str, params: Params) -> bool:
+        if pending is None:
+            return
         try:
-            return (
-                self.request_intercept is not None and self.request_intercept(request_id, method, params) is not False
-            )
+            pending[0].answered(reply)
+        except Exception:  # the boundary that keeps the failure of one that waits from the others
+            log.exception("Passing on an answer failed")
+
+    def _request(self, request: Request) -> None:
+        if request.params is not None and not isinstance(request.params, dict):
+            self.respond(request.id, Reply.of_error(RpcError(INVALID_PARAMS, "params must be an object")))
+            return
+        try:
+            intercepted = self.request_intercept is not None and self.request_intercept(request) is not False
         except Exception:  # the same boundary as in Handling
-            log.exception("Handling %s failed", method)
-            self.respond(request_id, Reply.of_error(INTERNAL))
-            return True
+            log.exception("Handling %s failed", request.method)
+            self.respond(request.id, Reply.of_error(INTERNAL))
+            return
+        if not intercepted and self._handling is not None:
+            self._handling.request(*request)
 
     def _notification(self, method: str, params: Any) -> None:
         if params is not None and not isinstance(params, dict):
@@ -378,11 +382,3 @@ def _may_pass_unread(frame: bytes) -> bool:
 
 def _log_junk(frame: bytes) -> None:
     log.warning("Dropped a message of %d bytes that is no JSON-RPC", len(frame))
-
-
-def _tell(call: Call, reply: Reply) -> None:
-    """Hand over an answer: the boundary that keeps the failure of one that waits from the others."""
-    try:
-        call.answered(reply)
-    except Exception:
-        log.exception("Passing on an answer failed")

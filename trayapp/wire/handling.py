@@ -6,18 +6,14 @@ Never here: reading frames, requests of ours.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
 
-from trayapp.wire.context import NotifyIntercept, OnNotify, OnRequest, RequestContext
+from trayapp.wire.context import NotifyIntercept, OnNotify, OnRequest, Outbound, RequestContext
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import CANCELLED, INTERNAL_ERROR, Params, Reply, RequestId, RpcError, is_request_id
 from trayapp.wire.messages import progress_token as token_of
-
-if TYPE_CHECKING:
-    from trayapp.wire.frames import FrameDispatcher
 
 log = logging.getLogger(__name__)
 
@@ -29,13 +25,13 @@ class Handling:
 
     def __init__(
         self,
-        dispatcher: FrameDispatcher,
+        outbound: Outbound,
         tasks: anyio.abc.TaskGroup,
         on_request: OnRequest,
         on_notify: OnNotify,
         intercept: NotifyIntercept | None,
     ) -> None:
-        self._dispatcher = dispatcher
+        self._outbound = outbound
         self._tasks = tasks
         self._on_request = on_request
         self._on_notify = on_notify
@@ -44,7 +40,7 @@ class Handling:
 
     def request(self, request_id: RequestId, method: str, params: Params) -> None:
         """Handle one that nobody intercepted."""
-        context = RequestContext(self._dispatcher, request_id, token_of(params))
+        context = RequestContext(self._outbound, request_id, token_of(params))
         self._inbound[request_id] = context
         self._tasks.start_soon(self._handle, context, method, params)
 
@@ -67,7 +63,7 @@ class Handling:
         if self._inbound.get(context.request_id) is context:
             del self._inbound[context.request_id]
         if frame is not None and not context.cancel_requested.is_set():
-            self._dispatcher.respond_frame(frame)
+            self._outbound.respond_frame(frame)
 
     async def _handled(self, context: RequestContext, id_json: bytes, method: str, params: Params) -> bytes:
         """The answer's frame: the boundary where exceptions become JSON-RPC errors."""
@@ -90,6 +86,6 @@ class Handling:
     async def _handle_notification(self, method: str, params: Params) -> None:
         """One inbound notification: the boundary that keeps its failure from the others."""
         try:
-            await self._on_notify(RequestContext(self._dispatcher, None), method, params)
+            await self._on_notify(RequestContext(self._outbound, None), method, params)
         except Exception:
             log.exception("Handling %s failed", method)

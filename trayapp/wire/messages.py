@@ -6,7 +6,7 @@ Never here: sockets, processes, MCP methods.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeGuard
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
@@ -27,6 +27,18 @@ Params = Mapping[str, Any] | None
 RequestId = int | str
 _HEAD = b'{"jsonrpc":"2.0","id":'
 OWN_ID_DIGITS = 15  # a longer number is none that we gave
+
+
+class Request(NamedTuple):
+    """One request of a peer's, on its way. `params` as it came, which may be anything."""
+
+    id: RequestId
+    method: str
+    params: Any
+
+    def with_params(self, params: Any) -> Request:
+        """Return the same request with other params."""
+        return Request(self.id, self.method, params)
 
 
 def is_request_id(value: Any) -> TypeGuard[RequestId]:

@@ -14,6 +14,7 @@ from mcp_types import ElicitResult, ListRootsResult
 from tests.fixtures.clock import settle
 from tests.gateway.http.place import Place, place, until
 from tests.gateway.world import serve, server
+from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.wire.messages import METHOD_NOT_FOUND
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-both-eras")]
@@ -118,7 +119,7 @@ async def test_an_older_session_hears_of_changed_lists_and_is_in_the_status_unti
 
         async with at.client("legacy", message_handler=on_message) as client:
             await client.list_tools()
-            (status,) = at.made.gateway.snapshot().gateway.sessions
+            (status,) = snapshot_of(at.made.gateway).gateway.sessions
             assert (status.transport, status.protocol) == ("http", "2025-11-25")
             await at.made.known(server("a"), server("b"))
             with anyio.fail_after(10):

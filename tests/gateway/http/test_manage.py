@@ -9,6 +9,7 @@ import pytest
 from tests.gateway.http.place import OWNER, place
 from tests.gateway.world import server
 from trayapp.config.urls import is_forbidden_place
+from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.model.plan import Config
 from trayapp.model.settings import Settings
 from trayapp.model.status import Problem
@@ -34,7 +35,7 @@ async def test_servers_and_tools_are_those_of_the_command_line(tmp_path: Path) -
         await at.made.known(server("a"))
         servers = (await http.get("/mcp_servers")).json()["servers"]
         assert [one["name"] for one in servers] == ["a"]
-        assert servers == at.made.gateway.snapshot().to_json()["servers"]
+        assert servers == snapshot_of(at.made.gateway).to_json()["servers"]
         tools = (await http.get("/mcp_tools")).json()["tools"]
         assert {"a_echo"} <= {tool["exposed_name"] for tool in tools}
 

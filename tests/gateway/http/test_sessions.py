@@ -15,6 +15,7 @@ from tests.e2e.http_client import STREAMS, HttpClient, http_client
 from tests.fixtures.clock import FakeClock
 from tests.gateway.http.place import OWNER, TOKEN, Place, place, until
 from tests.gateway.world import serve, server
+from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.http import server as http_server
 from trayapp.gateway.http.asgi import HttpRequest
 from trayapp.gateway.http.guard import Access
@@ -122,7 +123,7 @@ async def test_a_client_that_comes_again_late_need_not_know(tmp_path: Path) -> N
             call = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "a_echo", "arguments": {}}}
             answer = await http.post("/mcp", json=call)
             assert '"result"' in answer.text
-            (status,) = at.made.gateway.snapshot().gateway.sessions
+            (status,) = snapshot_of(at.made.gateway).gateway.sessions
             assert (status.client, status.protocol) == ("test client", VERSION)
             before = at.made.clock.slept.count(GONE_S)
             async with http.stream("GET", "/mcp") as stream:

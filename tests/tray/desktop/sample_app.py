@@ -11,9 +11,9 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from trayapp.tray.bus import connect
-from trayapp.tray.hosts import icon_class
-from trayapp.tray.notifications import Notifier
+from trayapp.tray.icon_class import icon_class
+from trayapp.tray.linux.bus import connect
+from trayapp.tray.linux.notifications import Notifier
 from trayapp.tray.toolkit import KeyedItem, Menu
 from trayapp.tray.worker import Worker
 

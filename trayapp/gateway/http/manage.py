@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import anyio.to_thread
 
 from trayapp.config.interpolate import expand
 from trayapp.config.parse import parse
 from trayapp.config.urls import is_forbidden_place, unsafe_url
-from trayapp.gateway.errors import shown
+from trayapp.gateway.calls.errors import shown
+from trayapp.gateway.control.snapshot import snapshot_of
+from trayapp.gateway.control.tool_rows import tool_rows
+from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.http.asgi import respond, whole
 from trayapp.model.errors import ConfigError, MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.lifecycle import State
 from trayapp.model.plan import Config
 from trayapp.wire.jsonio import JsonError, dumps, loads
-
-if TYPE_CHECKING:
-    from trayapp.gateway.core import Gateway
 
 LARGEST_BODY = 256 * 1024  # one server's entry
 SERVERS = "/mcp_servers"
@@ -83,7 +83,7 @@ class Manage:
 
     def health(self) -> Answer:
         """Return 200 once the gateway runs; a server that is down does not make it unready."""
-        states = [connection.state for connection in self._gateway.pool]
+        states = [connection.state for connection in self._gateway.services.pool]
         ready = self._gateway.state == "running"
         body = {
             "status": "ok" if ready else self._gateway.state,
@@ -94,11 +94,11 @@ class Manage:
 
     def servers(self) -> Answer:
         """Return the servers of `status --json`."""
-        return 200, {"servers": self._gateway.snapshot().to_json()["servers"]}
+        return 200, {"servers": snapshot_of(self._gateway).to_json()["servers"]}
 
     def tools(self) -> Answer:
         """Return what `list --json` prints."""
-        return 200, {"tools": self._gateway.view.known.tool_rows()}
+        return 200, {"tools": tool_rows(self._gateway.servers.view.catalog)}
 
     async def add(self, receive: Any) -> Answer:
         """Add a server to servers.yaml."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import anyio
 
+from trayapp.gateway.client import OnNotification, OnRequest
 from trayapp.gateway.http.streams import EventStream
-from trayapp.gateway.peer import OnNotification, OnRequest
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
     CANCELLED,
@@ -23,6 +23,7 @@ from trayapp.wire.messages import (
     Call,
     Params,
     Reply,
+    Request,
     RequestId,
     RpcError,
     is_answer,
@@ -95,7 +96,7 @@ class HttpPeer:
             return
         self._open[request_id] = stream
         try:
-            self._on_request(request_id, method, params)
+            self._on_request(Request(request_id, method, params))
         except Exception:  # the boundary at which one request's failure stops
             log.exception("Unexpected error in a request over HTTP")
             self.respond(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, "The request could not be answered")))

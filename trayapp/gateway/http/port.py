@@ -22,7 +22,7 @@ from trayapp.wire.endpoint import BACKLOG
 from trayapp.wire.loopback import holder_words, is_ours, port_holder
 
 if TYPE_CHECKING:
-    from trayapp.gateway.core import Gateway
+    from trayapp.gateway.gateway import Gateway
     from trayapp.gateway.http.manage import FileEdits
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,7 @@ import anyio.lowlevel
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from trayapp.gateway.boundary import fenced
-from trayapp.gateway.frontend import Session
+from trayapp.gateway.client import ClientPeer
 from trayapp.gateway.http.asgi import CONNECTION, STREAM, Asgi, Headers, respond
 from trayapp.gateway.http.guard import Access, Guard
 from trayapp.gateway.http.legacy_sse import MESSAGES, LegacySse
@@ -23,7 +22,7 @@ from trayapp.gateway.http.sessions import IDLE_MOST, HttpSessions
 from trayapp.gateway.http.stateless import StatelessHttp
 from trayapp.gateway.http.streamable import StreamableHttp
 from trayapp.gateway.http.streams import EventStore, event
-from trayapp.gateway.peer import ClientPeer
+from trayapp.gateway.process.tasks import fenced
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.endpoint import BACKLOG
 from trayapp.wire.framing import SMALL_FRAME_BYTES
@@ -33,7 +32,7 @@ from trayapp.wire.messages import CONNECTION_CLOSED, RequestId, RpcError, is_req
 from trayapp.wire.pending_connections import PendingConnections
 
 if TYPE_CHECKING:
-    from trayapp.gateway.core import Gateway
+    from trayapp.gateway.gateway import Gateway
     from trayapp.gateway.http.manage import FileEdits
 
 LAST_ANSWERS_S = 1.0  # at the end, for what is on its way
@@ -48,10 +47,9 @@ async def serve(
     async with anyio.create_task_group() as tasks:
 
         def begin(peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
-            session = Session(gateway, peer, options, "http", lasting=lasting)
-            tasks.start_soon(fenced, gateway.serve, session)
+            tasks.start_soon(fenced, gateway.serve, gateway.new_session(peer, options, "http", lasting=lasting))
 
-        sessions = HttpSessions(begin, gateway.clock, tasks, EventStore(), idle_most)
+        sessions = HttpSessions(begin, gateway.services.clock, tasks, EventStore(), idle_most)
         tasks.start_soon(sessions.end_idle)
         streamable = StreamableHttp(sessions, StatelessHttp(begin, partial(schema_of, gateway)))
         try:
@@ -62,12 +60,12 @@ async def serve(
 
 def schema_of(gateway: Gateway, name: str) -> Any:
     """Return the input schema of a listed tool; None for any other."""
-    view = gateway.view
+    view = gateway.servers.view
     try:
-        server, tool = view.whole.exposure.find(name)
+        server, tool = view.exposure().find(name)
     except MultiMcpError:
         return None
-    known = view.known.tools.get((server, tool))
+    known = view.catalog.tools.get((server, tool))
     return known.item.get("inputSchema") if known is not None else None
 
 

@@ -19,11 +19,11 @@ import anyio
 import anyio.abc
 
 from trayapp.backends.clock import Clock
-from trayapp.gateway.boundary import fenced
+from trayapp.gateway.client import ClientPeer
 from trayapp.gateway.http.asgi import HttpRequest
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.streams import EventStore, EventStream
-from trayapp.gateway.peer import ClientPeer
+from trayapp.gateway.process.tasks import fenced
 
 log = logging.getLogger(__name__)
 

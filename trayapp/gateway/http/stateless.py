@@ -13,9 +13,7 @@ from typing import Any
 
 import anyio
 
-from trayapp.backends.handshake import MODERN_VERSIONS
 from trayapp.catalog.header_params import header_params
-from trayapp.gateway.eras import read_envelope, unsupported
 from trayapp.gateway.http.asgi import Headers, HttpRequest, until_gone
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import Serve
@@ -34,6 +32,7 @@ from trayapp.wire.messages import (
     RpcError,
     is_request_id,
 )
+from trayapp.wire.revisions import MODERN_VERSIONS, read_envelope, unsupported
 
 METHOD_HEADER, NAME_HEADER, PARAM_HEADER = "mcp-method", "mcp-name", "mcp-param-"
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # what Mcp-Name repeats

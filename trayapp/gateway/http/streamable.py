@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from trayapp.backends.handshake import HANDSHAKE_VERSIONS
 from trayapp.gateway.http.asgi import STREAM, Asgi, HttpRequest, Line
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import HttpSession, HttpSessions
 from trayapp.gateway.http.streams import EventStream
-from trayapp.gateway.lists import LISTS
+from trayapp.gateway.sessions.lists import LISTS
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Reply, RpcError, is_request_id
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
 SESSION_HEADER = "mcp-session-id"
 VERSION_HEADER = "mcp-protocol-version"

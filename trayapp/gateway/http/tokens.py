@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from trayapp.gateway.private import close_to_others
+from trayapp.gateway.process.permissions import close_to_others
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""Tests of trayapp/gateway/calls, in this process."""

@@ -1,0 +1,702 @@
+"""Questions of servers to clients in all four pairings of eras, whom they go to, and what becomes of the call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.fixtures.behaviour import tool
+from tests.fixtures.clock import settle
+from tests.gateway.world import Client, House, house, server
+from trayapp.gateway.calls.call import MAX_ROUNDS
+from trayapp.gateway.calls.server_requests import STATE_PREFIX, STOPS_WITHIN_S
+from trayapp.model.settings import Profile, Settings
+from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+
+pytestmark = pytest.mark.anyio
+
+ABLE: dict[str, Any] = {
+    "sampling": {"tools": {}},
+    "elicitation": {"form": {}, "url": {}},
+    "roots": {"listChanged": True},
+}
+META = "io.modelcontextprotocol/"
+ENVELOPE = {META + "protocolVersion": "2026-07-28", META + "clientInfo": {"name": "new", "version": "1"}}
+QUESTIONS = [
+    ("sampling/createMessage", {"messages": [], "maxTokens": 5, "x-more": [1]}, {"role": "assistant", "x-kept": 1}),
+    ("elicitation/create", {"message": "who?", "requestedSchema": {"type": "object"}}, {"action": "accept"}),
+    ("elicitation/create", {"mode": "url", "message": "go", "url": "https://x.test"}, {"action": "decline"}),
+    ("roots/list", {}, {"roots": [{"uri": "file:///a", "x-kept": True}]}),
+]
+
+
+async def older(made: House, capabilities: dict[str, Any] | None = None, name: str = "old") -> Client:
+    """A client of 2025-11-25 that can do all of that."""
+    client = made.client()
+    able = ABLE if capabilities is None else capabilities
+    info = {"name": name, "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": able, "clientInfo": info}
+    await client.result("initialize", params, "init")
+    client.tell("notifications/initialized")
+    return client
+
+
+def enveloped(params: dict[str, Any], capabilities: dict[str, Any] = ABLE) -> dict[str, Any]:
+    """The params of a request of 2026-07-28."""
+    return {**params, "_meta": {**ENVELOPE, META + "clientCapabilities": capabilities}}
+
+
+def tool_call(name: str, **arguments: Any) -> dict[str, Any]:
+    """The params of a tools/call."""
+    return {"name": name, "arguments": arguments}
+
+
+async def question(client: Client, method: str) -> dict[str, Any]:
+    """The next request that the client gets."""
+    with anyio.fail_after(10):
+        while True:
+            for message in client.heard:
+                if message.get("method") == method and "id" in message:
+                    client.heard.remove(message)
+                    return message
+            await settle()
+
+
+def said(answer: dict[str, Any]) -> Any:
+    """What the `ask` tool got as the answer to its question."""
+    return json.loads(answer["result"]["content"][0]["text"])
+
+
+def asking(made: House, name: str, question: dict[str, Any], state: str | None = "theirs") -> None:
+    """Make the fake 2026-07-28 server answer each call with a question until it got what it asked for."""
+
+    async def answer(params: dict[str, Any]) -> dict[str, Any]:
+        if "inputResponses" not in params:
+            more = {} if state is None else {"requestState": state}
+            return {"resultType": "input_required", "inputRequests": {"k": question}, **more}
+        text = json.dumps({"got": params["inputResponses"]["k"], "state": params.get("requestState")})
+        return {"resultType": "complete", "content": [{"type": "text", "text": text}]}
+
+    made.net[name].modern = True
+    made.net[name].versions = ()
+    made.net[name].replies["tools/call"] = answer
+
+
+# -- an older server asks by a request -------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("bridge-older-older")
+@pytest.mark.parametrize(("method", "params", "reply"), QUESTIONS)
+async def test_an_older_client_gets_an_older_servers_question_as_it_is(
+    tmp_path: Path, method: str, params: dict[str, Any], reply: dict[str, Any]
+) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await older(made)
+        client.ask_only(1, "tools/call", tool_call("a_ask", method=method, params=params))
+        asked = await question(client, method)
+        assert asked["params"] == params
+        client.send({"id": asked["id"], "result": reply})
+        assert said(await client.answer(1)) == reply
+
+
+@pytest.mark.requirement("bridge-older-newer")
+@pytest.mark.parametrize(("method", "params", "reply"), QUESTIONS)
+async def test_a_newer_client_gets_an_older_servers_question_as_an_answer_and_carries_on(
+    tmp_path: Path, method: str, params: dict[str, Any], reply: dict[str, Any]
+) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        call = tool_call("a_ask", method=method, params=params)
+        result = await client.result("tools/call", enveloped(call), 1)
+        assert result["resultType"] == "input_required"
+        ((key, asked),) = result["inputRequests"].items()
+        assert asked["method"] == method
+        assert asked.get("params", {}) == params
+        again = {**call, "inputResponses": {key: reply}, "requestState": result["requestState"]}
+        answer = await client.ask("tools/call", enveloped(again), 2)
+        assert said(answer) == reply
+        assert answer["result"]["resultType"] == "complete"
+        assert made.net["a"].methods().count("tools/call") == 1
+
+
+async def test_a_newer_client_may_carry_on_from_another_session(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        one, two = made.client(lasting=False), made.client(lasting=False)
+        call = tool_call("a_ask", method="roots/list")
+        result = await one.result("tools/call", enveloped(call), 1)
+        one.end()
+        await settle()
+        key = next(iter(result["inputRequests"]))
+        again = {**call, "inputResponses": {key: {"roots": []}}, "requestState": result["requestState"]}
+        assert said(await two.ask("tools/call", enveloped(again), 1)) == {"roots": []}
+
+
+async def test_a_newer_client_that_comes_back_without_an_answer_is_asked_again(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        call = tool_call("a_ask", method="roots/list")
+        first = await client.result("tools/call", enveloped(call), 1)
+        second = await client.result(
+            "tools/call", enveloped({**call, "requestState": first["requestState"], "inputResponses": {}}), 2
+        )
+        assert second["inputRequests"] == first["inputRequests"]
+        assert second["requestState"] != first["requestState"]
+
+
+async def test_a_question_goes_out_with_a_call_whose_client_waits_before_one_whose_client_is_away(
+    tmp_path: Path,
+) -> None:
+    """An older server does not say to which call a question belongs; who was asked already may never come back."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        client.ask_only(1, "tools/call", enveloped(tool_call("a_hold", key="k")))
+        await made.net["a"].heard_of("held")
+        for number in (2, 3):
+            asking = tool_call("a_ask", method="roots/list", params={"of": number})
+            client.ask_only(number, "tools/call", enveloped(asking))
+        results = {number: (await client.answer(number))["result"] for number in (1, 2)}
+        questions = {number: result["inputRequests"] for number, result in results.items()}
+        assert [next(iter(asked.values()))["params"] for asked in questions.values()] == [{"of": 2}, {"of": 3}]
+        for number, result in results.items():
+            key, asked = next(iter(result["inputRequests"].items()))
+            again = {
+                "inputResponses": {key: {"roots": [asked["params"]["of"]]}},
+                "requestState": result["requestState"],
+            }
+            client.ask_only(number + 10, "tools/call", enveloped({**tool_call("a_ask"), **again}))
+        assert said(await client.answer(12)) == {"roots": [2]}
+        assert said(await client.answer(3)) == {"roots": [3]}
+
+
+async def test_a_question_that_came_in_with_a_call_that_is_over_is_no_hang_for_its_server(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        first = await client.result("tools/call", enveloped(tool_call("a_ask", method="roots/list")), 1)
+        channel = made.net["a"].channel
+        assert channel is not None
+        failures: list[RpcError] = []
+
+        async def ask() -> None:
+            try:
+                await channel.ask("roots/list", {"late": True})
+            except RpcError as error:
+                failures.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await settle()
+            connection = made.gateway.services.pool.find("a")
+            channel.answer_now(next(iter(channel.open_numbers())), {"content": []})
+            await settle()
+            key = next(iter(first["inputRequests"]))
+            again = {"inputResponses": {key: {"roots": []}}, "requestState": first["requestState"]}
+            last = await client.result("tools/call", enveloped({**tool_call("a_ask"), **again}), 2)
+        assert last["content"] == []
+        assert "is over" in failures[0].message
+        assert connection.in_flight == 0
+
+
+@pytest.mark.parametrize("state", [STATE_PREFIX, STATE_PREFIX + "made-up"])
+async def test_a_request_state_that_is_gone_is_refused(tmp_path: Path, state: str) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        call = {**tool_call("a_echo"), "requestState": state}
+        assert (await made.client().error("tools/call", enveloped(call)))["code"] == INVALID_PARAMS
+
+
+async def test_a_request_state_works_once(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        call = tool_call("a_ask", method="roots/list")
+        first = await client.result("tools/call", enveloped(call), 1)
+        key = next(iter(first["inputRequests"]))
+        again = enveloped({**call, "requestState": first["requestState"], "inputResponses": {key: {"roots": []}}})
+        assert "result" in await client.ask("tools/call", again, 2)
+        assert "error" in await client.ask("tools/call", again, 3)
+
+
+async def test_a_session_that_cannot_see_the_server_carries_on_no_call_of_it(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"), server("b"))
+        asker, stranger = made.client(), made.client(servers="b")
+        call = tool_call("a_ask", method="roots/list")
+        first = await asker.result("tools/call", enveloped(call), 1)
+        key = next(iter(first["inputRequests"]))
+        again = enveloped({**call, "requestState": first["requestState"], "inputResponses": {key: {"roots": []}}})
+        assert (await stranger.error("tools/call", again, 2))["code"] == INVALID_PARAMS
+        assert "result" in await asker.ask("tools/call", again, 3)
+
+
+async def test_a_newer_client_that_went_away_ends_its_parked_call(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        await client.result("tools/call", enveloped(tool_call("a_ask", method="roots/list")), 1)
+        client.end()
+        await made.net["a"].heard_of("notifications/cancelled")
+        connection = made.gateway.services.pool.find("a")
+        while connection.in_flight:
+            await settle()
+
+
+async def test_a_server_that_dies_while_the_client_thinks_is_the_answer_when_it_comes_back(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        call = tool_call("a_ask", method="roots/list")
+        first = await client.result("tools/call", enveloped(call), 1)
+        made.net["a"].die()
+        await settle()
+        key = next(iter(first["inputRequests"]))
+        again = enveloped({**call, "requestState": first["requestState"], "inputResponses": {key: {"roots": []}}})
+        assert "went away" in (await client.error("tools/call", again, 2))["message"]
+
+
+# -- a newer server asks by an answer --------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("bridge-newer-older")
+@pytest.mark.parametrize(("method", "params", "reply"), QUESTIONS)
+async def test_an_older_client_gets_a_newer_servers_question_as_a_request(
+    tmp_path: Path, method: str, params: dict[str, Any], reply: dict[str, Any]
+) -> None:
+    async with house(tmp_path) as made:
+        asking(made, "a", {"method": method, "params": params})
+        await made.known(server("a"))
+        client = await older(made)
+        client.ask_only(1, "tools/call", tool_call("a_echo"))
+        asked = await question(client, method)
+        assert {k: v for k, v in asked.get("params", {}).items() if k != "elicitationId"} == params
+        client.send({"id": asked["id"], "result": reply})
+        answer = await client.answer(1)
+        assert said(answer) == {"got": reply, "state": "theirs"}
+        assert "resultType" not in answer["result"]
+
+
+@pytest.mark.requirement("bridge-newer-newer")
+async def test_a_newer_servers_question_reaches_a_newer_client_untouched(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        asking(made, "a", {"method": "roots/list", "x-more": 1})
+        await made.known(server("a"))
+        client = made.client()
+        result = await client.result("tools/call", enveloped(tool_call("a_echo")), 1)
+        assert result == {
+            "resultType": "input_required",
+            "inputRequests": {"k": {"method": "roots/list", "x-more": 1}},
+            "requestState": "theirs",
+        }
+        again = {**tool_call("a_echo"), "inputResponses": {"k": {"roots": []}}, "requestState": "theirs"}
+        assert said(await client.ask("tools/call", enveloped(again), 2)) == {"got": {"roots": []}, "state": "theirs"}
+
+
+async def test_a_refusal_of_an_older_client_is_the_answer_of_its_call(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        asking(made, "a", {"method": "elicitation/create", "params": {"message": "?"}})
+        await made.known(server("a"))
+        client = await older(made)
+        client.ask_only(1, "tools/call", tool_call("a_echo"))
+        asked = await question(client, "elicitation/create")
+        client.send({"id": asked["id"], "error": {"code": -1, "message": "no"}})
+        assert (await client.answer(1))["error"]["message"] == "no"
+
+
+async def test_a_call_that_the_older_client_cancels_meanwhile_is_over(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        asking(made, "a", {"method": "roots/list"})
+        await made.known(server("a"))
+        client = await older(made)
+        client.ask_only(1, "tools/call", tool_call("a_echo"))
+        asked = await question(client, "roots/list")
+        client.tell("notifications/cancelled", {"requestId": 1})
+        with anyio.fail_after(10):
+            while not client.told("notifications/cancelled"):
+                await settle()
+        assert client.told("notifications/cancelled")[0]["requestId"] == asked["id"]
+        assert client.answers(1) == []
+
+
+async def test_a_server_that_asks_for_ever_is_given_up(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+
+        async def answer(params: dict[str, Any]) -> dict[str, Any]:
+            return {"resultType": "input_required", "inputRequests": {"k": {"method": "roots/list"}}}
+
+        made.net["a"].modern, made.net["a"].versions = True, ()
+        made.net["a"].replies["tools/call"] = answer
+        await made.known(server("a"))
+        client = await older(made)
+        client.ask_only(1, "tools/call", tool_call("a_echo"))
+        for _ in range(MAX_ROUNDS):
+            asked = await question(client, "roots/list")
+            client.send({"id": asked["id"], "result": {"roots": []}})
+        assert str(MAX_ROUNDS) in (await client.answer(1))["error"]["message"]
+
+
+async def test_a_question_that_the_client_cannot_answer_is_an_error_not_a_hang(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        asking(made, "a", {"method": "sampling/createMessage", "params": {}})
+        await made.known(server("a"))
+        client = await older(made, {"roots": {}})
+        assert "sampling" in (await client.call("a_echo"))["error"]["message"]
+
+
+# -- who is asked ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_the_client_whose_call_is_under_way_is_asked(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        idle, busy = await older(made, name="idle"), await older(made, name="busy")
+        busy.ask_only(1, "tools/call", tool_call("a_ask", method="roots/list"))
+        asked = await question(busy, "roots/list")
+        busy.send({"id": asked["id"], "result": {"roots": []}})
+        await busy.answer(1)
+        assert not [m for m in idle.heard if m.get("method") == "roots/list"]
+
+
+async def asks(made: House, method: str = "roots/list") -> Any:
+    """The server `a` asks by no request of ours; the result, or the error that it got."""
+    channel = made.net["a"].channel
+    assert channel is not None
+    try:
+        return await channel.ask(method, {})
+    except RpcError as error:
+        return error
+
+
+def asked_of(client: Client) -> list[str]:
+    """The methods of all questions that a client got."""
+    return [m["method"] for m in client.heard if "id" in m and "method" in m]
+
+
+async def holding(made: House, client: Client, number: int = 1) -> None:
+    """A call of `a` is under way for that client."""
+    heard = made.net["a"].methods().count("held")
+    client.ask_only(number, "tools/call", tool_call("a_hold", key=f"{id(client)}-{number}"))
+    await made.net["a"].heard_of("held", heard + 1)
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_with_calls_of_two_sessions_nobody_is_asked_and_the_log_says_once_what_to_set(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        await holding(made, one)
+        for number in (1, 2):
+            answer = await two.call("a_ask", number, method="elicitation/create", params={"message": "?"})
+            assert "several sessions" in answer["error"]["message"]
+        assert asked_of(one) == asked_of(two) == []
+        assert caplog.text.count("several sessions") == 1
+        assert "Set `scope: session` for a in servers.yaml" in caplog.text
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_where_the_transport_says_whose_question_it_is_that_client_is_asked(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["a"].says_whose = True
+        await made.known(server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        await holding(made, one)
+        two.ask_only(1, "tools/call", tool_call("a_ask", method="roots/list"))
+        asked = await question(two, "roots/list")
+        two.send({"id": asked["id"], "result": {"roots": ["of two"]}})
+        assert said(await two.answer(1)) == {"roots": ["of two"]}
+        assert asked_of(one) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_question_of_a_call_that_is_over_reaches_nobody(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["a"].says_whose = True
+        await made.known(server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        await holding(made, one)
+        channel = made.net["a"].channel
+        assert channel is not None
+        number = channel.open_numbers()[-1]
+        call = channel.call_of(number)
+        one.tell("notifications/cancelled", {"requestId": 1})
+        await made.net["a"].heard_of("notifications/cancelled")
+        await holding(made, two)
+        with pytest.raises(RpcError, match="is over"):
+            await made.gateway.session_parts.server_requests.asked(
+                made.gateway.services.pool.find("a"), "roots/list", {}, call
+            )
+        assert asked_of(one) == asked_of(two) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_another_client_is_not_asked_in_the_place_of_one_that_cannot_answer(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        able = await older(made, name="able")
+        unable = await older(made, {}, "unable")
+        answer = await unable.call("a_ask", method="sampling/createMessage", params={"messages": []})
+        assert answer["error"]["code"] == METHOD_NOT_FOUND
+        assert asked_of(able) == asked_of(unable) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_several_calls_of_one_session_are_no_doubt(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client, other = await older(made), await older(made)
+        await holding(made, client)
+        client.ask_only(2, "tools/call", tool_call("a_ask", method="roots/list"))
+        asked = await question(client, "roots/list")
+        client.send({"id": asked["id"], "result": {"roots": []}})
+        assert said(await client.answer(2)) == {"roots": []}
+        assert asked_of(other) == []
+
+
+@pytest.mark.requirement("bridge-who")
+@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage", "elicitation/create", "vendor/unknown"])
+async def test_a_question_outside_of_a_call_reaches_nobody(tmp_path: Path, method: str) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a", lifecycle="eager"))
+        client = await older(made)
+        await client.call("a_echo")
+        refused = await asks(made, method)
+        assert isinstance(refused, RpcError)
+        assert "no client has a call under way" in refused.message
+        assert asked_of(client) == []
+
+
+@pytest.mark.requirement("bridge-who")
+@pytest.mark.parametrize("sessions", [1, 2])
+async def test_while_a_server_starts_for_calls_of_one_session_that_one_is_asked(tmp_path: Path, sessions: int) -> None:
+    async with house(tmp_path) as made:
+        first, gate = await made.starting()
+        first.end()
+        idle = await older(made, name="idle")
+        clients = [await older(made) for _ in range(sessions)]
+        got: list[Any] = []
+
+        async def initialize(params: dict[str, Any]) -> dict[str, Any]:
+            got.append(await asks(made))
+            return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+
+        made.net["a"].replies["initialize"] = initialize
+        for client in clients:
+            client.call_only("a_echo", 1)
+        await settle()
+        gate.set()
+        if sessions == 1:
+            asked = await question(clients[0], "roots/list")
+            clients[0].send({"id": asked["id"], "result": {"roots": []}})
+        for client in clients:
+            assert "result" in await client.answer(1)
+        assert got == [{"roots": []}] if sessions == 1 else isinstance(got[0], RpcError)
+        assert [asked_of(client) for client in (idle, *clients)] == [[]] * (sessions + 1)
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_the_client_whose_call_meets_a_server_for_the_first_time_is_asked(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        gate = made.net["a"].hold_start()
+        got: list[Any] = []
+
+        async def tools(params: dict[str, Any]) -> dict[str, Any]:
+            if made.net["a"].methods().count("tools/list") == 1:
+                got.append(await asks(made))
+            return {"tools": [tool("echo")]}
+
+        made.net["a"].replies["tools/list"] = tools
+        made.apply(server("a"))
+        made.start()
+        idle, client = await older(made, name="idle"), await older(made)
+        client.call_only("a_echo", 1)
+        await settle()
+        gate.set()
+        asked = await question(client, "roots/list")
+        client.send({"id": asked["id"], "result": {"roots": []}})
+        assert "result" in await client.answer(1)
+        assert got == [{"roots": []}]
+        assert asked_of(idle) == []
+
+
+@pytest.mark.requirement("bridge-who")
+@pytest.mark.parametrize("way", ["cancelled", "gone"])
+@pytest.mark.parametrize("then", ["the server has read the cancel", "time passes"])
+async def test_what_is_asked_after_a_call_was_given_up_may_belong_to_that(tmp_path: Path, way: str, then: str) -> None:
+    """A server that was told to cancel a call may have asked before it read that: no other session is asked then."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        read = made.net["a"].hold("ping", {})
+        for number in (1, 2):
+            await holding(made, one, number)
+        if way == "cancelled":
+            for number in (1, 2):
+                one.tell("notifications/cancelled", {"requestId": number})
+        else:
+            one.end()
+        await made.net["a"].heard_of("notifications/cancelled", 2)
+        refused = await asks(made)
+        assert isinstance(refused, RpcError)
+        assert "is over" in refused.message
+        await holding(made, two)
+        refused = await asks(made)
+        assert isinstance(refused, RpcError)
+        assert "another session gave up a call" in refused.message
+        if then == "time passes":
+            await made.clock.pass_(STOPS_WITHIN_S)
+        else:
+            read.set()
+            await made.net["a"].heard_of("ping", 2)  # the first one was sent before the second cancel
+            await settle()
+        two.ask_only(2, "tools/call", tool_call("a_ask", method="roots/list"))
+        await question(two, "roots/list")
+        assert asked_of(one) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_call_of_the_command_line_is_no_sessions(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await older(made)
+        await holding(made, client)
+        control = made.control()
+        control.ask_only(1, "call", {"tool": "a_ask", "args": {"method": "roots/list"}})
+        answer = await control.answer(1)
+        assert "several sessions" in json.dumps(answer)
+        assert asked_of(client) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_parked_call_and_another_sessions_call_are_two(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        newer, two = made.client(), await older(made)
+        first = await newer.result("tools/call", enveloped(tool_call("a_ask", method="roots/list")), 1)
+        answer = await two.call("a_ask", method="roots/list")
+        assert "several sessions" in answer["error"]["message"]
+        key = next(iter(first["inputRequests"]))
+        again = {"inputResponses": {key: {"roots": []}}, "requestState": first["requestState"]}
+        assert said(await newer.ask("tools/call", enveloped({**tool_call("a_ask"), **again}), 2)) == {"roots": []}
+        assert asked_of(two) == []
+
+
+@pytest.mark.requirement("filters-bind-servers-words")
+async def test_a_server_cannot_ask_a_session_whose_filter_leaves_it_out(tmp_path: Path) -> None:
+    """Neither while that session calls another server, nor during another session's call."""
+    async with house(tmp_path) as made:
+        await made.known(server("a", lifecycle="eager"), server("good"))
+        filtered = made.client(servers="good")
+        params = {"protocolVersion": "2025-11-25", "capabilities": ABLE, "clientInfo": {"name": "f", "version": "1"}}
+        await filtered.result("initialize", params, "init")
+        filtered.tell("notifications/initialized")
+        filtered.call_only("good_hold", 1, key="k")
+        await made.net["good"].heard_of("held")
+        for method in ("elicitation/create", "sampling/createMessage", "roots/list", "vendor/unknown"):
+            assert isinstance(await asks(made, method), RpcError)
+        unable = await older(made, {}, "unable")
+        answer = await unable.call("a_ask", method="elicitation/create", params={"message": "password?"})
+        assert answer["error"]["code"] == METHOD_NOT_FOUND
+        assert asked_of(filtered) == []
+
+
+@pytest.mark.requirement("filters-bind-servers-words")
+async def test_a_session_hears_nothing_of_a_server_that_its_filter_leaves_out(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        profiles = {"quiet": Profile(servers=("b",))}
+        await made.known(server("a", lifecycle="eager"), server("b"), settings=Settings(profiles=profiles))
+        clients = [await made.ready(servers="b"), await made.ready(profile="quiet"), await made.ready()]
+        for client in clients:
+            await client.result("logging/setLevel", {"level": "debug"})
+        channel = made.net["a"].channel
+        assert channel is not None
+        for method in ("notifications/message", "notifications/vendor"):
+            channel.tell(0, None, method, {"level": "error", "data": "x"})
+        assert [len(client.told("notifications/message")) for client in clients] == [0, 0, 1]
+        assert [len(client.told("notifications/vendor")) for client in clients] == [0, 0, 1]
+        for client in clients[:2]:
+            client.tell("notifications/roots/list_changed")
+        await settle()
+        assert "notifications/roots/list_changed" not in made.net["a"].methods()
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_what_the_transport_says_to_be_of_one_call_is_told_to_its_session_alone(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["a"].says_whose = True
+        await made.known(server("a"))
+        clients = [await made.ready(), await made.ready()]
+        for client in clients:
+            await client.result("logging/setLevel", {"level": "debug"})
+            await holding(made, client)
+        told = {"level": "error", "data": "x"}
+        await clients[0].call("a_notify", 2, method="notifications/message", params=told)
+        assert [client.told("notifications/message") for client in clients] == [[told], []]
+
+
+async def test_a_server_whose_clients_cannot_answer_gets_an_error(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await older(made, {})
+        answer = await client.call("a_ask", method="elicitation/create", params={"message": "?"})
+        assert answer["error"]["code"] == METHOD_NOT_FOUND
+
+
+# -- what servers are told of their clients --------------------------------------------------------------------------
+
+
+async def test_a_server_hears_what_all_its_clients_can_do_together(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        await older(made, {"roots": {"listChanged": True}, "extensions": {"x": {}}})
+        two = await older(made, {"elicitation": {}, "sampling": {}})
+        await two.call("a_echo")
+        told = (await made.net["a"].heard_of("initialize"))["capabilities"]
+        assert told == {
+            "roots": {"listChanged": True}, "extensions": {"x": {}}, "elicitation": {}, "sampling": {},
+        }  # fmt: skip
+
+
+async def test_a_newer_server_hears_with_each_call_what_that_client_can_do(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["a"].modern, made.net["a"].versions = True, ()
+        await made.known(server("a"))
+        able: list[dict[str, Any]] = [{"roots": {}}, {"elicitation": {"url": {}}}]
+        for capabilities in able:
+            client = await older(made, capabilities)
+            await client.call("a_echo")
+            heard = [params for method, params in made.net["a"].heard if method == "tools/call"]
+            assert heard[-1]["_meta"][META + "clientCapabilities"] == capabilities
+
+
+async def test_a_server_that_was_connected_before_its_first_client_is_started_anew_for_what_that_one_can_do(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a", lifecycle="eager"))
+        await made.net["a"].heard_of("initialize")
+        client = await older(made, {"roots": {}})
+        await client.call("a_echo", 1)
+        assert (await made.net["a"].heard_of("initialize", 2))["capabilities"] == {"roots": {}}
+        await (await older(made)).call("a_echo", 2)  # used by then: it keeps what it may hold for the first client
+        assert made.net["a"].methods().count("initialize") == 2
+
+
+async def test_a_change_of_roots_is_told_to_the_servers_that_run(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"), server("idle"))
+        client = await older(made)
+        await client.call("a_echo")
+        client.tell("notifications/roots/list_changed")
+        await made.net["a"].heard_of("notifications/roots/list_changed")
+        assert "notifications/roots/list_changed" not in made.net["idle"].methods()

@@ -1,0 +1,1 @@
+"""Tests of trayapp/gateway/control, in this process."""

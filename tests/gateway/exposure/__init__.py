@@ -1,0 +1,1 @@
+"""Tests of trayapp/gateway/exposure, in this process."""

@@ -1,0 +1,1 @@
+"""Tests of trayapp/gateway/mcp_tool, in this process."""

@@ -1,0 +1,1 @@
+"""Tests of trayapp/gateway/process, in this process."""

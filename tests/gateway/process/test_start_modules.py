@@ -1,0 +1,32 @@
+"""What a gateway does not load before its first list: its start is what the first client waits for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+# Loaded when they are needed (model/late, or inside the functions that need them), with all that they alone bring.
+LATE = (
+    *("click", "rich", "mcp", "httpx2", "starlette", "sqlite3", "keyring", "html", "psutil"),
+    *("trayapp.auth.callback", "trayapp.auth.login", "trayapp.backends.http", "trayapp.backends.stdio.npx"),
+    *(
+        "trayapp.catalog.arguments",
+        "trayapp.catalog.describe",
+        "trayapp.catalog.search.index",
+        "trayapp.catalog.tokens",
+    ),
+    *("trayapp.config.edits", "trayapp.config.overlay", "trayapp.config.splice", "trayapp.gateway.control.server"),
+    *(
+        "trayapp.gateway.mcp_tool.tool",
+        "trayapp.gateway.mcp_tool.paging",
+        "trayapp.gateway.mcp_tool.texts",
+        "trayapp.clients",
+    ),
+)
+
+
+def test_a_gateway_loads_before_its_first_list_only_what_that_needs() -> None:
+    program = "import sys, trayapp.__main__, trayapp.cli.become, trayapp.gateway.main; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "trayapp.gateway.gateway" in loaded
+    assert [name for name in LATE if name in loaded] == []

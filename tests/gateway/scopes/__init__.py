@@ -1,0 +1,1 @@
+"""Tests of trayapp/gateway/scopes, in this process."""

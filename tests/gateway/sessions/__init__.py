@@ -1,0 +1,1 @@
+"""Tests of trayapp/gateway/sessions, in this process."""

@@ -1,0 +1,410 @@
+"""One client's session: handshake, lists, ids, what is refused, and what it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.fixtures.clock import settle
+from tests.fixtures.fake_transport import refused
+from tests.gateway.world import BrokenClock, Client, House, house, offer, serve, server
+from trayapp.gateway.control.snapshot import snapshot_of
+from trayapp.gateway.exposure.exposure import INDEX
+from trayapp.gateway.scopes.first_lists import FIRST_LIST_GRACE_S
+from trayapp.wire.jsonio import loads
+from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS
+
+pytestmark = pytest.mark.anyio
+TEMPLATES = ({"uriTemplate": "x://{y}"},)
+LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+
+
+# -- handshake -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE_VERSIONS)
+async def test_each_revision_of_the_handshake_is_agreed_to(tmp_path: Path, revision: str) -> None:
+    async with house(tmp_path) as made:
+        made.start()
+        client = await made.ready(revision, name="agent")
+        assert client.answers("init")[0]["result"]["protocolVersion"] == revision
+        (session,) = snapshot_of(made.gateway).gateway.sessions
+        assert (session.client, session.transport, session.protocol) == ("agent", "stdio", revision)
+
+
+@pytest.mark.parametrize("revision", ["2026-07-28", "1999-01-01", "", None, 7, ["2025-11-25"]])
+async def test_an_unknown_revision_is_answered_with_the_newest_that_we_have(tmp_path: Path, revision: object) -> None:
+    """MCP lifecycle, version negotiation."""
+    async with house(tmp_path) as made:
+        made.start()
+        result = await made.client().result("initialize", {"protocolVersion": revision, "clientInfo": "odd"})
+        assert result["protocolVersion"] == HANDSHAKE_VERSIONS[-1]
+        assert result["serverInfo"]["name"] == "multi-mcp"
+        assert result["capabilities"]["tools"] == {"listChanged": True}
+
+
+async def test_the_instructions_of_the_servers_come_with_the_handshake(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.cache(server("a"), offer("x", instructions="Be kind."))
+        made.apply(server("a"), server("b"))
+        made.start()
+        assert (await made.client().result("initialize", {}))["instructions"] == "# a\nBe kind."
+
+
+async def test_without_instructions_there_is_no_member_for_them(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.start()
+        assert "instructions" not in await made.client().result("initialize")
+
+
+@pytest.mark.requirement("call-ping")
+async def test_a_ping_is_answered_without_any_server(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.apply(server("a"))
+        client = made.client()
+        assert await client.result("ping") == {}
+        assert made.net.open_now == 0
+
+
+async def test_requests_before_initialize_are_answered_and_break_nothing(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        for method in LISTS:
+            assert "result" in await client.ask(method)
+        assert "result" in await client.call("a_echo", 5)
+        assert (await client.shake_hands())["protocolVersion"] == "2025-11-25"
+
+
+@pytest.mark.parametrize("method", ["nope", "sampling/createMessage", "server/discover", "", "tools/List"])
+async def test_an_unknown_method_is_no_method(tmp_path: Path, method: str) -> None:
+    async with house(tmp_path) as made:
+        made.start()
+        client = await made.ready()
+        assert (await client.error(method, {"a": 1}))["code"] == METHOD_NOT_FOUND
+        assert await client.result("ping") == {}
+
+
+@pytest.mark.requirement("wire-id-kept")
+@pytest.mark.parametrize("number", [0, -5, 2**40, "7", "", "ä\u2028", "a" * 300])
+async def test_every_kind_of_request_is_answered_under_the_client_s_own_id(tmp_path: Path, number: int | str) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        for method in (*LISTS, "ping", "nope", "initialize"):
+            assert (await client.ask(method, {}, number))["id"] == number
+        assert (await client.call("a_echo", number))["id"] == number
+        assert (await client.call("b_echo", number))["id"] == number
+
+
+@pytest.mark.parametrize("params", [None, {}, {"name": 5}, {"name": None}, {"arguments": {}}])
+async def test_a_call_without_a_name_is_refused(tmp_path: Path, params: object) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        assert (await client.error("tools/call", params))["code"] == INVALID_PARAMS
+
+
+# -- ids that are under way ------------------------------------------------------------------------------------------
+
+
+async def test_an_id_that_is_under_way_cannot_be_used_again(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        client.call_only("a_hold", 1, key="k")
+        await made.net["a"].heard_of("held")
+        client.call_only("a_echo", 1)
+        assert (await client.answer(1))["error"]["code"] == INVALID_REQUEST
+        client.call_only("a_release", 2, key="k")
+        await client.answer(2)
+        await settle()
+        assert [("result" in message) for message in client.answers(1)] == [False, True]
+        assert made.in_flight() == {}
+        assert "result" in await client.call("a_echo", 1)
+
+
+async def test_an_id_whose_server_is_being_started_cannot_be_used_again(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        client, gate = await made.starting()
+        for _ in range(3):
+            client.call_only("a_echo", "x")
+        await settle()
+        assert [message["error"]["code"] for message in client.answers("x")] == [INVALID_REQUEST] * 2
+        gate.set()
+        await settle()
+        assert "result" in client.answers("x")[-1]
+        assert made.net["a"].methods().count("tools/call") == 1
+        assert made.in_flight() == {}
+
+
+async def test_the_number_1_and_the_text_1_are_two_ids(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        client.call_only("a_hold", 1, key="n")
+        client.call_only("a_hold", "1", key="t")
+        await made.net["a"].heard_of("held", 2)
+        client.tell("notifications/cancelled", {"requestId": "1"})
+        await made.net["a"].cancelled_of("t")
+        await client.call("a_release", 2, key="n")
+        assert "result" in await client.answer(1)
+        assert client.answers("1") == []
+
+
+# -- lists -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("cat-first-run", "call-list-changed")
+async def test_on_the_first_run_a_list_waits_a_moment_for_what_is_being_asked(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        gate = made.net["a"].hold_start()
+        made.apply(server("a"))
+        made.start()
+        client = await made.ready()
+        client.ask_only(7, "tools/list")
+        await made.clock.pass_(FIRST_LIST_GRACE_S / 2)
+        assert client.answers(7) == []
+        gate.set()
+        assert "a_echo" in [item["name"] for item in (await client.answer(7))["result"]["tools"]]
+
+
+@pytest.mark.requirement("cat-first-run", "life-hang-in-box", "call-list-changed")
+async def test_no_list_waits_longer_than_the_grace_and_the_rest_follows_as_list_changed(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        gate = made.net["slow"].hold_start()
+        made.apply(server("slow"), server("a"))
+        made.start()
+        client = await made.ready()
+        for number, method in enumerate(LISTS):
+            client.ask_only(number, method)
+        await made.clock.pass_(FIRST_LIST_GRACE_S - 0.01)
+        assert client.answers(0) == []
+        await made.clock.pass_(0.02)
+        names = [item["name"] for item in client.answers(0)[0]["result"]["tools"]]
+        assert "a_echo" in names
+        assert "slow_echo" not in names
+        assert all(client.answers(number) for number in range(4))
+        client.heard.clear()
+        gate.set()
+        await settle()
+        await made.told()
+        assert client.list_changes() == ["tools"]
+        assert "slow_echo" in await client.names()
+
+
+async def test_a_list_after_the_grace_does_not_wait_whatever_is_being_asked(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["a"].before = lambda number: anyio.sleep_forever()
+        made.apply(server("a", connect_timeout=3600))
+        made.start()
+        await made.clock.pass_(FIRST_LIST_GRACE_S)
+        client = await made.ready()
+        client.ask_only(1, "tools/list")
+        assert client.answers(1)[0]["result"] == {"tools": []}
+
+
+async def test_a_list_does_not_wait_for_servers_that_are_known(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["new"].before = lambda number: anyio.sleep_forever()
+        made.cache(server("a"), offer("x"))
+        made.cache(server("new"), offer("y"), age_s=8 * 86_400)
+        made.apply(server("a"), server("new"))
+        made.start()
+        client = await made.ready()
+        client.ask_only(1, "tools/list")
+        assert [item["name"] for item in client.answers(1)[0]["result"]["tools"]] == ["a_x", "new_y"]
+        client.ask_only(2, "tools/list")
+        assert len(client.answers(2)) == 1
+
+
+async def test_a_list_does_not_wait_for_servers_that_have_failed(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["bad"].before = refused
+        made.apply(server("bad"))
+        made.start()
+        client = await made.ready()
+        assert (await client.ask("tools/list"))["result"] == {"tools": []}
+        assert made.clock.now() == 1_000.0
+
+
+async def test_without_anything_configured_lists_are_empty_at_once(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.start()
+        client = await made.ready()
+        assert [await client.result(method) for method in LISTS] == [
+            {"tools": []},
+            {"prompts": []},
+            {"resources": [INDEX]},
+            {"resourceTemplates": []},
+        ]
+
+
+async def test_a_list_that_waits_can_be_cancelled_and_its_id_used_again(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["a"].before = lambda number: anyio.sleep_forever()
+        made.apply(server("a"))
+        made.start()
+        client = await made.ready()
+        client.ask_only(1, "tools/list")
+        client.ask_only(1, "tools/list")
+        await settle()
+        assert [message["error"]["code"] for message in client.answers(1)] == [INVALID_REQUEST]
+        client.tell("notifications/cancelled", {"requestId": 1})
+        await settle()
+        client.ask_only(1, "tools/list")
+        await made.clock.pass_(FIRST_LIST_GRACE_S)
+        assert [("result" in message) for message in client.answers(1)] == [False, True]
+
+
+@pytest.mark.requirement("cat-cache-first", "cat-entry-used")
+async def test_lists_come_from_the_cache_without_any_process_even_when_it_is_old(tmp_path: Path) -> None:
+    """merge-14."""
+    async with house(tmp_path) as made:
+        entries = [server(f"s{n}") for n in range(5)]
+        for entry in entries:
+            made.cache(entry, offer("x"), age_s=8 * 86_400)
+        made.apply(*entries)
+        made.start()
+        await settle()
+        assert sum(made.net[entry.name].opened for entry in entries) == 0
+        client = await made.ready()
+        await settle()
+        assert sum(made.net[entry.name].opened for entry in entries) == 0
+        assert await client.names() == [f"s{n}_x" for n in range(5)]
+        await made.gateway.services.pool.settled()
+        assert [made.net[entry.name].opened for entry in entries] == [1] * 5
+
+
+async def test_the_first_list_asks_old_servers_again_also_when_it_had_to_wait(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.cache(server("old"), offer("x"), age_s=8 * 86_400)
+        made.apply(server("old"), server("new"))
+        made.start()
+        client = await made.ready()
+        await client.names()
+        await made.gateway.services.pool.settled()
+        assert made.net["old"].opened == 1
+        assert "old_echo" in await client.names()
+
+
+# -- what a session is told ------------------------------------------------------------------------------------------
+
+
+async def two_ready(made: House) -> tuple[Client, Client]:
+    return await made.ready(name="one"), await made.ready(name="two")
+
+
+@pytest.mark.requirement("call-list-changed")
+async def test_list_changed_comes_for_the_list_that_differs_and_no_other(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        serve(made.net["a"])
+        await made.known(server("a"))
+        clients = await two_ready(made)
+        serve(made.net["a"], prompts=({"name": "p"},))
+        await made.gateway.services.pool.refresh(made.gateway.services.pool.find("a"))
+        await made.told()
+        assert [client.list_changes() for client in clients] == [["prompts"], ["prompts"]]
+        serve(made.net["a"], prompts=({"name": "p"},), resources=({"uri": "x://1"},))
+        await made.gateway.services.pool.refresh(made.gateway.services.pool.find("a"))
+        await made.told()
+        assert clients[0].list_changes() == ["prompts", "resources"]
+        serve(made.net["a"], prompts=({"name": "p"},), resources=({"uri": "x://1"},), resourceTemplates=TEMPLATES)
+        await made.gateway.services.pool.refresh(made.gateway.services.pool.find("a"))
+        await made.told()
+        assert clients[0].list_changes() == ["prompts", "resources", "resources"]
+
+
+@pytest.mark.requirement("call-list-changed")
+async def test_what_changes_no_list_is_told_to_nobody(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"), server("b"))
+        client = await made.ready()
+        await made.gateway.services.pool.refresh(made.gateway.services.pool.find("a"))
+        await client.call("a_echo")
+        made.apply(server("a", idle_timeout=5), server("b"))
+        await made.told()
+        assert client.list_changes() == []
+
+
+@pytest.mark.requirement("call-list-changed")
+async def test_many_changes_at_once_are_told_once(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        made.apply(server("a", disabled=True))
+        made.apply(server("a", exclude_tools=("echo",)))
+        made.apply(server("a", exclude_tools=("hold",)))
+        await made.told()
+        assert client.list_changes() == ["tools"]
+
+
+@pytest.mark.requirement("call-list-changed")
+async def test_nothing_is_told_before_the_client_is_initialized_and_then_it_is_told(tmp_path: Path) -> None:
+    """MCP lifecycle."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        await client.result("initialize", {})
+        await client.names()
+        made.apply(server("a", exclude_tools=("echo",)))
+        await made.told()
+        assert client.list_changes() == []
+        client.tell("notifications/initialized")
+        await settle()
+        assert client.list_changes() == ["tools"]
+
+
+@pytest.mark.requirement("call-list-changed")
+async def test_a_client_that_came_after_the_change_is_not_told_of_it(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        early = await made.ready()
+        made.apply(server("a", exclude_tools=("echo",)))
+        late = await made.ready()
+        await late.names()
+        await made.told()
+        assert (early.list_changes(), late.list_changes()) == (["tools"], [])
+
+
+@pytest.mark.requirement("call-list-changed")
+async def test_a_client_that_has_listed_since_the_change_is_not_told_of_it(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client, other = await two_ready(made)
+        made.apply(server("a", exclude_tools=("echo",)))
+        assert "a_echo" not in await client.names()
+        await made.told()
+        assert (client.list_changes(), other.list_changes()) == ([], ["tools"])
+
+
+# -- failures of our own stay in their request -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("live", [True, False])
+async def test_a_request_that_fails_in_a_way_that_we_do_not_know_costs_itself_only(tmp_path: Path, live: bool) -> None:
+    async with house(tmp_path, BrokenClock) as made:
+        made.cache(server("a"), offer("echo"))
+        made.apply(server("a"))
+        made.start()
+        client = await made.ready()
+        if live:
+            await client.call("a_echo")
+        clock = made.parts.clock
+        assert isinstance(clock, BrokenClock)
+        clock.broken = True
+        assert (await client.call("a_echo", 1))["error"]
+        clock.broken = False
+        assert made.in_flight() == {}
+        assert await client.result("ping") == {}
+
+
+async def test_answers_are_frames_of_one_line_each(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        await client.names()
+        assert all(loads(frame)["jsonrpc"] == "2.0" for frame in client.frames)

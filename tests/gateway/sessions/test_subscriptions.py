@@ -1,0 +1,166 @@
+"""Updates of resources and changes of lists, to clients and from servers of both eras."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.fixtures.clock import settle
+from tests.gateway.calls.test_server_requests import META, enveloped, older
+from tests.gateway.world import Client, House, echo_of, house, serve, server
+
+pytestmark = pytest.mark.anyio
+
+UPDATED = "notifications/resources/updated"
+X = {"uri": "res://x", "name": "x"}
+
+
+def with_resources(made: House, name: str, *, modern: bool = False) -> None:
+    """Make a fake server list one resource and take subscriptions."""
+    fake = made.net[name]
+    serve(fake, resources=(X,))
+    fake.capabilities = {**fake.capabilities, "resources": {"subscribe": True, "listChanged": True}}
+    if modern:
+        fake.modern, fake.versions = True, ()
+    else:
+        echo_of(fake, "resources/subscribe", "resources/unsubscribe")
+
+
+def update(made: House, name: str, **more: Any) -> None:
+    """The server says that its resource changed."""
+    channel = made.net[name].channel
+    assert channel is not None
+    channel.tell(0, None, UPDATED, {"uri": "res://x", **more})
+
+
+def listening(client: Client, number: int | str = 1, **wanted: Any) -> None:
+    """A subscriptions/listen of the client's."""
+    client.ask_only(number, "subscriptions/listen", enveloped({"notifications": wanted}))
+
+
+async def told(client: Client, method: str, times: int = 1) -> list[dict[str, Any]]:
+    """Wait until the client was told that; all of it."""
+    with anyio.fail_after(10):
+        while len(client.told(method)) < times:
+            await settle()
+    return client.told(method)
+
+
+@pytest.mark.requirement("subscribe-both-eras")
+@pytest.mark.parametrize("modern", [False, True])
+async def test_an_older_client_hears_of_what_it_subscribed_to_and_no_other_does(tmp_path: Path, modern: bool) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a", modern=modern)
+        await made.known(server("a"))
+        client, other = await older(made), await older(made)
+        assert await client.result("resources/subscribe", {"uri": "res://x"}) == {}
+        await made.net["a"].heard_of("subscriptions/listen" if modern else "resources/subscribe")
+        update(made, "a", **{"x-kept": 1})
+        assert await told(client, UPDATED) == [{"uri": "res://x", "x-kept": 1}]
+        assert other.told(UPDATED) == []
+
+
+@pytest.mark.requirement("subscribe-both-eras")
+@pytest.mark.parametrize("modern", [False, True])
+async def test_a_newer_client_hears_of_it_where_it_listens(tmp_path: Path, modern: bool) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a", modern=modern)
+        await made.known(server("a"))
+        client = made.client()
+        listening(client, "mine", resourceSubscriptions=["res://x", "res://none"], toolsListChanged=True)
+        (acknowledged,) = await told(client, "notifications/subscriptions/acknowledged")
+        assert acknowledged["notifications"]["toolsListChanged"] is True
+        assert acknowledged["_meta"] == {META + "subscriptionId": "mine"}
+        listens = "subscriptions/listen" if modern else "resources/subscribe"
+        with anyio.fail_after(10):
+            while "res://x" not in str([p for m, p in made.net["a"].heard if m == listens]):
+                await settle()
+        update(made, "a", _meta={META + "subscriptionId": 9})
+        assert await told(client, UPDATED) == [{"uri": "res://x", "_meta": {META + "subscriptionId": "mine"}}]
+        assert client.answers("mine") == []
+
+
+async def test_a_newer_client_hears_of_changed_lists_only_where_it_listens_to_them(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        listens, deaf = made.client(), made.client()
+        listening(listens, 1, toolsListChanged=True)
+        listening(deaf, 1, promptsListChanged=True)
+        for client in (listens, deaf):
+            await told(client, "notifications/subscriptions/acknowledged")
+        await made.known(server("a"), server("b"))
+        await made.told()
+        assert (await told(listens, "notifications/tools/list_changed"))[0]["_meta"] == {META + "subscriptionId": 1}
+        assert deaf.list_changes() == []
+
+
+async def test_unsubscribing_ends_it_at_the_server_once_nobody_is_left(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a")
+        await made.known(server("a"))
+        one, two = await older(made), await older(made)
+        for client in (one, two):
+            await client.result("resources/subscribe", {"uri": "res://x"})
+        assert made.net["a"].methods().count("resources/subscribe") == 1
+        await one.result("resources/unsubscribe", {"uri": "res://x"})
+        assert "resources/unsubscribe" not in made.net["a"].methods()
+        update(made, "a")
+        await told(two, UPDATED)
+        assert one.told(UPDATED) == []
+        two.end()
+        assert (await made.net["a"].heard_of("resources/unsubscribe"))["uri"] == "res://x"
+
+
+async def test_a_cancelled_listen_ends_its_subscription(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a")
+        await made.known(server("a"))
+        client = made.client()
+        listening(client, 1, resourceSubscriptions=["res://x"])
+        await made.net["a"].heard_of("resources/subscribe")
+        client.tell("notifications/cancelled", {"requestId": 1})
+        await made.net["a"].heard_of("resources/unsubscribe")
+
+
+async def test_a_server_that_was_lost_is_asked_again_when_it_is_back(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a")
+        await made.known(server("a"))
+        client = await older(made)
+        await client.result("resources/subscribe", {"uri": "res://x"})
+        made.net["a"].die()
+        await settle()
+        await client.call("a_echo")
+        await made.net["a"].heard_of("resources/subscribe", 2)
+
+
+async def test_a_subscription_keeps_its_server_from_being_idle(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a")
+        await made.known(server("a", idle_timeout=1))
+        client = await older(made)
+        await client.result("resources/subscribe", {"uri": "res://x"})
+        await made.clock.pass_(600)
+        assert made.net["a"].open_now == 1
+        await client.result("resources/unsubscribe", {"uri": "res://x"})
+        await made.clock.pass_(600)
+        assert made.net["a"].open_now == 0
+
+
+async def test_a_resource_that_nobody_has_cannot_be_subscribed_to(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a")
+        with_resources(made, "b")
+        await made.known(server("a"), server("b"))
+        assert "error" in await (await older(made)).ask("resources/subscribe", {"uri": "nowhere://x"})
+
+
+async def test_a_refusal_of_the_server_is_the_answer(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a")
+        del made.net["a"].replies["resources/subscribe"]
+        await made.known(server("a"))
+        assert (await (await older(made)).error("resources/subscribe", {"uri": "res://x"}))["code"] == -32601

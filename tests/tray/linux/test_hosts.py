@@ -1,0 +1,122 @@
+"""Which way is taken on which desktop, and that choosing touches none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from trayapp.tray.icon_class import icon_class
+from trayapp.tray.linux.hosts import DOCK_WAIT_S, PANEL_WAIT_S, STARTED_WAIT_S, Search, Step, may_have_xembed
+
+FIRST, LATER = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
+# what there is, and then (second, whether there is a watcher) -> what to do
+STEPS: list[tuple[str, bool, bool, list[tuple[float, bool, Step]]]] = [
+    ("a panel is there", True, True, [(0, True, Step("sni", False, None)), (99, True, Step("sni", False, None))]),
+    (
+        "a panel comes in time",
+        True,
+        True,
+        [(0, False, Step(None, False, FIRST)), (9, False, Step(None, False, 1)), (9.5, True, Step("sni", False, None))],
+    ),
+    (
+        "a panel comes late",
+        True,
+        True,
+        [
+            (0, False, Step(None, False, FIRST)),
+            (FIRST, False, Step("xembed", False, DOCK_WAIT_S)),
+            (LATER, False, Step("xembed", True, None)),
+            (500, True, Step("sni", False, None)),
+        ],
+    ),
+    (
+        "a panel starts again, long after the first",
+        True,
+        True,
+        [
+            (0, True, Step("sni", False, None)),
+            (500, False, Step(None, False, FIRST)),
+            (509, False, Step(None, False, 1)),
+        ],
+    ),
+    (
+        "no display",
+        True,
+        False,
+        [
+            (0, False, Step(None, False, FIRST)),
+            (FIRST, False, Step(None, False, 1)),
+            (LATER, False, Step(None, True, None)),
+        ],
+    ),
+    (
+        "no bus: nothing better than XEmbed is to be expected, but its tray may start after us",
+        False,
+        True,
+        [(0, False, Step("xembed", False, LATER)), (LATER, False, Step("xembed", True, None))],
+    ),
+    ("neither", False, False, [(0, False, Step(None, True, None))]),
+]
+
+
+@pytest.mark.requirement("tray-no-host")
+@pytest.mark.parametrize(("bus", "display", "steps"), [row[1:] for row in STEPS], ids=[row[0] for row in STEPS])
+def test_the_best_way_that_there_is(bus: bool, display: bool, steps: list[tuple[float, bool, Step]]) -> None:
+    search = Search(bus, display, now=0)
+    assert [search.step(watcher, now) for now, watcher, _ in steps] == [expected for _, _, expected in steps]
+
+
+@pytest.mark.requirement("tray-no-host")
+def test_a_panel_that_was_there_has_time_to_start_again_whoever_started_us() -> None:
+    search = Search(True, True, now=0, panel_wait_s=STARTED_WAIT_S)
+    assert search.step(True, 1) == Step("sni", False, None)
+    assert search.step(False, 50) == Step(None, False, PANEL_WAIT_S)
+    assert search.step(False, 50 + STARTED_WAIT_S + DOCK_WAIT_S) == Step(
+        None, False, PANEL_WAIT_S - STARTED_WAIT_S - DOCK_WAIT_S
+    )
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"DISPLAY": ":0"}, True),
+        ({"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0"}, False),
+        ({"DISPLAY": ""}, False),
+        ({}, False),
+    ],
+)
+def test_an_xembed_tray_is_looked_for_on_x_alone(environ: dict[str, str], expected: bool) -> None:
+    assert may_have_xembed(environ) is expected
+
+
+LOOK = """
+import json, os, sys
+from trayapp.tray.icon_class import icon_class
+icon_class()
+from trayapp.tray.linux.notifications import Notifier
+known = ("mcp", "Xlib", "gi", "anyio", "yaml", "keyring", "asyncio", "PIL.Image", "trayapp.tray.linux.xembed")
+pages = int(open("/proc/self/statm").read().split()[1]) if os.path.exists("/proc/self/statm") else 0
+loaded = [name for name in known if name in sys.modules]
+print(json.dumps([loaded, os.environ.get("PYSTRAY_BACKEND"), pages * 4 // 1024]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere pystray's own classes are used")
+@pytest.mark.parametrize("choice", [None, "gtk"])
+def test_the_classes_come_without_a_display_and_leave_no_trace_in_the_environment(choice: str | None) -> None:
+    environ = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "PYSTRAY_BACKEND")}
+    environ |= {"PYSTRAY_BACKEND": choice} if choice else {}
+    out = subprocess.run([sys.executable, "-c", LOOK], env=environ, capture_output=True, check=True, timeout=30).stdout
+    imported, left, megabytes = json.loads(out)
+    assert (imported, left) == ([], choice)
+    assert megabytes < 40, "what the whole tray may take is 45 MB"
+
+
+def test_all_classes_are_pystrays() -> None:
+    from trayapp.tray.toolkit import BaseIcon
+
+    assert all(issubclass(icon_class(kind), BaseIcon) for kind in (None, "sni", "xembed"))

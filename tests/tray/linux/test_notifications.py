@@ -1,0 +1,147 @@
+"""Notifications against a server of the tests' own: one a cause, with actions, and in silence without a server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("the session bus is Linux's", allow_module_level=True)
+
+from PIL import Image
+
+from tests.tray.bus import NotificationServer, session_bus, until
+from trayapp.tray.linux.bus import SessionBus
+from trayapp.tray.linux.notifications import Notifier
+from trayapp.tray.worker import Worker
+
+
+@pytest.fixture
+def server(address: str) -> Iterator[NotificationServer]:
+    started = NotificationServer(address)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    made = Worker()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def notifier(bus: SessionBus, worker: Worker) -> Notifier:
+    return Notifier(bus, "multi-mcp", worker.submit)
+
+
+SIGN_IN = ("linear", "Sign in to linear", "linear wants you to sign in", [("sign-in", "Sign in"), ("later", "Later")])
+
+
+@pytest.mark.requirement("tray-notify")
+def test_a_notification_is_shown_and_its_action_comes_back(notifier: Notifier, server: NotificationServer) -> None:
+    chosen: list[str] = []
+    assert notifier.notify(*SIGN_IN, chosen.append)
+    shown = server.shown[1]
+    assert (shown["app"], shown["title"], shown["text"]) == ("multi-mcp", SIGN_IN[1], SIGN_IN[2])
+    assert shown["actions"] == ["default", "Sign in", "sign-in", "Sign in", "later", "Later"]
+    server.choose(1, "later")
+    server.choose(1, "default")  # a click on the notification itself
+    server.choose(99, "later")  # somebody else's
+    until(lambda: chosen == ["later", "sign-in"])
+
+
+@pytest.mark.requirement("tray-notify")
+def test_the_same_cause_has_one_notification_and_another_cause_another(
+    notifier: Notifier, server: NotificationServer
+) -> None:
+    for text in ("one", "two"):
+        assert notifier.notify("linear", "title", text)
+    assert notifier.notify("github", "title", "three")
+    assert {number: shown["text"] for number, shown in server.shown.items()} == {1: "two", 2: "three"}
+
+
+def test_the_action_of_the_newest_text_counts(notifier: Notifier, server: NotificationServer) -> None:
+    chosen: list[str] = []
+    notifier.notify("a", "title", "old", [("x", "X")], lambda action: chosen.append("old"))
+    notifier.notify("a", "title", "new", [("x", "X")], lambda action: chosen.append("new"))
+    server.choose(1, "x")
+    until(lambda: chosen == ["new"])
+
+
+def test_one_that_was_dismissed_is_not_replaced(notifier: Notifier, server: NotificationServer) -> None:
+    notifier.notify("a", "title", "one")
+    server.signal("NotificationClosed", "uu", (1, 2))
+    notifier.notify("b", "title", "two")  # its answer comes after that signal
+    notifier.notify("a", "title", "three")
+    assert sorted(server.shown) == [1, 2, 3]
+
+
+def test_what_is_no_longer_true_is_taken_back(notifier: Notifier, server: NotificationServer) -> None:
+    notifier.notify("a", "title", "one")
+    notifier.close("a")
+    notifier.close("never shown")
+    until(lambda: not server.shown)
+
+
+@pytest.mark.parametrize(
+    ("can", "text", "actions"),
+    [
+        (("body", "body-markup", "actions"), "a &lt;b&gt; &amp; c", ["default", "X", "x", "X"]),
+        (("body",), "a <b> & c", []),
+    ],
+)
+def test_what_the_server_cannot_show_is_not_sent(
+    bus: SessionBus, address: str, worker: Worker, can: tuple[str, ...], text: str, actions: list[str]
+) -> None:
+    server = NotificationServer(address, can)
+    assert Notifier(bus, "multi-mcp", worker.submit).notify("k", "t", "a <b> & c", [("x", "X")], print)
+    assert (server.shown[1]["text"], server.shown[1]["actions"]) == (text, actions)
+    server.close()
+
+
+def test_the_picture_goes_along(bus: SessionBus, server: NotificationServer, worker: Worker) -> None:
+    picture = Image.new("RGBA", (64, 64), (1, 2, 3, 4))
+    Notifier(bus, "multi-mcp", worker.submit, picture).notify("k", "title", "text", urgent=True)
+    hints = server.shown[1]["hints"]
+    assert hints["image-data"][1][:6] == (64, 64, 256, True, 8, 4)
+    assert hints["image-data"][1][6][:4] == bytes((1, 2, 3, 4))
+    assert hints["urgency"] == ("y", 2)
+    assert hints["desktop-entry"] == ("s", "multi-mcp")
+
+
+def test_a_server_that_starts_again_knows_nothing_of_the_old_ones(
+    notifier: Notifier, server: NotificationServer, address: str
+) -> None:
+    notifier.notify("a", "title", "one")
+    notifier.notify("b", "title", "two")
+    server.close()
+    assert not notifier.notify("a", "title", "nobody there")
+    second = NotificationServer(address, ("body",))
+    assert notifier.notify("b", "title", "three <")
+    assert {number: shown["text"] for number, shown in second.shown.items()} == {1: "three <"}
+    second.close()
+
+
+@pytest.mark.requirement("tray-notify")
+def test_without_a_server_or_a_bus_nothing_is_shown_and_nothing_breaks(notifier: Notifier, worker: Worker) -> None:
+    assert not notifier.notify("a", "title", "text")
+    notifier.close("a")
+    nowhere = Notifier(None, "multi-mcp", worker.submit)
+    assert not nowhere.notify("a", "title", "text")
+    nowhere.close("a")
+
+
+def test_a_bus_that_goes_is_a_notification_that_nobody_shows(worker: Worker) -> None:
+    with session_bus() as (address, daemon):
+        bus, server = SessionBus.open(address), NotificationServer(address)
+        notifier = Notifier(bus, "multi-mcp", worker.submit)
+        assert notifier.notify("a", "title", "text")
+        daemon.kill()
+        until(bus.gone.is_set)
+        assert not notifier.notify("a", "title", "text")
+        notifier.close("a")
+        server.close()
+        bus.close()

@@ -1,0 +1,112 @@
+"""The user's sign-in on requests to one server: put on those that may have it, renewed once where it is refused.
+
+Never here: signing in, what a refusal means for the connection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import httpx2
+
+from trayapp.auth.account import Account
+from trayapp.auth.accounts import Accounts
+from trayapp.auth.grant import SignInError
+from trayapp.backends.http.refusal import SIGN_IN_DATA, UNAUTHORIZED, HttpRefusal
+from trayapp.backends.launch import HttpLaunch
+from trayapp.wire.jsonio import dumps
+from trayapp.wire.messages import INTERNAL_ERROR, RpcError
+
+FORBIDDEN = 403
+UNAVAILABLE = 503
+SCOPE_WANTED = "insufficient_scope"  # RFC 6750 3.1
+AUTHORIZATION = "Authorization"
+
+_PARAMETER = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"([^"]{0,2000})"|([^\s,"]{1,2000}))')
+
+Send = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
+
+
+class Signed:
+    """For one connection. `whole_origin`: the server says itself where to post (legacy SSE)."""
+
+    def __init__(self, account: Account, server: str, refusal: HttpRefusal, *, whole_origin: bool) -> None:
+        self._account = account
+        self._server = server
+        self._refusal = refusal
+        self._whole_origin = whole_origin
+
+    async def send(self, request: httpx2.Request, send: Send) -> httpx2.Response:
+        """Send it with the Authorization that there is; once more with a renewed one after a 401."""
+        url = str(request.url)
+        try:
+            header = await self._account.authorization(url, whole_origin=self._whole_origin)
+            response = await _sent_with(request, header, send)
+            if response.status_code == UNAUTHORIZED:
+                again = await self._account.authorization_after(header, url, whole_origin=self._whole_origin)
+                if again is not None:
+                    await response.aclose()
+                    response = await _sent_with(request, again, send)
+                self._refusal.unread = self._account.unread if self._account.is_locked else None
+        except SignInError as error:
+            told = {"code": error.code, "exit_code": int(error.exit_code)}
+            return _answer(
+                request, UNAVAILABLE, f"The sign-in to {self._server} cannot be renewed: {error.title}", told
+            )
+        if response.status_code == FORBIDDEN:
+            return await self._forbidden(request, response)
+        return response
+
+    async def _forbidden(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """A request that needs more than the user granted (step-up): the error says how to grant it."""
+        challenge = challenge_of(response.headers.get("www-authenticate", ""))
+        if challenge.get("error") != SCOPE_WANTED:
+            return response
+        await response.aclose()
+        self._account.want(challenge.get("scope"))
+        self._refusal.scope_wanted = True
+        scope = f" ({challenge['scope']})" if challenge.get("scope") else ""
+        words = f"{self._server} wants more permissions{scope}. Grant them with: multi-mcp auth {self._server}"
+        return _answer(request, FORBIDDEN, words, SIGN_IN_DATA)
+
+
+def signed_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefusal) -> Signed | None:
+    """None for a server that takes no sign-in."""
+    if accounts is None or launch.auth != "oauth":
+        return None
+    account = accounts.of(launch.url)
+    accounts.met[launch.server] = launch.url
+    account.settings = launch.client
+    return Signed(account, launch.server, refusal, whole_origin=launch.kind == "sse")
+
+
+async def _sent_with(request: httpx2.Request, header: str | None, send: Send) -> httpx2.Response:
+    with _carrying(request, header):
+        return await send(request)
+
+
+@contextmanager
+def _carrying(request: httpx2.Request, header: str | None) -> Iterator[None]:
+    """The header goes out and is gone again: a request made from this one, for a redirect, must not inherit it."""
+    if header is None:
+        yield
+        return
+    before = request.headers.get(AUTHORIZATION)
+    request.headers[AUTHORIZATION] = header
+    try:
+        yield
+    finally:
+        del request.headers[AUTHORIZATION]
+        request.headers.update({} if before is None else {AUTHORIZATION: before})
+
+
+def challenge_of(header: str) -> dict[str, str]:
+    """The parameters of a `Bearer` challenge, names in small letters (RFC 9110 11.6.1)."""
+    return {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(header)}
+
+
+def _answer(request: httpx2.Request, status: int, words: str, data: dict[str, object]) -> httpx2.Response:
+    body = {"jsonrpc": "2.0", "id": None, "error": RpcError(INTERNAL_ERROR, words, data).body()}
+    return httpx2.Response(status, headers={"content-type": "application/json"}, content=dumps(body), request=request)

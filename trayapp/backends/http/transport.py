@@ -1,0 +1,362 @@
+"""What goes over HTTP to one server: what went wrong is noted, what would end it all ends one request, all is bounded.
+
+Never here: JSON-RPC sessions, sign-in flows.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import httpx2
+
+from trayapp.backends.http.auth import Signed
+from trayapp.backends.http.event_lines import EventLines
+from trayapp.backends.http.refusal import (
+    LONGEST_WAIT_S,
+    NOT_EXECUTED,
+    SIGN_IN_DATA,
+    UNAUTHORIZED,
+    HttpRefusal,
+    refused,
+)
+from trayapp.backends.http.responses import Kind, is_json_rpc, kind_of, the_answer_in, words
+from trayapp.backends.launch import HttpLaunch
+from trayapp.model.reasons import reason_of
+from trayapp.wire.framing import MAX_FRAME_BYTES
+from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, RpcError
+
+SESSION_LOST = "The server has ended our session"
+SESSION = "mcp-session-id"
+_KEPT_HEADERS = ("www-authenticate", "retry-after")
+_OF_THE_WAY = ("content-encoding", "content-length", "transfer-encoding")  # headers of a body that was read already
+# A peer that vanished without a word (a pulled cable, a sleeping host, a forgetful router) is found by the kernel: it
+# asks the other kernel for a sign of life, which comes even where the server is too busy to answer a ping of ours.
+SILENT_S = 30  # seconds without a byte until the first question
+ASK_AGAIN_S = 10  # seconds between questions
+TAKEN_S = 5.0  # for a server to take a message that it does not answer; a healthy one does in milliseconds
+REDIRECTS = 3  # within the address's own origin
+NOTICES_MOST = 1000  # that wait for a server which takes none; more are dropped
+LONGEST_REFUSAL = 1_000  # bytes in which a server says that it knows no such session
+_NO_SESSION = re.compile(
+    r"\b(?:no valid|invalid|unknown|expired|missing)\b[\w -]{0,9}\bsession\b"
+    r"|\bsession\b.{0,60}\b(?:not found|not exist|expired|unknown|invalid|not initialized|terminated)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+# As the TypeScript SDK's transport says after a restart, before it looks at what the request is
+_NOT_INITIALIZED = re.compile(r"\bnot (?:yet )?(?:been )?initiali[sz]ed\b|\bbefore initiali[sz]ation\b", re.IGNORECASE)
+LARGE = 1 << 20  # bytes: what is longer is not looked into
+QUESTIONS = 3  # unanswered ones that end the connection: all in all it takes a minute
+
+
+NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # is trusted: what is asked by http:// is never sent on to https://
+
+
+async def trust_for(url: str) -> ssl.SSLContext:
+    """Who is trusted to be that address. Reading the certificates takes 20 ms and more, in a thread."""
+    if url.lower().startswith("http://"):
+        return NOBODY
+    return await anyio.to_thread.run_sync(httpx2.create_ssl_context)
+
+
+class Wire(httpx2.AsyncHTTPTransport):
+    """Notes what went wrong and the session's id, and turns a failed connection into an answer.
+
+    In the SDK's transport one request that meets a network error ends all others on the connection; as a 502 with a
+    JSON-RPC error in it, it ends alone.
+    """
+
+    def __init__(
+        self,
+        launch: HttpLaunch,
+        refusal: HttpRefusal,
+        gone: anyio.Event,
+        now: Callable[[], float] = time.monotonic,
+        signed: Signed | None = None,
+        trust: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(verify=trust or NOBODY, socket_options=signs_of_life())
+        self._server = launch.server
+        self._answers_in_place = launch.kind != "sse"  # there they come as events of another connection
+        self._now = now
+        self._busy_until = 0.0
+        self._notices: deque[httpx2.Request] = deque()
+        self.tasks: anyio.abc.TaskGroup | None = None  # in which messages go out that nobody waits for
+        self._refusal = refusal
+        self._gone = gone
+        self.session: str | None = None
+        self._signed = signed
+
+    async def _sent(self, request: httpx2.Request) -> httpx2.Response:
+        send = super().handle_async_request
+        return await (send(request) if self._signed is None else self._signed.send(request, send))
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        await request.aread()  # one that was sent on to another address has its body as a stream
+        kind = _kind(request)
+        if kind == "request" or self.tasks is None:
+            return await self._exchange(request)
+        if kind == "initialized":
+            return await self._tell(request)
+        if kind == "answer":
+            self.tasks.start_soon(self._tell, request)
+        elif len(self._notices) < NOTICES_MOST:
+            self._notices.append(request)
+            if len(self._notices) == 1:
+                self.tasks.start_soon(self._tell_in_order)
+        return httpx2.Response(202, request=request)
+
+    async def _tell_in_order(self) -> None:
+        """Progress must not go backwards: each notification waits for those before it."""
+        while self._notices:
+            await self._tell(self._notices[0])
+            self._notices.popleft()
+
+    async def _tell(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a message that has no answer. The SDK sends nothing else until the server has taken it."""
+        with anyio.move_on_after(TAKEN_S):
+            for _ in range(REDIRECTS):
+                response = await self._exchange(request)
+                await response.aclose()
+                onward = _onward(request, response)
+                if onward is None:
+                    break
+                request = onward
+        return httpx2.Response(202, request=request)
+
+    async def _exchange(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "POST" and (left := self._busy_until - self._now()) > 0:
+            return _json_answer(request, 503, RpcError(INTERNAL_ERROR, f"{self._server} {_busy(left)}"))
+        try:
+            response = await self._sent(request)
+            if request.method == "POST" and is_json(response):
+                response = await _whole(self._server, request, response)
+        except httpx2.RequestError as error:
+            return self._unreachable(request, error)
+        self.session = response.headers.get(SESSION) or self.session
+        if request.method == "POST" and SESSION in request.headers and session_is_lost(response):
+            return await self._without_session(request, response)
+        if response.status_code >= 400:
+            return await self._refused(request, response)
+        if request.method == "POST":
+            self._refusal.status = None
+            if why := self._no_answer(request, response):
+                await response.aclose()
+                return _json_answer(request, 502, RpcError(INTERNAL_ERROR, why))
+            if is_json(response):
+                return self._settled(request, response)
+        if is_event_stream(response):
+            response.stream = EventLines(response.stream)  # type: ignore[arg-type]  # of an asynchronous transport
+        return response
+
+    def _settled(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """The response with what it means to its request, where the SDK would not see that."""
+        if not self._answers_in_place or len(response.content) > LARGE or _kind(request) != "request":
+            return response
+        request_id = loads(request.content)["id"]
+        answer = the_answer_in(response.content, request_id, f"The answer of {self._server}")
+        if answer is None:
+            return response
+        headers = [(name, value) for name, value in response.headers.multi_items() if name != "content-length"]
+        return httpx2.Response(response.status_code, headers=headers, content=dumps(answer), request=request)
+
+    def _no_answer(self, request: httpx2.Request, response: httpx2.Response) -> str | None:
+        """Why a request's response is none that MCP knows; the SDK would say so without a name."""
+        if _kind(request) != "request":
+            return None
+        kind, status = response.headers.get("content-type", ""), response.status_code
+        if response.has_redirect_location:
+            where = request.url.join(response.headers["location"])
+            known = _origin(where) == _origin(request.url)
+            return None if known else f"{self._server} has moved to another host ({where.host}): change its url"
+        if not self._answers_in_place:
+            return None
+        if status == 202:
+            return f"{self._server} took the request and announced that it will not answer (HTTP 202)"
+        found = kind_of(status, kind, response.content if is_json(response) else b"")
+        return words(self._server, found, status, kind) if found is Kind.OTHER else None
+
+    def _unreachable(self, request: httpx2.Request, error: httpx2.RequestError) -> httpx2.Response:
+        host = request.url.host
+        self._refusal.why = why = f"Cannot reach {self._server} at {host}: {reason_of(error, host)}"
+        self._refusal.status = None
+        not_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+        if not_sent:
+            self.session = None
+            self._gone.set()  # nobody is there; any other error may be this one request's alone
+        if request.method != "POST":
+            raise error
+        return _json_answer(request, 502, RpcError(CONNECTION_CLOSED, why, NOT_EXECUTED if not_sent else None))
+
+    async def _without_session(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        self._refusal.status = status = response.status_code
+        self._refusal.why, self.session = SESSION_LOST, None
+        self._gone.set()
+        await response.aclose()
+        return _json_answer(request, max(status, 400), RpcError(CONNECTION_CLOSED, SESSION_LOST, NOT_EXECUTED))
+
+    async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        status = response.status_code
+        if request.method != "POST":
+            return response  # no event stream here, or no DELETE: the server may still serve
+        self._refusal.status = status
+        self._refusal.retry_after_s = retry_after_s(response.headers.get("retry-after"))
+        if self._refusal.asks_to_wait and self._refusal.retry_after_s:
+            self._busy_until = self._now() + min(self._refusal.retry_after_s, LONGEST_WAIT_S)
+        if status == UNAUTHORIZED:
+            self._refusal.unauthorized = True
+            why = refused(self._server, self._refusal)
+            self._refusal.why = f"{why.title}. {why.hint}"  # for others who wait: the connection ends with this answer
+            self._gone.set()
+        if status == 404:
+            return response
+        kind, body = response.headers.get("content-type", ""), b""
+        if is_json(response):
+            body = response.content
+            if is_json_rpc(body):
+                return self._settled(request, response)  # an error of its own
+        else:
+            await response.aclose()
+        found = kind_of(status, kind, body, response.headers.get("www-authenticate"))
+        data = SIGN_IN_DATA if status == UNAUTHORIZED and self._refusal.auth == "oauth" else None
+        answer = _json_answer(request, status, RpcError(INTERNAL_ERROR, self._words(found, status, kind), data))
+        answer.headers.update({k: v for k, v in response.headers.items() if k in _KEPT_HEADERS})
+        return answer
+
+    def _words(self, kind: Kind, status: int, content_type: str) -> str:
+        if status == UNAUTHORIZED:
+            why = refused(self._server, self._refusal)
+            title = words(self._server, kind, status) if self._refusal.auth == "oauth" else why.title
+            return f"{title}. {why.hint}"
+        left = self._busy_until - self._now()
+        if left > 0:
+            return f"{self._server} {_busy(left)} (HTTP {status})"
+        return words(self._server, kind, status, content_type)
+
+
+def session_is_lost(response: httpx2.Response) -> bool:
+    """Whether the answer to a request with a session's id says that the server has forgotten that session: 404 (MCP
+    transports, session management), or, as servers do that follow the first examples of the TypeScript SDK, 400 with
+    an error in words. With 200, only an error of no request's counts: a call's own error means that it was made.
+    A server that says with 400 that it was not initialized has begun again: it cannot have carried anything out."""
+    status = response.status_code
+    if status == 404:
+        return True
+    short = status in (200, 400) and is_json(response) and len(response.content) <= LONGEST_REFUSAL
+    if not short or not is_json_rpc(response.content):
+        return False
+    message = loads(response.content)
+    if not isinstance(message, dict):
+        return False
+    error = message.get("error")
+    told = error.get("message") if isinstance(error, dict) else None
+    of_nobody = status == 400 or message.get("id") is None
+    if not of_nobody or not isinstance(told, str):
+        return False
+    return _NO_SESSION.search(told) is not None or (status == 400 and _NOT_INITIALIZED.search(told) is not None)
+
+
+def _kind(request: httpx2.Request) -> str:
+    """`request` for what somebody waits for; `initialized`, which must come before all else;
+    `answer` to the server's question; `notice` for any other notification."""
+    if request.method != "POST" or len(request.content) > LARGE:
+        return "request"
+    try:
+        message = loads(request.content)
+    except JsonError:
+        return "request"
+    if not isinstance(message, dict) or ("id" in message and "method" in message):
+        return "request"
+    if "method" not in message:
+        return "answer"
+    return "initialized" if message["method"] == "notifications/initialized" else "notice"
+
+
+def _onward(request: httpx2.Request, response: httpx2.Response) -> httpx2.Request | None:
+    """The same message to where the server sends us on its own host, as `/mcp` to `/mcp/`; None when it does not."""
+    if response.status_code not in (307, 308) or not response.has_redirect_location:
+        return None
+    where = request.url.join(response.headers["location"])
+    if _origin(where) != _origin(request.url):
+        return None
+    return httpx2.Request(
+        request.method, where, headers=request.headers, content=request.content, extensions=request.extensions
+    )
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+def _busy(left_s: float) -> str:
+    return f"is temporarily unavailable and asked to be left alone for {max(1, round(left_s))} s"
+
+
+def is_json(response: httpx2.Response) -> bool:
+    """Whether the body is said to be JSON."""
+    return bool(response.headers.get("content-type", "").lower().startswith("application/json"))
+
+
+def is_event_stream(response: httpx2.Response) -> bool:
+    """Whether the body is events, as they are."""
+    kind = response.headers.get("content-type", "").lower()
+    return kind.startswith("text/event-stream") and "content-encoding" not in response.headers
+
+
+async def _whole(server: str, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    """The response with its body read, which the SDK reads without a limit, and whose end in the middle it does not
+    survive. Raises httpx2.RequestError."""
+    body = bytearray()
+    try:
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_FRAME_BYTES:
+                error = RpcError(
+                    INVALID_REQUEST, f"The answer of {server} is larger than {MAX_FRAME_BYTES // 2**20} MiB"
+                )
+                return _json_answer(request, 502, error)
+    finally:
+        await response.aclose()
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WAY]
+    return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
+
+
+def signs_of_life() -> list[tuple[int, int, int]]:
+    """Socket options by which the kernel ends a connection whose peer has vanished; those that this system knows."""
+    tcp, ms = socket.IPPROTO_TCP, 1000
+    wanted = [
+        ("TCP_KEEPIDLE", SILENT_S),
+        ("TCP_KEEPALIVE", SILENT_S),  # what macOS calls it
+        ("TCP_KEEPINTVL", ASK_AGAIN_S),
+        ("TCP_KEEPCNT", QUESTIONS),
+        ("TCP_USER_TIMEOUT", (SILENT_S + QUESTIONS * ASK_AGAIN_S) * ms),  # of what was sent and not acknowledged
+    ]
+    known = [(tcp, getattr(socket, name), value) for name, value in wanted if hasattr(socket, name)]
+    return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *known]
+
+
+def _json_answer(request: httpx2.Request, status: int, error: RpcError) -> httpx2.Response:
+    body = {"jsonrpc": "2.0", "id": None, "error": error.body()}
+    return httpx2.Response(status, headers={"content-type": "application/json"}, content=dumps(body), request=request)
+
+
+def retry_after_s(header: str | None) -> float | None:
+    """`Retry-After` in seconds (RFC 9110, 10.2.3), None when absent or unreadable."""
+    if header is None:
+        return None
+    if header.strip().isdecimal():
+        return float(header)
+    try:
+        moment = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max(0.0, moment.timestamp() - time.time())

@@ -1,0 +1,59 @@
+"""Every way to reach a server as one async context manager that yields a Transport.
+
+Never here: which server, when, how often; the handshake. HTTP lives in backends/http, imported at its first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+
+import anyio
+import anyio.to_thread
+
+from trayapp.auth.accounts import Accounts
+from trayapp.auth.sdk import load_sdk
+from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch
+from trayapp.backends.stdio.orphans import Keeper, NoKeeper
+from trayapp.backends.stdio.transport import open_stdio
+from trayapp.backends.transport import Inbound, Transport, first_cause
+
+OpenHttp = Callable[[HttpLaunch, Inbound, Accounts | None], AbstractAsyncContextManager[Transport]]
+
+
+@asynccontextmanager
+async def open_transport(
+    launch: Launch,
+    inbound: Inbound,
+    stderr: Callable[[bytes], None],
+    *,
+    keeper: Keeper | None = None,
+    accounts: Accounts | None = None,
+) -> AsyncIterator[Transport]:
+    """Open the way that `launch` names, with the user's sign-in where there is one. Raises ConnectFailedError."""
+    if isinstance(launch, StdioLaunch):
+        way: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, keeper or NoKeeper())
+    else:
+        open_http = await anyio.to_thread.run_sync(_load_http)
+        way = open_http(launch, inbound, accounts)
+    try:
+        async with way as transport:
+            yield transport
+    except BaseExceptionGroup as group:
+        raise first_cause(group) from None
+
+
+def _load_http() -> OpenHttp:
+    """Load what reaches servers over HTTP. Not before there is one: no list may wait for the SDK."""
+    load_sdk()
+    from trayapp.backends.http.streamable import open_http
+
+    return open_http
+
+
+def ways(launch: Launch) -> tuple[Launch, ...]:
+    """What to try in turn: an address without a `type` is tried as Streamable HTTP, then as legacy SSE."""
+    if isinstance(launch, HttpLaunch) and launch.kind is None:
+        return tuple(replace(launch, kind=kind) for kind in ("http", "sse"))
+    return (launch,)

@@ -1,0 +1,1 @@
+"""MCP servers as processes: started, watched, and ended with all of their descendants."""

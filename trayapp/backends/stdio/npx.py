@@ -1,0 +1,263 @@
+"""A server written as `npx PACKAGE` or `npm exec`, started without npm where npm's cache already has the package.
+
+Never here: running npm or anything else, the layout of npm's cache (npx_cache). Whatever is not told for sure is None:
+then the command runs as written. Blocks on small files; callers use a thread.
+
+Decided: an exact version must be the cached one, a range must hold it; no version takes what npx cached for just that;
+of a tag (`latest`) npm decides once a day, and within that day what it cached then runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
+from trayapp.backends.stdio.npx_cache import (
+    TELLING_SETTINGS,
+    Copy,
+    copies,
+    exists,
+    npmrc,
+    npx_folder,
+    program_file,
+    read_manifest,
+    read_small,
+    told_folder,
+    user_settings,
+    wants_node,
+)
+from trayapp.config.files import write_atomic
+from trayapp.model.errors import StorageError
+
+log = logging.getLogger(__name__)
+
+TAG_FOR_S = 86_400.0  # npm is asked once a day what a tag means
+TAGS_FILE = "npx-tags.json"  # {"PACKAGE@TAG": Unix seconds of npm's last decision}; arguments never come here
+TAGS_LARGEST = 256 << 10  # bytes; an entry has some 40
+
+_YES = ("-y", "--yes")
+_NAME = r"[A-Za-z0-9~-][\w.~-]*"
+_WORDS = re.compile(rf"(?P<package>(?:@{_NAME}/)?{_NAME})(?:@(?P<wanted>[^@]+))?", re.ASCII)
+_TAG = re.compile(r"[A-Za-z][\w.~-]*", re.ASCII)
+_DEFAULT_TAG = "latest"
+_tags_change = threading.Lock()  # several servers may start at once, each in a thread of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One use of npx. `words` is the package as written, `bin` the program of it that was named, None for its own."""
+
+    words: str
+    package: str
+    wanted: str | None  # after the `@`
+    bin: str | None
+    args: tuple[str, ...]
+
+    @property
+    def tag(self) -> str | None:
+        """The tag that was written; a version or a range is none."""
+        return None if self.wanted is None or is_range(self.wanted) else self.wanted
+
+    def accepts(self, version: Version) -> bool:
+        """Whether that version may run; which one a tag means is npm's decision."""
+        if self.wanted is None or self.tag is not None:
+            return True
+        exact = read_version(self.wanted)
+        return version == exact if exact else satisfies(version, self.wanted)
+
+
+def resolve_npx(
+    argv: tuple[str, ...], env: Mapping[str, str], cache_dir: Path | None, now: float, cwd: str | None = None
+) -> tuple[str, ...] | None:
+    """What to run instead of `argv`, program first, absolute; None: run it as written.
+
+    `env` and `cwd` are the server's, `cache_dir` our own cache folder (without it no tag is ever resolved), `now` Unix
+    seconds. Never raises for what it finds on disk.
+    """
+    request = read_request(argv)
+    if request is None:
+        return None
+    home = Path(env["HOME"]) if env.get("HOME") else Path.home()
+    settings = user_settings(env, home)
+    npx = npx_folder(settings, env, home)
+    if npx is None or TELLING_SETTINGS & settings.keys():
+        return None
+    if _in_project(request, home, Path(cwd or ".")) or _installed(request, settings, env, home):
+        return None
+    if request.tag is not None and not _decided_today(request, cache_dir, now):
+        return None
+    copy = _best(request, npx)
+    return _argv(request, copy, env) if copy else None
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
+def read_request(argv: tuple[str, ...]) -> Request | None:
+    """What an argv asks npx for; None for forms that npm shall read itself (other flags, files, git, aliases)."""
+    if argv[:1] == ("npx",):
+        return _after_flags(list(argv[1:]), ("-p", "--package"))
+    if argv[:2] == ("npm", "exec"):
+        rest = list(argv[2:])
+        # Without `--` npm takes flags from anywhere in the line; and its `-p` is another one.
+        return _after_flags(rest, ("--package",)) if "--" in rest else None
+    return None
+
+
+def _after_flags(rest: list[str], package_flags: tuple[str, ...]) -> Request | None:
+    package: str | None = None
+    while rest and rest[0].startswith("-"):
+        flag = rest.pop(0)
+        if flag == "--":
+            return _request(package, rest) if package else None
+        if flag in _YES:
+            continue
+        name, equals, value = flag.partition("=")
+        if package is not None or name not in package_flags or (equals and name == "-p"):
+            return None
+        package = value if equals else rest.pop(0) if rest else ""
+        if not package:
+            return None
+    return _request(package, rest) if package_flags[0] == "-p" else None
+
+
+def _request(package: str | None, rest: list[str]) -> Request | None:
+    if not rest:
+        return None
+    found = _WORDS.fullmatch(package or rest[0])
+    wanted = found["wanted"] if found else None
+    if found is None or not (wanted is None or is_range(wanted) or _TAG.fullmatch(wanted)):
+        return None
+    return Request(found[0], found["package"], wanted, rest[0] if package else None, tuple(rest[1:]))
+
+
+# -- where npm would run something else ------------------------------------------------------------------------------
+
+
+def _in_project(request: Request, home: Path, cwd: Path) -> bool:
+    """Whether a project around the working folder has the package, or settings of its own."""
+    try:
+        folders = [cwd.resolve(), *cwd.resolve().parents]
+    except (OSError, RuntimeError):
+        return True
+    command = request.bin or request.words
+    if any(_has(folder / "node_modules", request.package, f".bin/{command}") for folder in folders):
+        return True
+    project = next((folder for folder in folders if _has(folder, "package.json", "node_modules")), None)
+    if project is None:
+        return False
+    manifest = read_manifest(project) or {}
+    bins = manifest.get("bin")
+    if manifest.get("name") == request.package or (isinstance(bins, dict) and command in bins):
+        return True
+    own = {} if project == home.resolve() else npmrc(project / ".npmrc")
+    return bool((TELLING_SETTINGS | {"cache"}) & own.keys())
+
+
+def _installed(request: Request, settings: Mapping[str, str], env: Mapping[str, str], home: Path) -> bool:
+    """Whether the package, or a program of its name, is installed globally, or may be; `-p` does not look there."""
+    if request.bin is not None:
+        return False
+    places = (f"lib/node_modules/{request.package}", f"node_modules/{request.package}", f"bin/{request.words}")
+    if not settings.get("prefix"):
+        return any(_has(prefix, *places) for prefix in _usual_prefixes(env, home))
+    prefix = told_folder(settings["prefix"], home)
+    return prefix is None or _has(prefix, *places)
+
+
+def _usual_prefixes(env: Mapping[str, str], home: Path) -> set[Path]:
+    if sys.platform == "win32":
+        return {Path(env.get("APPDATA", home), "npm")}
+    node = shutil.which("node", path=env.get("PATH"))
+    return {Path(node).parent.parent, Path(node).resolve().parent.parent} if node else set()
+
+
+def _has(folder: Path, *names: str) -> bool:
+    return any(exists(folder / name) for name in names)
+
+
+# -- tags ------------------------------------------------------------------------------------------------------------
+
+
+def _decided_today(request: Request, cache_dir: Path | None, now: float) -> bool:
+    """Whether npm decided within the last day; if not, it is about to, and that is noted."""
+    if cache_dir is None:
+        return False
+    path = cache_dir / TAGS_FILE
+    with _tags_change:
+        fresh = {words: at for words, at in _read_tags(path).items() if 0 <= now - at < TAG_FOR_S}
+        if request.words in fresh:
+            return True
+        try:
+            write_atomic(path, orjson.dumps({**fresh, request.words: now}))
+        except StorageError as error:
+            log.info("npm will be asked again: %s", error)
+    return False
+
+
+def _read_tags(path: Path) -> dict[str, float]:
+    try:
+        told = orjson.loads(read_small(path, TAGS_LARGEST) or b"{}")
+    except orjson.JSONDecodeError:
+        return {}
+    pairs = told.items() if isinstance(told, dict) else ()
+    return {words: float(at) for words, at in pairs if isinstance(at, int | float)}
+
+
+# -- the package -----------------------------------------------------------------------------------------------------
+
+
+def _best(request: Request, npx: Path) -> Copy | None:
+    """The copy that npx would take: the one made for these words, else the newest that may run."""
+    best: tuple[tuple[int, object, int], Copy] | None = None
+    for copy in copies(npx, request.package, request.words):
+        fit = _fit(request, copy)
+        if fit is None or not request.accepts(copy.version):
+            continue
+        if copy.hashed:
+            return copy
+        rank = (fit, copy.version.key, copy.modified_ns)
+        if best is None or rank > best[0]:
+            best = rank, copy
+    return best[1] if best else None
+
+
+def _fit(request: Request, copy: Copy) -> int | None:
+    """How well the words for which the copy was made fit ours; None: not at all, npm would make another one."""
+    if copy.hashed or copy.asked is None:
+        return 2 if copy.hashed else 0
+    if request.words in copy.asked:
+        return 2
+    if request.wanted is None or request.tag is not None:
+        same = {request.package, f"{request.package}@{_DEFAULT_TAG}"}
+        return 1 if request.words in same and same & copy.asked else None
+    return 1
+
+
+def _argv(request: Request, copy: Copy, env: Mapping[str, str]) -> tuple[str, ...] | None:
+    name = request.bin or _own_bin(request.package, copy.bins)
+    program = program_file(copy, name) if name else None
+    by_node = wants_node(program) if program else None
+    if program is None or by_node is None:
+        return None
+    if not by_node:
+        return (str(program), *request.args)
+    node = shutil.which("node", path=env.get("PATH"))
+    return (str(Path(node).absolute()), str(program), *request.args) if node else None
+
+
+def _own_bin(package: str, bins: Mapping[str, str]) -> str | None:
+    """The bin that npm takes when none is named: the only one, or that of the package's name without its scope."""
+    if len(set(bins.values())) == 1:
+        return next(iter(bins))
+    name = package.rpartition("/")[2]
+    return name if name in bins else None

@@ -1,0 +1,222 @@
+"""What npm keeps on disk for npx: which packages lie there, for which words they were asked, which file a `bin` is.
+
+Never here: running anything, writing, reading more than a bounded number of small regular files.
+Source: npm's libnpmexec (folder `_npx/HASH`, HASH of the packages asked for; `_npx.packages` in its package.json).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from trayapp.backends.stdio.npm_versions import Version, read_version
+
+MANIFEST_LARGEST = 1 << 20  # bytes; real ones have up to some 100 kB
+NPMRC_LARGEST = 64 << 10
+ENTRIES_MOST = 1000  # folders in `_npx` that are looked at
+HEAD_BYTES = 256  # of a program: the kernel reads no longer shebang
+MANIFEST = "package.json"
+
+# Settings of npm by which it runs something else than the package, or runs it otherwise; from a project or a shell.
+TELLING_SETTINGS = frozenset({"call", "node_options", "package", "script_shell", "workspace", "workspaces"})
+
+_NODE_SHEBANG = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+node|/[^ \t]*/node)[ \t\r]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A package in npx's cache. `asked`: the words for which npm put it there, None when that is not known."""
+
+    folder: Path
+    version: Version
+    bins: dict[str, str]  # name -> file, relative to the folder, as the package says
+    asked: frozenset[str] | None
+    hashed: bool  # the entry's name is the hash of the words that we look for
+    modified_ns: int
+
+
+def settings_in(env: Mapping[str, str]) -> dict[str, str]:
+    """npm's settings in environment variables: `npm_config_NAME`, in any case, `-` as `_`."""
+    prefix = "npm_config_"
+    return {k.lower().removeprefix(prefix).replace("-", "_"): v for k, v in env.items() if k.lower().startswith(prefix)}
+
+
+def npmrc(path: Path) -> dict[str, str]:
+    """The plain `name=value` lines of an npmrc; {} when there is none."""
+    text = (read_small(path, NPMRC_LARGEST) or b"").decode(errors="replace")
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line and line.strip()[:1] not in "#;")
+    return {name.strip().replace("-", "_"): value.strip().strip("\"'") for name, _, value in pairs}
+
+
+def user_settings(env: Mapping[str, str], home: Path) -> dict[str, str]:
+    """npm's settings for a process with that environment: its variables, and the user's npmrc below them."""
+    variables = settings_in(env)
+    user_file = variables.get("userconfig")
+    return {**npmrc(Path(user_file) if user_file else home / ".npmrc"), **variables}
+
+
+def npx_folder(settings: Mapping[str, str], env: Mapping[str, str], home: Path) -> Path | None:
+    """Where npx keeps packages; None when that cannot be told for sure."""
+    told = settings.get("cache")
+    if not told:
+        default = Path(env.get("LOCALAPPDATA", home), "npm-cache") if sys.platform == "win32" else home / ".npm"
+        return default / "_npx"
+    folder = told_folder(told, home)
+    return folder / "_npx" if folder else None
+
+
+def told_folder(told: str, home: Path) -> Path | None:
+    """A folder in npm's settings; None for one that only npm can find."""
+    path = Path(str(home) + told[1:] if told.startswith("~/") else told)
+    return path if path.is_absolute() and "${" not in told else None
+
+
+def entry_name(words: str) -> str:
+    """The folder that npm makes in `_npx` for one package asked for by `words` (`demo`, `demo@1`)."""
+    return hashlib.sha512(words.encode()).hexdigest()[:16]
+
+
+def copies(npx: Path, package: str, words: str) -> Iterator[Copy]:
+    """The usable copies of a package, that of the very `words` first. Entries that npm is writing are left out."""
+    first = entry_name(words)
+    for name in chain((first,), _entries(npx, first)):
+        copy = _copy(npx / name, package, hashed=name == first)
+        if copy is not None:
+            yield copy
+
+
+def _entries(npx: Path, but: str) -> Iterator[str]:
+    """The folders' names, read when the first one is wanted: mostly the copy of the very words is there."""
+    try:
+        with os.scandir(npx) as found:
+            names = [entry.name for entry in islice(found, ENTRIES_MOST) if entry.name != but]
+    except OSError:
+        return
+    yield from names
+
+
+def _copy(entry: Path, package: str, *, hashed: bool) -> Copy | None:
+    folder = entry / "node_modules" / package
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.get("name", package) != package or exists(entry / "concurrency.lock"):
+        return None
+    version = read_version(str(manifest.get("version")))
+    own = read_manifest(entry)
+    asked = _asked(own, package)
+    usable = _complete(entry, folder, manifest) if own is None else asked != frozenset()
+    if version is None or not usable:
+        return None
+    try:
+        modified = (folder / MANIFEST).stat().st_mtime_ns
+        return Copy(folder.resolve(), version, _bins(package, manifest.get("bin")), asked, hashed, modified)
+    except OSError:
+        return None
+
+
+def _complete(entry: Path, folder: Path, manifest: Mapping[str, Any]) -> bool:
+    """Whether what the package needs lies there too: npm writes the entry's own package.json last, or was ended."""
+    needs = manifest.get("dependencies")
+    places = (entry / "node_modules", folder / "node_modules")
+    return all(any(exists(place / name) for place in places) for name in (needs if isinstance(needs, dict) else ()))
+
+
+def _asked(manifest: Mapping[str, Any] | None, package: str) -> frozenset[str] | None:
+    """For which words of this package npm made an entry; empty when it is there for another one's sake only."""
+    if manifest is None:
+        return None
+    note = manifest.get("_npx")
+    told = note.get("packages") if isinstance(note, dict) else None
+    if isinstance(told, list):
+        return frozenset(word for word in told if isinstance(word, str) and without_version(word) == package)
+    needs = manifest.get("dependencies")
+    return None if not isinstance(needs, dict) or package in needs else frozenset()
+
+
+def without_version(words: str) -> str:
+    """`@scope/name@1` -> `@scope/name`."""
+    return words[:1] + words[1:].partition("@")[0]
+
+
+def _bins(package: str, told: object) -> dict[str, str]:
+    if isinstance(told, str):
+        return {package.rpartition("/")[2]: told}
+    pairs = told.items() if isinstance(told, dict) else ()
+    return {name: file for name, file in pairs if isinstance(file, str)}
+
+
+def program_file(copy: Copy, bin_name: str) -> Path | None:
+    """The real path of a bin; None when it is missing, no file, or outside of its package."""
+    told = copy.bins.get(bin_name, "")
+    if not told or "\0" in told:
+        return None
+    try:
+        path = Path(copy.folder, told).resolve(strict=True)
+        inside = path.is_relative_to(copy.folder) and not Path(told).is_absolute()
+        return path if inside and path.is_file() else None
+    except (OSError, RuntimeError):  # a link that leads back to itself
+        return None
+
+
+def wants_node(program: Path) -> bool | None:
+    """Whether node runs that file; False: it is executable by itself; None: neither, or not told for sure."""
+    head = read_small(program, HEAD_BYTES, cut=True)
+    if head is None:
+        return None
+    line = head.partition(b"\n")[0]
+    if line.startswith(b"#!"):
+        if _NODE_SHEBANG.fullmatch(line):
+            return True
+    elif program.suffix in (".js", ".mjs", ".cjs"):
+        return True
+    return False if _executable(program) else None
+
+
+def _executable(program: Path) -> bool:
+    return program.suffix.lower() == ".exe" if sys.platform == "win32" else os.access(program, os.X_OK)
+
+
+def exists(path: Path) -> bool:
+    """Whether something is there; what may not be looked at counts as there."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The object in a folder's package.json; None when there is none that can be used."""
+    data = read_small(folder / MANIFEST, MANIFEST_LARGEST)
+    try:
+        manifest = orjson.loads(data or b"")
+    except orjson.JSONDecodeError:
+        return None
+    return manifest if isinstance(manifest, dict) else None
+
+
+def read_small(path: Path, limit: int, *, cut: bool = False) -> bytes | None:
+    """A regular file's bytes, at most `limit`: of a larger one None, or its beginning with `cut`. Waits for no pipe."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except (OSError, ValueError):
+        return None
+    try:
+        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        data = os.read(descriptor, limit + 1) if regular else None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return data if data is None or len(data) <= limit else data[:limit] if cut else None

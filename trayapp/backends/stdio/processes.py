@@ -1,0 +1,258 @@
+"""One server process: spawned in a group of its own, watched, and stopped with all of its descendants.
+
+Never here: what it says on stdout (wire/frames), when it should run (connection).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from typing import Any, Self
+
+import anyio
+import anyio.to_thread
+
+from trayapp.backends.launch import StdioLaunch
+from trayapp.backends.stdio.orphans import Keeper
+from trayapp.model.decoding import StderrDecoder
+from trayapp.model.errors import ConnectFailedError
+from trayapp.model.redact import redacted
+from trayapp.wire.memory import widen
+
+STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again after SIGTERM (MCP lifecycle, shutdown)
+EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
+TAIL_LINES = 64  # more than a private key has: a line of one is known as such by those before it
+TAIL_LINE_CHARS = 400
+TAIL_LINE_KEPT = 10 * TAIL_LINE_CHARS  # a secret that is cut in two is not recognised, nor what a line loses shown
+_WINDOWS = sys.platform == "win32"
+
+
+class StderrTail:
+    """Keeps the last lines of a server's stderr for error texts and hands everything to `sink`."""
+
+    def __init__(self, sink: Callable[[bytes], None]) -> None:
+        self._sink = sink
+        self._lines: deque[str] = deque(maxlen=TAIL_LINES)
+        self._open = ""
+        self._decoder = StderrDecoder()
+
+    def feed(self, data: bytes) -> None:
+        """Bytes as they came."""
+        self._sink(data)
+        *whole, self._open = (self._open + self._decoder.decode(data)).split("\n")
+        self._open = self._open[:TAIL_LINE_KEPT]  # no longer line is shown, however it goes on
+        self._lines.extend(line[:TAIL_LINE_KEPT].rstrip() for line in whole if line.strip())
+
+    def end(self) -> None:
+        """There is no more: the sink may write an unfinished last line."""
+        self._sink(b"")
+
+    def last(self, count: int = 3) -> str:
+        """The last lines, joined for one line of error text."""
+        lines = [*self._lines, self._open] if self._open.strip() else list(self._lines)
+        shown = [line for line in redacted("\n".join(lines)).split("\n") if line.strip()]
+        return " | ".join(line[:TAIL_LINE_CHARS] for line in shown[-count:])
+
+
+class ServerProcess(asyncio.SubprocessProtocol):
+    """A running server. `on_stdout` gets its bytes; `gone` is set once it can serve no more."""
+
+    def __init__(self, on_stdout: Callable[[bytes], None], stderr: StderrTail) -> None:
+        self._on_stdout = on_stdout
+        self.stderr = stderr
+        self.gone = anyio.Event()
+        self._exited = anyio.Event()
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._stdin: asyncio.WriteTransport | None = None
+        self.pid = 0
+
+    # -- asyncio calls these -------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._transport = transport
+        self.pid = transport.get_pid()
+        stdin = transport.get_pipe_transport(0)
+        assert isinstance(stdin, asyncio.WriteTransport)
+        self._stdin = stdin
+        stdout = transport.get_pipe_transport(1)
+        assert stdout is not None
+        if not stdout.is_closing():  # it may have ended already, before we hear of its begin
+            widen(stdout.get_extra_info("pipe").fileno())
+        stdout.set_protocol(_Stdout(stdout.get_protocol(), self._on_stdout))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 1:
+            self._on_stdout(data)
+        else:
+            self.stderr.feed(data)
+
+    def pipe_connection_lost(self, fd: int, error: Exception | None) -> None:
+        if fd == 1:
+            self.gone.set()
+        elif fd == 2:
+            self.stderr.end()
+
+    def process_exited(self) -> None:
+        self._exited.set()
+        self.gone.set()
+
+    # -- ours ----------------------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """To its stdin, without blocking; dropped once it is gone."""
+        if self._stdin is not None and not self._stdin.is_closing():
+            self._stdin.write(data)
+
+    async def obituary(self) -> str:
+        """How it ended, for people: exit code and last words."""
+        with anyio.move_on_after(EXIT_CODE_WAIT_S):
+            await self._exited.wait()
+        code = self._transport.get_returncode() if self._transport else None
+        ended = (
+            "closed its output"
+            if code is None
+            else f"ended by {_signal_name(-code)}"
+            if code < 0
+            else f"exited with code {code}"
+        )
+        words = self.stderr.last()
+        return f"{ended}: {words}" if words else ended
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._transport.get_returncode() if self._transport else None
+
+    async def stop(self) -> None:
+        """Close stdin, 2 s, SIGTERM to the group, 2 s, SIGKILL to the group. Returns when no member is left."""
+        assert self._transport is not None
+        if self._stdin is not None:
+            self._stdin.close()
+        if not await self._exits_within(STOP_GRACE_S):
+            signal_group(self.pid, signal.SIGTERM)
+            await self._exits_within(STOP_GRACE_S)
+        signal_group(self.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # also what a wrapper left behind
+        await self._exits_within(STOP_GRACE_S)
+        self._transport.close()
+
+    async def _exits_within(self, seconds: float) -> bool:
+        with anyio.move_on_after(seconds):
+            await self._exited.wait()
+        return self._exited.is_set()
+
+
+class _Stdout(asyncio.Protocol):
+    """Hands over a server's answers in the turn of the event loop in which they came.
+
+    asyncio's own protocol of a child's pipe takes another turn for each: a tenth of what a call costs the gateway.
+    """
+
+    def __init__(self, own: asyncio.BaseProtocol, take: Callable[[bytes], None]) -> None:
+        self._own: Any = own
+        self.data_received = take  # type: ignore[assignment,method-assign]  # no call between
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._own.connection_lost(error)  # what was read before was taken before
+
+
+@asynccontextmanager
+async def running(
+    launch: StdioLaunch, on_stdout: Callable[[bytes], None], stderr: StderrTail, keeper: Keeper
+) -> AsyncIterator[ServerProcess]:
+    """Spawn, yield, and stop with every descendant, whatever happens inside. Raises ConnectFailedError."""
+    process = ServerProcess(on_stdout, stderr)
+    # Shielded: a cancellation between fork and the `try` below would leave a process that nobody stops.
+    with anyio.CancelScope(shield=True):
+        marks = keeper.environment()
+        await _Begun(_spawn(launch, process, {**launch.env, **marks}), keeper.spawning(marks))
+        keeper.adopt(process.pid, marks)
+    try:
+        yield process
+    finally:
+        with anyio.CancelScope(shield=True):
+            await process.stop()
+            await anyio.to_thread.run_sync(keeper.finish, process.pid)
+
+
+class _Begun:
+    """A coroutine that has run up to its first wait inside of `context`. Awaiting this goes on from there."""
+
+    def __init__(self, work: Coroutine[Any, Any, None], context: AbstractContextManager[None]) -> None:
+        self._work = work
+        with context:
+            self._waits_for = [work.send(None)]
+
+    def __await__(self) -> Self:
+        return self
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        """As a generator's."""
+        return self._waits_for.pop() if self._waits_for else self._work.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """As a generator's."""
+        return self._work.throw(*error)
+
+    def close(self) -> None:
+        """As a generator's."""
+        self._work.close()
+
+
+async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str]) -> None:
+    options: dict[str, Any] = {"start_new_session": True}
+    if _WINDOWS:
+        no_window = 0x08000000  # CREATE_NO_WINDOW; with CREATE_NEW_PROCESS_GROUP for CTRL_BREAK
+        options = {"creationflags": no_window | 0x00000200}
+    pipe = subprocess.PIPE
+    try:
+        await asyncio.get_running_loop().subprocess_exec(
+            lambda: process,
+            *launch.argv,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=env,
+            cwd=launch.cwd,
+            **options,
+        )
+    except (OSError, ValueError) as error:
+        reason = str(error)
+        if isinstance(error, OSError) and error.errno is not None:
+            reason = f"{error.strerror} ({errno.errorcode.get(error.errno, error.errno)})"
+        raise ConnectFailedError(
+            launch.server,
+            f"Cannot start {launch.server}: {launch.argv[0]}: {reason}",
+            "Check its command in servers.yaml",
+        ) from None
+
+
+def signal_group(pid: int, number: int) -> None:
+    """Send a signal to the process group that `pid` leads; nothing when it is gone."""
+    if pid <= 0:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        if _WINDOWS:
+            os.kill(pid, number)
+        else:
+            os.killpg(pid, number)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

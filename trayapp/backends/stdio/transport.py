@@ -1,0 +1,75 @@
+"""A server's process as a Transport: frames over its pipes, and why it ended.
+
+Never here: the process itself (processes), what travels in a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+
+from trayapp.backends.launch import StdioLaunch
+from trayapp.backends.stdio.orphans import Keeper
+from trayapp.backends.stdio.processes import StderrTail, running
+from trayapp.backends.transport import Inbound, Transport
+from trayapp.wire.context import RequestContext
+from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.messages import CONNECTION_CLOSED, Params, RpcError
+
+
+@asynccontextmanager
+async def open_stdio(
+    launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None], keeper: Keeper
+) -> AsyncIterator[Transport]:
+    """Start the server's process and carry frames over its pipes; it ends with the context."""
+
+    async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+        return await inbound.on_request(method, params)
+
+    async def on_notify(context: RequestContext, method: str, params: Params) -> None:
+        """Never reached: the intercept below takes every notification."""
+
+    def on_notification(method: str, params: Params) -> bool:
+        inbound.on_notification(method, params)
+        return True
+
+    printed: list[bool] = []
+
+    def keep(data: bytes) -> None:
+        printed[:] = printed or [True] * bool(data.strip())
+        stderr(data)
+
+    tail = StderrTail(keep)
+    dispatcher: FrameDispatcher = FrameDispatcher(
+        lambda data: process.write(data), on_junk=_to_stderr_log(keep), peer=launch.server
+    )
+    async with running(launch, dispatcher.feed, tail, keeper) as process, anyio.create_task_group() as tasks:
+        dispatcher.write_to(process.write)
+        await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
+        tasks.start_soon(_close_with_obituary, process, dispatcher)
+        try:
+            yield Transport(
+                "stdio",
+                dispatcher,
+                process.gone,
+                process.obituary,
+                process.pid,
+                lambda: process.exit_code,
+                has_printed=lambda: bool(printed),
+            )
+        finally:
+            dispatcher.close(RpcError(CONNECTION_CLOSED, "The server was stopped"))
+            tasks.cancel_scope.cancel()
+
+
+async def _close_with_obituary(process: Any, dispatcher: FrameDispatcher) -> None:
+    await process.gone.wait()
+    dispatcher.close(RpcError(CONNECTION_CLOSED, f"The server {await process.obituary()}"))
+
+
+def _to_stderr_log(stderr: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """What a server prints on stdout besides frames is kept with its stderr, shortened."""
+    return lambda junk: stderr(b"[stdout] " + junk[:400] + b"\n")

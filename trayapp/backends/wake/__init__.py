@@ -1,0 +1,1 @@
+"""Noticing that the machine slept or its network changed."""

@@ -1,0 +1,209 @@
+"""What Linux tells of sleep and network: rtnetlink by the kernel, logind and NetworkManager over the system bus.
+
+Both may be absent, which is no error and not worth a line in the log. Never here: clocks, what is done about it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio
+import anyio.to_thread
+
+from trayapp.backends.wake.witness import OnWake
+
+if TYPE_CHECKING:
+    from jeepney import MatchRule, Message
+
+log = logging.getLogger(__name__)
+
+# -- rtnetlink(7) ------------------------------------------------------------------------------------------------------
+
+GROUPS = 0x10 | 0x40 | 0x100 | 0x400  # RTMGRP_IPV4_IFADDR, IPV4_ROUTE, IPV6_IFADDR, IPV6_ROUTE
+NEWADDR, DELADDR, NEWROUTE, DELROUTE = 20, 21, 24, 25
+HEADER = struct.Struct("=IHHII")  # nlmsghdr: length, type, flags, sequence, port
+ADDRESS = struct.Struct("=BBBBI")  # ifaddrmsg: family, prefix length, flags, scope, interface
+ROUTE = struct.Struct("=BBBBBBBBI")  # rtmsg: family, dst_len, src_len, tos, table, protocol, scope, type, flags
+ATTRIBUTE = struct.Struct("=HH")  # rtattr: length, type
+SCOPE_LINK = 253  # and above: addresses that lead nowhere else
+TABLE_LOCAL = 255
+IFA_ADDRESS, IFA_LOCAL = 1, 2
+RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_MULTIPATH = 4, 5, 6, 9
+DATAGRAM_LARGEST = 65_536
+
+
+class Fact(NamedTuple):
+    """Something that holds of the network from now on, or no longer."""
+
+    holds: bool
+    what: bytes
+
+
+def facts_in(datagram: bytes) -> Iterator[Fact]:
+    """The addresses of more than local scope, and the default routes, that a datagram of rtnetlink tells of.
+
+    Other routes come and go with containers and neighbours; lifetimes and flags are left out, so that a router's
+    regular announcement of what is known is no news.
+    """
+    while len(datagram) >= HEADER.size:
+        length, kind, *_ = HEADER.unpack_from(datagram)
+        message, datagram = datagram[HEADER.size : length], datagram[max(_aligned(length), HEADER.size) :]
+        if kind in (NEWADDR, DELADDR) and len(message) >= ADDRESS.size:
+            what = _address(message)
+        elif kind in (NEWROUTE, DELROUTE) and len(message) >= ROUTE.size:
+            what = _default_route(message)
+        else:
+            continue
+        if what:
+            yield Fact(kind in (NEWADDR, NEWROUTE), what)
+
+
+def _address(message: bytes) -> bytes:
+    family, prefix, _, scope, interface = ADDRESS.unpack_from(message)
+    if scope >= SCOPE_LINK:
+        return b""
+    told = _attributes(message[ADDRESS.size :], IFA_ADDRESS, IFA_LOCAL)
+    return b"address" + struct.pack("BBI", family, prefix, interface) + told
+
+
+def _default_route(message: bytes) -> bytes:
+    family, destination, _, _, table, *_ = ROUTE.unpack_from(message)
+    if destination or table == TABLE_LOCAL:
+        return b""
+    told = _attributes(message[ROUTE.size :], RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_MULTIPATH)
+    return b"route" + struct.pack("BB", family, table) + told
+
+
+def _attributes(data: bytes, *wanted: int) -> bytes:
+    """The wanted attributes as they stand, one after the other."""
+    found = b""
+    while len(data) >= ATTRIBUTE.size:
+        length, kind = ATTRIBUTE.unpack_from(data)
+        if kind in wanted:
+            found += data[:length]
+        data = data[max(_aligned(length), ATTRIBUTE.size) :]
+    return found
+
+
+def _aligned(length: int) -> int:
+    return (length + 3) & ~3
+
+
+async def network_changes(note: OnWake) -> None:
+    """A Witness: addresses and default routes that come or go. Returns where there is no rtnetlink."""
+    try:
+        kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 0)
+    except OSError as error:
+        log.debug("no rtnetlink: %s", error)
+        return
+    with kernel:
+        try:
+            kernel.bind((0, GROUPS))
+        except OSError as error:
+            log.debug("no rtnetlink: %s", error)
+            return
+        known: set[bytes] = set()
+        while True:
+            await anyio.wait_readable(kernel)
+            if _is_news(kernel, known):
+                note("the network changed")
+
+
+def _is_news(kernel: socket.socket, known: set[bytes]) -> bool:
+    """Whether the next datagram tells something that is not `known`, which is brought up to date."""
+    try:
+        datagram = kernel.recv(DATAGRAM_LARGEST)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # more came than the socket holds: something did change
+    news = False
+    for fact in facts_in(datagram):
+        news |= fact.what not in known or not fact.holds
+        (known.add if fact.holds else known.discard)(fact.what)
+    return news
+
+
+# -- the system bus ----------------------------------------------------------------------------------------------------
+
+BUS_SOCKETS = (Path("/run/dbus/system_bus_socket"), Path("/var/run/dbus/system_bus_socket"))
+BUS_WAIT_S = 3.0  # nothing needs this soon: what the first session needs is loaded before
+LOGIND = "org.freedesktop.login1"
+NETWORK_MANAGER = "org.freedesktop.NetworkManager"
+CONNECTED_SITE = 60  # NMState: some network beyond this link; 70 is the whole internet
+
+
+async def bus_signals(note: OnWake, wait_s: float = BUS_WAIT_S) -> None:
+    """A Witness: the machine wakes, a network is up. Returns where there is no system bus, or once it has gone."""
+    address = os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or None
+    if address is None and not any(path.exists() for path in BUS_SOCKETS):
+        return
+    await anyio.sleep(wait_s)
+    try:
+        await anyio.to_thread.run_sync(_load)
+        await _listen(note, address or "SYSTEM")
+    except (OSError, EOFError, ValueError, LookupError, RuntimeError) as error:  # all that jeepney says of a bad bus
+        log.debug("no system bus: %s", error)
+
+
+def _load() -> None:
+    """Import jeepney, 24 ms and 4 MB, off the event loop."""
+    import jeepney.io.asyncio  # noqa: F401
+
+
+async def _listen(note: OnWake, address: str) -> None:
+    from jeepney import message_bus
+    from jeepney.io.asyncio import open_dbus_connection
+    from jeepney.io.common import RouterClosed
+    from jeepney.wrappers import DBusErrorResponse
+
+    try:
+        connection = await open_dbus_connection(address)
+    except (RouterClosed, DBusErrorResponse) as error:
+        raise ConnectionError(f"refused: {type(error).__name__}") from error
+    try:
+        for rule in _rules():
+            await connection.send(message_bus.AddMatch(rule))
+        while True:
+            if reason := reason_of(await connection.receive()):
+                note(reason)
+    finally:
+        connection.writer.close()  # without waiting: at the gateway's end nobody has time for a bus
+
+
+def _rules() -> list[MatchRule]:
+    """What to be told of; by sender, since any user may send signals that look the same."""
+    from jeepney import MatchRule
+
+    return [
+        MatchRule(type="signal", sender=LOGIND, interface=f"{LOGIND}.Manager", member="PrepareForSleep"),
+        MatchRule(type="signal", sender=NETWORK_MANAGER, interface=NETWORK_MANAGER, member="StateChanged"),
+    ]
+
+
+def reason_of(message: Message) -> str | None:
+    """Why a message from the bus means that connections should be looked at; None for all others.
+
+    `PrepareForSleep(false)` is sent on waking (org.freedesktop.login1); `StateChanged` carries an NMState.
+    """
+    from jeepney import HeaderFields, MessageType
+
+    header, body = message.header, message.body
+    if header.message_type is not MessageType.signal:
+        return None
+    signal = (header.fields.get(HeaderFields.interface), header.fields.get(HeaderFields.member))
+    if signal == (f"{LOGIND}.Manager", "PrepareForSleep") and body == (False,):
+        return "the machine woke up"
+    if signal == (NETWORK_MANAGER, "StateChanged") and _is_connected(body):
+        return "a network is up"
+    return None
+
+
+def _is_connected(body: tuple[object, ...]) -> bool:
+    return len(body) == 1 and isinstance(body[0], int) and body[0] >= CONNECTED_SITE

@@ -1,0 +1,115 @@
+"""What servers tell by themselves, brought to the sessions it concerns; and how much log each server is asked for.
+
+Never here: answers, servers' requests, updates of resources (subscriptions), what changes in the catalog.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trayapp.backends.connection import Connection
+from trayapp.backends.context import Live
+from trayapp.gateway.calls.call import RoutedCall, Unheard
+from trayapp.gateway.client import ClientSession
+from trayapp.gateway.services import Services
+from trayapp.wire.messages import CANCELLED, PROGRESS, Call, Params
+
+LOG = "notifications/message"
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")  # RFC 5424, as MCP logging
+# About one request, which ends at the connection: what comes too late for it means nothing to any session, whose own
+# tokens and ids may be the same numbers.
+OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})
+
+
+class Notifications:
+    """From servers to sessions."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._asked: dict[str, tuple[Live, int]] = {}  # by server: which connection was asked for which level
+
+    def pass_on(self, connection: Connection, method: str, params: Params, about: Call | None = None) -> None:
+        """Pass a notification to the session of the call `about`, where the transport tells it.
+
+        Else to the sessions whose calls are under way there; when there is none, to all that have the server.
+        """
+        if method in OF_ONE_REQUEST:
+            return
+        busy = _busy(connection)
+        if isinstance(about, RoutedCall):
+            if not about.is_under_way or about.parked:
+                return
+            busy = {about.session: about}
+        if method == LOG:
+            self._log(connection, params, busy)
+            return
+        if busy:
+            for session, call in busy.items():
+                session.notify(method, params, call.request_id)
+            return
+        for session in self._services.sessions:
+            if session.has_server(connection.name):
+                session.notify(method, params)
+
+    def _log(self, connection: Connection, params: Params, busy: dict[ClientSession, RoutedCall]) -> None:
+        level = (params or {}).get("level")
+        if busy:
+            for session, call in busy.items():
+                if wants(session, call, level):
+                    session.notify(LOG, params, call.request_id)
+            return
+        for session in self._services.sessions:
+            if not session.client.modern and session.has_server(connection.name) and session.wants_log(level):
+                session.notify(LOG, params)  # a client of 2026-07-28 hears logs with its own requests only
+
+    def tell_servers(self, session: ClientSession, method: str, params: Params) -> None:
+        """Pass a client's notification to the older servers of its own that run."""
+        for connection in self._services.pool:
+            live = connection.live
+            if live is not None and not live.peer.modern and session.has_server(connection.name):
+                self._services.spawn(live.channel.notify, method, params)
+
+    # -- levels --------------------------------------------------------------------------------------------------
+
+    def set_levels(self) -> None:
+        """Tell every connected server the lowest level that a session asked for."""
+        for connection in self._services.pool:
+            self.set_level(connection)
+
+    def set_level(self, connection: Connection, wanted: str | None = None) -> None:
+        """Tell an older server the lowest level that sessions, or a request under way, asked for; newer ones hear it
+        with each request."""
+        live = connection.live
+        levels = {LEVELS.index(level) for level in self._levels(connection, wanted) if level in LEVELS}
+        if not levels or live is None or live.peer.modern or "logging" not in live.peer.capabilities:
+            return
+        lowest = min(levels)
+        if self._asked.get(connection.name) != (live, lowest):
+            self._asked[connection.name] = (live, lowest)
+            live.channel.relay("logging/setLevel", {"level": LEVELS[lowest]}, Unheard())
+
+    def _levels(self, connection: Connection, wanted: str | None) -> set[str]:
+        of_calls = {call.log_level for call in _busy(connection).values()}
+        sessions = [session for session in self._services.sessions if session.client.log_level]
+        of_sessions = {session.client.log_level for session in sessions if session.has_server(connection.name)}
+        return {level for level in (wanted, *of_calls, *of_sessions) if isinstance(level, str)}
+
+
+def _busy(connection: Connection) -> dict[ClientSession, RoutedCall]:
+    """Return the sessions with calls under way there, each with its newest call."""
+    calls = (call for call in connection.open_calls if isinstance(call, RoutedCall) and not call.parked)
+    return {call.session: call for call in calls}
+
+
+def wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:
+    """Return True if a log message belongs to a call's client: it chose a level once (older) or with each request."""
+    if session.client.modern:
+        return call.log_level is not None and at_least(level, call.log_level)
+    return session.wants_log(level)
+
+
+def at_least(level: Any, wanted: str | None) -> bool:
+    """Return True if a log message of that level is one that somebody who chose `wanted` (None: nothing) wants."""
+    if wanted not in LEVELS or level not in LEVELS:
+        return True
+    return LEVELS.index(level) >= LEVELS.index(wanted)

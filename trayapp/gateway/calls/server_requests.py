@@ -1,0 +1,359 @@
+"""Requests of servers to clients (sampling, elicitation, roots), across both protocol eras.
+
+An older server asks by a request, a 2026-07-28 one by an answer `input_required`; the same two ways lead to clients.
+The client is asked to whose call the request belongs; if that is not plain, nobody is. Never here: what is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+from weakref import ref
+
+from trayapp.backends.connection import Connection
+from trayapp.backends.context import Live
+from trayapp.gateway.calls.call import RoutedCall
+from trayapp.gateway.client import ClientSession
+from trayapp.gateway.services import Services
+from trayapp.wire.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
+from trayapp.wire.frames import Awaited
+from trayapp.wire.messages import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Call,
+    Params,
+    Reply,
+    Request,
+    RequestId,
+    RpcError,
+)
+from trayapp.wire.revisions import INPUT_REQUIRED
+
+log = logging.getLogger(__name__)
+
+STATE_PREFIX = "multi-mcp:"  # of the request states that are ours, not a server's
+PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never does
+STATE_ONLY_PAUSE_S = 0.1  # a server that wants to be asked again, and has no question, gets this long
+STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers nothing since, may go on, and ask
+
+# Why a question is refused: part of the log's line and of the server's error
+_NONE = "no client has a call under way there"
+_OVER = "the call that it belongs to is over"
+_SEVERAL = "several sessions have calls under way there, and the server does not say to whose it belongs"
+_GIVEN_UP = "another session gave up a call there just now, and the server does not say to whose it belongs"
+
+
+class ServerRequests:
+    """All requests of servers under way."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked by an answer
+        self._questions: dict[RoutedCall, Questions] = {}  # of calls whose clients are asked that way
+        self._given_up: list[_GivenUp] = []  # in the order in which they were
+        self._refused: set[tuple[str, str]] = set()  # server and reason, as logged
+
+    # -- a server asks -------------------------------------------------------------------------------------------
+
+    async def asked(
+        self, connection: Connection, method: str, params: Params, about: Call | None = None
+    ) -> dict[str, Any]:
+        """Ask the client to whose call an older server's request belongs; return its answer. Raises RpcError.
+
+        `about`: that call, where the transport tells it. Else every call under way on the connection must be one
+        session's. A client is never guessed: its user would answer for somebody else.
+        """
+        calls, session = self._belongs_to(connection, method, about)
+        for call in calls:
+            session = call.session
+            if not call.is_under_way or not can_answer(session.client.capabilities, method, params):
+                continue
+            if not session.client.modern or method not in QUESTIONS:
+                return await self.ask(session, method, params, call.request_id)
+            try:
+                return await self._questions_of(call).ask(method, params)
+            except _CallEnded:
+                continue
+        if calls and not any(call.is_under_way for call in calls):
+            raise self._refusal(connection, method, _OVER)
+        if (
+            calls
+            or session.client.modern
+            or not session.client.ready
+            or not can_answer(session.client.capabilities, method, params)
+        ):
+            raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
+        return await self.ask(session, method, params)
+
+    def _belongs_to(
+        self, connection: Connection, method: str, about: Call | None
+    ) -> tuple[list[RoutedCall], ClientSession]:
+        """Return the calls, all of one session, of which one asks, best first; none while their server starts.
+
+        Raises RpcError.
+        """
+        calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
+        if about is not None:
+            calls = [call for call in calls if call is about]
+            if not calls:
+                raise self._refusal(connection, method, _OVER)
+            return calls, calls[0].session
+        asking: dict[ClientSession | None, None] = dict.fromkeys(call.session for call in calls)
+        asking |= dict.fromkeys(s for s in self._services.sessions if connection.name in s.awaited_servers())
+        if len(asking) > 1 or (connection.own_requests and asking):
+            raise self._refusal(connection, method, _SEVERAL)
+        session, given_up = next(iter(asking), None), self._given_up_on(connection)
+        if session is not None and given_up - {session}:
+            raise self._refusal(connection, method, _GIVEN_UP)
+        if session is None:
+            raise self._refusal(connection, method, _OVER if given_up else _NONE)
+        # A client that is to come back may never do so: it is asked last.
+        return sorted(calls, key=lambda call: (call.parked, call.serial)), session
+
+    def _given_up_on(self, connection: Connection) -> set[ClientSession | None]:
+        """Return the sessions whose calls there were given up, while the server may still work on them.
+
+        None stands for sessions that have ended.
+        """
+        self._forget_given_up()
+        return {session() for one in self._given_up if one.live is connection.live for session in one.sessions}
+
+    def give_up(self, live: Live, session: ClientSession) -> None:
+        """Note that a session's call was given up before its server answered it; older servers only may ask."""
+        if live.peer.modern:
+            return
+        self._forget_given_up()
+        of_live = [one for one in self._given_up if one.live is live]
+        if not of_live or of_live[-1].asked:  # the answer to come says nothing about what was sent after its question
+            of_live.append(_GivenUp(live, self._taken_note))
+            self._given_up.append(of_live[-1])
+        last = of_live[-1]
+        last.sessions.append(ref(session))
+        last.until = self._services.clock.now() + STOPS_WITHIN_S
+        if len(of_live) == 1:
+            last.ask()
+
+    def _taken_note(self, given_up: _GivenUp) -> None:
+        given_up.until = 0.0
+        self._forget_given_up()
+        for one in self._given_up:
+            if one.live is given_up.live:
+                one.ask()
+
+    def _forget_given_up(self) -> None:
+        now = self._services.clock.now()
+        self._given_up = [one for one in self._given_up if one.until > now]
+
+    def _refusal(self, connection: Connection, method: str, why: str) -> RpcError:
+        """Return the error of a question that nobody is asked; the log has the first of each kind of a server."""
+        server = self._services.shared_key(connection.name)
+        first = (server, why) not in self._refused
+        self._refused.add((server, why))
+        doubt = why in (_SEVERAL, _GIVEN_UP)
+        shared = doubt and connection.server.scope != "session"
+        advice = f" Set `scope: session` for {server} in servers.yaml to avoid this." if shared else ""
+        level = logging.DEBUG if not first else logging.WARNING if doubt else logging.INFO
+        log.log(level, "%s asked %.100s and was refused: %s.%s",
+                server, method, why, advice)  # fmt: skip
+        return RpcError(INVALID_REQUEST, f"Cannot pass {method[:100]} to a client: {why}.{advice}")
+
+    async def ask(
+        self, session: ClientSession, method: str, params: Params, about: RequestId | None = None
+    ) -> dict[str, Any]:
+        """Ask a client by a request. Raises RpcError: its refusal, or that it went away."""
+        waiting = Awaited()
+        number = session.peer.relay(method, params, waiting, about)
+        try:
+            reply = await waiting.future
+        finally:
+            if not waiting.future.done() or waiting.future.cancelled():
+                session.peer.cancel(number, "no longer wanted")
+        return reply.result()
+
+    async def answers(self, session: ClientSession, about: RequestId, question: dict[str, Any]) -> dict[str, Any]:
+        """The members by which a retried request carries on (MCP 2026-07-28, multi round-trip requests).
+
+        `question`: the `input_required` result. Raises RpcError.
+        """
+        asked, state = question.get("inputRequests"), question.get("requestState")
+        again: dict[str, Any] = {} if state is None else {"requestState": state}
+        if isinstance(asked, dict) and asked:
+            again["inputResponses"] = await self._ask_all(session, asked, about)
+        else:
+            await asyncio.sleep(STATE_ONLY_PAUSE_S)
+        return again
+
+    async def _ask_all(
+        self, session: ClientSession, questions: dict[str, Any], about: RequestId | None
+    ) -> dict[str, dict[str, Any]]:
+        """Ask an older client all of them at the same time."""
+        asking = {key: self._old_question(session, question, about) for key, question in questions.items()}
+        tasks = [asyncio.ensure_future(one) for one in asking.values()]
+        try:
+            return dict(zip(asking, await asyncio.gather(*tasks), strict=True))
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    def _old_question(
+        self, session: ClientSession, question: Any, about: RequestId | None
+    ) -> Awaitable[dict[str, Any]]:
+        method = question.get("method") if isinstance(question, dict) else None
+        params = question.get("params") if isinstance(question, dict) else None
+        if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
+            return _refused(RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200]))
+        if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
+            params = {"elicitationId": secrets.token_hex(8), **params}  # older revisions give each an id
+        return self.ask(session, method, params or None, about)
+
+    # -- calls that wait for their client's answer to a question -------------------------------------------------
+
+    def park(self, call: RoutedCall) -> str:
+        """Keep a call until its client comes back; the request state to come back with."""
+        state = STATE_PREFIX + secrets.token_urlsafe(24)
+        self._parked[state] = call
+        asyncio.get_running_loop().call_later(PATIENCE_S, self._unpark, state)
+        return state
+
+    def resume(self, session: ClientSession, request: Request) -> bool:
+        """Carry on the parked call that a request comes back for; return False for any other request.
+
+        Raises RpcError for a call that is gone.
+        """
+        params = request.params
+        state = params.get("requestState") if isinstance(params, dict) else None
+        if not isinstance(state, str) or not state.startswith(STATE_PREFIX):
+            return False
+        call = self._parked.get(state)
+        if call is None or not session.has_server(self._services.shared_key(call.connection.name)):
+            raise RpcError(INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"})
+        del self._parked[state]
+        self._questions_of(call).resume(session, request.id, params.get("inputResponses"))
+        return True
+
+    def drop(self, session: ClientSession) -> None:
+        """A client that came by one lasting connection is gone: nobody will carry on its calls."""
+        for state in [state for state, call in self._parked.items() if call.session is session]:
+            self._unpark(state)
+
+    def _unpark(self, state: str) -> None:
+        call = self._parked.pop(state, None)
+        if call is not None:
+            self._questions_of(call).give_up()
+
+    def _questions_of(self, call: RoutedCall) -> Questions:
+        return self._questions.setdefault(call, Questions(call, self.park, self._questions))
+
+
+class Questions:
+    """What the server of one call asks a client of 2026-07-28, who gets it as the answer to its own request.
+
+    `park` keeps the call until its client comes back. `asking`: those of all calls; one that asks nothing leaves it.
+    """
+
+    def __init__(
+        self, call: RoutedCall, park: Callable[[RoutedCall], str], asking: dict[RoutedCall, Questions]
+    ) -> None:
+        self._call = call
+        self._park = park
+        self._asking = asking
+        self._open: dict[str, tuple[str, Params, asyncio.Future[dict[str, Any]]]] = {}
+        self._count = 0
+
+    async def ask(self, method: str, params: Params) -> dict[str, Any]:
+        """The client's answer. Raises RpcError."""
+        self._count += 1
+        key = f"question-{self._count}"
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._open[key] = (method, params, future)
+        if not self._call.parked:
+            self._hand_out()
+        try:
+            return await future
+        finally:
+            self._open.pop(key, None)
+            if not self._open and not self._call.parked:
+                self._asking.pop(self._call, None)
+
+    def _hand_out(self) -> None:
+        """Answer the client's request with all that is open; the call waits."""
+        session, request_id = self._call.session, self._call.request_id
+        self._call.detach()
+        asked = {key: _input_request(method, params) for key, (method, params, _) in self._open.items()}
+        result = {
+            "resultType": INPUT_REQUIRED,
+            "inputRequests": asked,
+            "requestState": self._park(self._call),
+        }
+        session.peer.respond(request_id, Reply.of_result(result))
+
+    def resume(self, session: ClientSession, request_id: RequestId, responses: Any) -> None:
+        """The client is back, with answers; what it left out is asked again."""
+        given = responses if isinstance(responses, dict) else {}
+        for key, answer in given.items():
+            if key in self._open and isinstance(answer, dict):
+                self._settle(self._open.pop(key)[2], answer)
+        goes_on = self._call.attach(session, request_id)
+        if goes_on and self._open:
+            self._hand_out()
+        elif not goes_on:
+            # The call is over; what came in with it was the question of another call of this session.
+            for *_, future in self._open.values():
+                if not future.done():
+                    future.set_exception(_CallEnded())
+
+    def give_up(self) -> None:
+        """Nobody will answer any more."""
+        for *_, future in self._open.values():
+            if not future.done():
+                future.set_exception(RpcError(INVALID_PARAMS, "The client did not answer"))
+        self._open.clear()
+        self._asking.pop(self._call, None)
+        self._call.abandon("the client did not come back with an answer")
+
+    @staticmethod
+    def _settle(future: asyncio.Future[dict[str, Any]], answer: dict[str, Any]) -> None:
+        if not future.done():
+            future.set_result(answer)
+
+
+class _GivenUp:
+    """A Call: a ping after the cancels of calls on one connection. Its answer shows that the server has read them."""
+
+    __slots__ = ("_taken_note", "asked", "live", "sessions", "until")
+
+    def __init__(self, live: Live, taken_note: Callable[[_GivenUp], None]) -> None:
+        self.live = live
+        self.sessions: list[ref[ClientSession]] = []
+        self.until = 0.0  # by the gateway's clock; then nobody waits for the answer any more
+        self.asked = False
+        self._taken_note = taken_note
+
+    def ask(self) -> None:
+        """Send the ping."""
+        self.asked = True
+        self.live.channel.relay("ping", None, self)
+
+    def answered(self, reply: Reply) -> None:
+        """See wire.messages.Call."""
+        self._taken_note(self)
+
+    def progress(self, params: dict[str, Any]) -> None:
+        """See wire.messages.Call."""
+
+
+def _input_request(method: str, params: Params) -> dict[str, Any]:
+    """A question as 2026-07-28 writes it."""
+    return {"method": method} if method == ROOTS and not params else {"method": method, "params": dict(params or {})}
+
+
+class _CallEnded(Exception):
+    """The call that a question was to be asked with is over."""
+
+
+async def _refused(error: RpcError) -> dict[str, Any]:
+    raise error

@@ -1,0 +1,178 @@
+"""Control requests about sign-ins, the keyring and named secrets.
+
+Never here: OAuth, the keyring (auth), what follows a sign-in (sign_ins), opening a browser: whoever asked does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from trayapp.auth.accounts import Accounts, SignIn, Target
+from trayapp.auth.asking import EXPIRES_S
+from trayapp.auth.grant import canonical
+from trayapp.backends.connection import Connection
+from trayapp.backends.launch import HttpLaunch, Keyring, prepared
+from trayapp.config.interpolate import keyring_names
+from trayapp.gateway.calls.errors import error_json
+from trayapp.gateway.client import text_of
+from trayapp.gateway.scopes.sign_ins import SignIns
+from trayapp.gateway.services import Services
+from trayapp.model.errors import KeyringUnavailableError, MultiMcpError, ServerDisabledError, UsageError
+from trayapp.model.lifecycle import State
+from trayapp.model.servers import auth_of
+from trayapp.wire import control
+
+Handler = Callable[[dict[str, Any]], Awaitable[Any]]
+
+
+class AccountRequests:
+    """The requests of one gateway; their sign-ins outlast the connection that began them."""
+
+    def __init__(self, services: Services, sign_ins: SignIns, environ: dict[str, str], keyring: Keyring) -> None:
+        self._services = services
+        self._sign_ins = sign_ins
+        self._environ = environ
+        self._keyring = keyring
+        self._last: dict[str, SignIn] = {}  # by address: whose end may still be asked for
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handlers by the name of the control request."""
+        if self._sign_ins.accounts is None:
+            return {}
+        return {
+            control.LOGIN: self._login,
+            control.LOGIN_WAIT: self._wait,
+            control.LOGIN_ANSWER: self._answer,
+            control.LOGOUT: self._logout,
+            control.KEYRING: self._keyring_asked,
+            control.SECRET_SET: self._secret_set,
+            control.SECRET_LIST: self._secret_list,
+            control.SECRET_DELETE: self._secret_delete,
+        }
+
+    # -- sign-ins ------------------------------------------------------------------------------------------------
+
+    async def _login(self, params: dict[str, Any]) -> Any:
+        accounts, connection = self._known(), self._connection(params)
+        locked = self._sign_ins.keyring_state == "locked"
+        if locked:
+            await self._unlock()
+        target = await self._target(connection)
+        if locked and await accounts.of(target.url).grant(asked=True) is not None:
+            outcome = await self._outcome(connection.name)
+            if outcome["state"] != State.NEEDS_AUTH:
+                return {"url": None, "outcome": outcome}
+        begun = accounts.sign_in(target)
+        self._last[canonical(target.url)] = begun
+        url = await begun.shown()
+        return {"url": url, "redirect_uri": begun.redirect_uri, "expires_s": EXPIRES_S}
+
+    async def _wait(self, params: dict[str, Any]) -> Any:
+        """Until it is over, and the server was connected anew."""
+        connection = self._connection(params)
+        begun = await self._begun(connection)
+        await begun.finished()
+        return await self._outcome(connection.name)
+
+    async def _outcome(self, name: str) -> dict[str, Any]:
+        """Connect the server with the sign-in that there is; what became of it."""
+        connection = self._services.pool.find(name)
+        error = None
+        try:
+            if not connection.server.disabled:
+                await connection.ensure(explicit=True)
+        except ServerDisabledError:
+            pass
+        except MultiMcpError as failure:
+            error = error_json(failure)
+        status = self._sign_ins.status(connection.server)
+        return {"auth": asdict(status) if status else None, "state": connection.state.value, "error": error}
+
+    async def _answer(self, params: dict[str, Any]) -> Any:
+        begun = await self._begun(self._connection(params))
+        begun.paste(text_of(params, "url", "the request"))
+        return {}
+
+    async def _logout(self, params: dict[str, Any]) -> Any:
+        connection = self._connection(params)
+        target = await self._target(connection)
+        signed_out = await self._known().sign_out(target.url)
+        for one in self._sign_ins.at(target.url):
+            one.begin_close()
+        return {"signed_out": signed_out}
+
+    async def _begun(self, connection: Connection) -> SignIn:
+        begun = self._last.get(canonical((await self._target(connection)).url))
+        if begun is None:
+            name = connection.name
+            raise UsageError(f"No sign-in to {name} is under way", f"Start one: multi-mcp auth {name}")
+        return begun
+
+    def _known(self) -> Accounts:
+        assert self._sign_ins.accounts is not None  # there are no handlers without
+        return self._sign_ins.accounts
+
+    def _connection(self, params: dict[str, Any]) -> Connection:
+        """Raises ServerNotFoundError, RpcError."""
+        return self._services.pool.find(text_of(params, "server", "the request"))
+
+    async def _target(self, connection: Connection) -> Target:
+        """What there is to sign in to. Raises UsageError, MultiMcpError."""
+        server, name = connection.server, connection.name
+        if server.url is None:
+            raise UsageError(f"{name} is a program of this machine: there is no sign-in", "See: multi-mcp status")
+        if (auth := auth_of(server)) != "oauth":
+            hint = "Take its token out of servers.yaml, or set auth: oauth" if auth == "bearer" else "Set auth: oauth"
+            raise UsageError(f"{name} takes no sign-in: its auth is {auth}", hint)
+        launch = await prepared(server, self._environ, self._keyring, self._services.clock.time())
+        assert isinstance(launch, HttpLaunch)
+        document = self._services.settings().client_metadata_url
+        own = launch.client.id
+        document = own if own is not None and own.startswith("https://") else document
+        return Target(name, launch.url, launch.kind, launch.headers, launch.client, server.callback_port, document)
+
+    # -- the keyring ---------------------------------------------------------------------------------------------
+
+    async def _keyring_asked(self, params: dict[str, Any]) -> Any:
+        """Look whether the place of sign-ins and secrets opens; to `unlock` it the user gets its own dialog."""
+        if params.get("unlock") is True:
+            await self._unlock()
+        else:
+            with suppress(KeyringUnavailableError):
+                await self._known().vault.look()
+        return {"keyring": self._sign_ins.keyring_state, "error": self._sign_ins.keyring_error}
+
+    async def _unlock(self) -> None:
+        with suppress(KeyringUnavailableError):
+            await self._known().vault.look(asked=True)
+
+    # -- secrets -------------------------------------------------------------------------------------------------
+
+    async def _secret_set(self, params: dict[str, Any]) -> Any:
+        name = text_of(params, "name", "the request")
+        value = params.get("value")
+        if not isinstance(value, str):
+            raise UsageError("A secret is a text", "Give it on stdin")
+        kept = await self._known().vault.set_secret(name, value)
+        self._try_again(name)
+        return {"kept": kept, "keyring": self._sign_ins.keyring_state}
+
+    async def _secret_list(self, params: dict[str, Any]) -> Any:
+        vault = self._known().vault
+        names = await vault.secret_names()
+        if vault.refused is not None and vault.refused.state == "locked" and not names:
+            raise vault.refused.with_traceback(None)
+        return {"names": names, "keyring": self._sign_ins.keyring_state}
+
+    async def _secret_delete(self, params: dict[str, Any]) -> Any:
+        return {"deleted": await self._known().vault.delete_secret(text_of(params, "name", "the request"))}
+
+    def _try_again(self, secret: str) -> None:
+        """Servers that failed for want of that secret need not wait for their backoff."""
+        for connection in self._services.pool:
+            if connection.state is State.FAILED and secret in keyring_names(connection.server):
+                connection.begin_close()

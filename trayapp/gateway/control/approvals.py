@@ -1,0 +1,111 @@
+"""Control requests about what is held back: show it, approve it, look all definitions over.
+
+Never here: deciding what is held back (approvals), showing it to people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import anyio.lowlevel
+
+from trayapp.gateway.client import text_of
+from trayapp.gateway.exposure.approvals import Waiting
+from trayapp.gateway.gateway import Gateway
+from trayapp.inspection.finding import Finding
+from trayapp.inspection.inspect import inspect_tool
+from trayapp.inspection.subjects import apart_of, findings_of, is_apart
+from trayapp.model.errors import MultiMcpError, ServerNotFoundError
+from trayapp.model.offer import Offer
+from trayapp.wire import control
+from trayapp.wire.messages import INVALID_PARAMS, RpcError
+
+Asked = dict[str, Any]
+
+
+class ApprovalRequests:
+    """The requests about approvals of one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
+            control.APPROVALS: self._waiting,
+            control.APPROVE: self._approve,
+            control.INSPECT: self._inspect,
+        }
+
+    async def _waiting(self, asked: Asked) -> Any:
+        self._judge_all()
+        server, tool = self._server(asked), asked.get("tool")
+        waiting = self._gateway.services.approvals.waiting(server)
+        found = [one for one in waiting if tool in (None, one.tool)]
+        if tool is not None and not found:
+            raise MultiMcpError(f"{server}/{tool} does not wait for an approval", "See what does: multi-mcp approve")
+        return {"rows": [waiting_json(one) for one in found]}
+
+    async def _approve(self, asked: Asked) -> Any:
+        """Approve definitions by what they were when they were shown."""
+        tools = _listed(asked, "tools", "{server, tool, hash}")
+        self._judge_all()
+        done: dict[str, Any] = {"approved": [], "missed": []}
+        for tool in tools:
+            server, name, digest = (text_of(tool, member, "a tool") for member in ("server", "tool", "hash"))
+            known = self._gateway.services.approvals.approve(server, name, digest)
+            done["approved" if known else "missed"].append({"server": server, "tool": name})
+        if done["approved"]:
+            self._gateway.intake.take_approvals()
+            await self._gateway.services.writer.written()
+            done["problems"] = self._gateway.services.approvals.unsaved_of({row["server"] for row in done["approved"]})
+        return done
+
+    async def _inspect(self, asked: Asked) -> Any:
+        server, rows, tools = self._server(asked), list[dict[str, Any]](), 0
+        for name in list(self._gateway.servers.shared.servers):
+            offer = self._gateway.services.listings.get(name) if server in (None, name) else None
+            held = self._gateway.services.approvals.held(name)
+            for tool, findings in inspected(offer) if offer is not None else ():
+                tools += not is_apart(tool)
+                both = {
+                    found.code: found for found in (*held.get(tool, ()), *findings)
+                }.values()  # names of others, too
+                rows += [{"server": name, "tool": tool, **asdict(found), "held": tool in held} for found in both]
+                await anyio.lowlevel.checkpoint()  # the gateway's clients come first
+        return {"rows": rows, "tools": tools}
+
+    def _judge_all(self) -> None:
+        """What no list has asked for yet is judged now."""
+        for name in self._gateway.servers.shared.servers:
+            if (offer := self._gateway.services.listings.get(name)) is not None:
+                _ = self._gateway.services.served_tools.of(name, offer).tools
+
+    def _server(self, asked: Asked) -> str | None:
+        """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        if asked.get("server") is None:
+            return None
+        name = text_of(asked, "server", "the request")
+        if name not in self._gateway.servers.shared.servers:
+            raise ServerNotFoundError(name, list(self._gateway.servers.shared.servers))
+        return name
+
+
+def _listed(asked: Asked, member: str, form: str) -> list[Asked]:
+    """Raises RpcError."""
+    items = asked.get(member)
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise RpcError(INVALID_PARAMS, f"approve needs {member}: a list of {form}")
+    return items
+
+
+def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
+    """The findings of each tool of an offer, and of what else it says."""
+    for item in offer.tools:
+        yield str(item.get("name")), inspect_tool(item)
+    for name, item in apart_of(offer).items():
+        yield name, findings_of(name, item)
+
+
+def waiting_json(one: Waiting) -> dict[str, Any]:
+    """A row of `approve --json`."""
+    return {**asdict(one), "findings": [asdict(found) for found in one.findings], "difference": list(one.difference)}

@@ -1,0 +1,333 @@
+"""Control requests about the catalog: list, search, describe, call, index, and what each exposure costs.
+
+The same engine as the one tool's, for people. With `project`, what a session in that folder would see.
+Never here: other control requests (admin), sessions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from trayapp.backends.connection import Connection
+from trayapp.catalog.arguments import as_typed
+from trayapp.catalog.names import Key
+from trayapp.catalog.prompt_line import prompt_arguments, split_line, split_words
+from trayapp.catalog.search.index import LIMIT, Hit
+from trayapp.catalog.suggest import nearest
+from trayapp.gateway.calls.call import lost_during_call, timed_out
+from trayapp.gateway.calls.errors import shown
+from trayapp.gateway.client import text_of
+from trayapp.gateway.control.token_costs import costs
+from trayapp.gateway.control.tool_rows import tool_rows
+from trayapp.gateway.exposure.exposure import Exposure, first_paragraph
+from trayapp.gateway.exposure.list_results import ListResults, index_text
+from trayapp.gateway.gateway import Gateway
+from trayapp.gateway.mcp_tool import texts
+from trayapp.gateway.mcp_tool.arguments import ArgumentsError, prepared_call
+from trayapp.gateway.mcp_tool.availability import Availability, availability, why_unknown
+from trayapp.gateway.mcp_tool.results import as_tool_result
+from trayapp.gateway.scopes.session_view import SessionView
+from trayapp.gateway.scopes.view import View
+from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
+from trayapp.wire import control
+from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, RpcError
+
+BATCH_MOST = 10_000  # queries of one request
+HITS_MOST = 1_000
+PROJECT_WAIT_S = 5.0  # for a project's servers to say what they offer: nearly all do, and one that hangs takes 30
+
+Asked = dict[str, Any]
+Note = Callable[[str], None]  # a line for the person who asks, ahead of the answer
+
+
+def no_note(line: str) -> None:
+    """A Note of which nobody hears."""
+
+
+@dataclass(frozen=True, eq=False)
+class Visitor:
+    """Somebody who looks at what a session in that folder would see, for as long as the request lasts."""
+
+    cwd: str
+
+
+class CatalogRequests:
+    """The requests of one control connection, whose other end hears `note`."""
+
+    def __init__(self, gateway: Gateway, note: Note = no_note) -> None:
+        self._gateway = gateway
+        self._note = note
+        self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
+            control.LIST: self._list,
+            control.SEARCH: self._search,
+            control.DESCRIBE: self._describe,
+            control.INDEX: self._index,
+            control.COSTS: self._costs,
+            control.CALL: self._call,
+            control.PROMPT: self._prompt,
+        }
+
+    @asynccontextmanager
+    async def _session_view(self, asked: Asked, *, complete: bool = True) -> AsyncIterator[SessionView]:
+        """What the user's own sessions see, or those of the project that is named. Raises MultiMcpError, RpcError.
+
+        `complete`: with what the project's own servers say within PROJECT_WAIT_S.
+        """
+        if asked.get("project") is None:
+            yield self._gateway.session_parts.views.of(self._gateway.servers.view)
+            return
+        visitor = Visitor(text_of(asked, "project", "the request"))
+        projects, servers = self._gateway.projects, self._gateway.servers
+        view = None
+        try:
+            await projects.join(visitor)
+            if projects.overlay_of(visitor) is None:
+                raise _no_project(visitor.cwd, projects.problems_of(visitor))
+            view = servers.view_of(visitor)
+            await view.first_lists.answered(PROJECT_WAIT_S if complete else 0.0, own=True)
+            yield self._gateway.session_parts.views.of(servers.view_of(visitor))
+        finally:
+            if view is not None and view.being_asked(own=True):
+                self._gateway.services.spawn(self._leave_later, visitor, view)
+            else:
+                projects.leave(visitor)
+
+    async def _leave_later(self, visitor: Visitor, view: View) -> None:
+        """Stay until the project's slow servers have answered: the next visitor finds what they offer in the cache."""
+        try:
+            await view.first_lists.answered(math.inf, own=True)  # each start is bounded
+        finally:
+            self._gateway.projects.leave(visitor)
+
+    def _note_broken(self, server: str | None) -> None:
+        """Say what in servers.yaml keeps servers from being there at all."""
+        for problem in self._gateway.problems:
+            if problem.fatal and server in (None, problem.server):
+                where = f"{problem.file}:{problem.line}" if problem.line else problem.file
+                whose = f"{problem.server}: cannot be used: " if problem.server else ""
+                self._note(f"{whose}{shown(problem.message)} ({where})")
+
+    def _note_unknown(self, view: View, names: Iterable[str]) -> None:
+        """Say of which servers nothing is known, and why."""
+        being_asked = view.being_asked()
+        for name in names:
+            if (connection := view.get(name)) is not None:
+                self._note(why_unknown(name, connection, view.offer(name), being_asked=name in being_asked))
+
+    async def _list(self, asked: Asked) -> Any:
+        async with self._session_view(asked) as seen_by:
+            server = self._server(seen_by, asked)
+            self._note_broken(server)
+            names = [name for name in seen_by.exposure.servers if server in (None, name)]
+            missing = seen_by.missing()
+            self._note_unknown(
+                seen_by.view, [name for name in names if name in missing or _fails_to_list(seen_by.view, name)]
+            )
+            return tool_rows(seen_by.view.catalog, server)
+
+    @staticmethod
+    def _server(seen_by: SessionView, asked: Asked) -> str | None:
+        """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        if asked.get("server") is None:
+            return None
+        return seen_by.named(text_of(asked, "server", "the request"))
+
+    async def _search(self, asked: Asked) -> Any:
+        batch = asked.get("batch")
+        queries = [text_of(asked, "words", "search")] if batch is None else batch
+        if not isinstance(queries, list) or not all(isinstance(query, str) for query in queries):
+            raise RpcError(INVALID_PARAMS, "batch must be a list of texts")
+        if len(queries) > BATCH_MOST:
+            raise UsageError(f"More than {BATCH_MOST} queries at once", "Search in several goes")
+        async with self._session_view(asked) as seen_by:
+            self._note_unknown(seen_by.view, seen_by.view.being_asked())
+            results, shown = [], dict[str, Any]()
+            for query in queries:
+                hits, shown = ([], {}) if _is_blank_line(query, asked) else await self._found(seen_by, query, asked)
+                results.append(hits)
+                await anyio.lowlevel.checkpoint()  # a long batch must not hold up the gateway's clients
+            return {"results": results, **shown}
+
+    async def _found(
+        self, seen_by: SessionView, query: str, asked: Asked
+    ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        limit = LIMIT if asked.get("limit") is None else asked["limit"]
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise RpcError(INVALID_PARAMS, "limit must be a number above 0")
+        hits = await seen_by.view.finder.find(
+            lambda: seen_by.exposure,
+            query,
+            server=self._server(seen_by, asked),
+            limit=min(limit, HITS_MOST),
+            regex=asked.get("regex") is True,
+        )
+        seen = seen_by.exposure
+        rows = [
+            {
+                "server": hit.server,
+                "name": hit.name,
+                "exposed_name": seen.name_of((hit.server, hit.name)),
+                "score": round(hit.score, 4),
+                **_also(seen, hit),
+            }
+            for hit in hits
+        ]
+        if asked.get("batch") is not None:
+            return rows, {}
+        return rows, {
+            "hits": [self._hit(seen_by, hit) for hit in hits],
+            "missed": texts.missed(hits),
+        }
+
+    def _hit(self, seen_by: SessionView, hit: Hit) -> dict[str, Any]:
+        """Return one hit for people. `away`: why its server cannot serve."""
+        seen, key = seen_by.exposure, (hit.server, hit.name)
+        said, one = seen.entries[hit.server][key].get("description"), self._availability(seen_by, hit.server)
+        description = first_paragraph(said, texts.HIT_LONGEST)
+        away = one.line_for_people if one.why else ""
+        return {"name": seen.name_of(key), "description": description, "away": away, **_also(seen, hit)}
+
+    def _availability(self, seen_by: SessionView, server: str) -> Availability:
+        connection, now = seen_by.connection(server), self._gateway.services.clock.now()
+        return availability(server, connection, now, seen_by.view.config.settings, seen_by.view.offer(server))
+
+    async def _describe(self, asked: Asked) -> Any:
+        async with self._session_view(asked, complete=False) as seen_by:
+            name = text_of(asked, "tool", "describe")
+            key = await self._key(seen_by, name, self._server(seen_by, asked))
+            seen = seen_by.exposure
+            exposed = seen.name_of(key)
+            tool = seen.tools.get(key)
+            definition = tool.served(exposed) if tool is not None else seen.reads[key]
+            one = self._availability(seen_by, key[0])
+            text = texts.describe_text(seen, key, one.line_for_people if one.why else "")
+            return {"server": key[0], "name": key[1], "exposed_name": exposed, "tool": definition, "text": text}
+
+    async def _index(self, asked: Asked) -> Any:
+        async with self._session_view(asked) as seen_by:
+            self._note_unknown(seen_by.view, seen_by.view.being_asked())
+            return {"text": index_text(seen_by.exposure)}
+
+    async def _costs(self, asked: Asked) -> Any:
+        async with self._session_view(asked) as seen_by:
+            seen = seen_by.exposure
+            lists = ListResults(seen)
+            _ = lists.all_tools_result, lists.one_tool_result, seen.mode  # made here; the thread only reads
+            return await anyio.to_thread.run_sync(costs, lists)  # a large catalog takes a second to count
+
+    # -- calling -------------------------------------------------------------------------------------------------
+
+    async def _call(self, asked: Asked) -> Any:
+        name, args = text_of(asked, "tool", "call"), asked.get("args") or {}
+        typed = asked.get("typed") or {}
+        if not isinstance(args, dict) or not isinstance(typed, dict):
+            raise RpcError(INVALID_PARAMS, "args and typed must be objects")
+        async with self._session_view(asked, complete=False) as seen_by:
+            key = await self._key(seen_by, name, self._server(seen_by, asked))
+            item = seen_by.exposure.entries[key[0]].get(key) or {}
+            args = as_typed(args, typed, item.get("inputSchema"))
+            method, params = _prepared(seen_by, key, args)
+            connection = await _connected(seen_by, key[0])
+            result = await self._answered(connection, method, params, seen_by)
+            shown = as_tool_result(result) if method == "resources/read" else result
+            return {"server": key[0], "tool": key[1], "result": shown}
+
+    async def _prompt(self, asked: Asked) -> Any:
+        """A prompt with the arguments that a line, or words, say."""
+        name, words = text_of(asked, "prompt", "prompt"), asked.get("words")
+        if not isinstance(words, str | list):
+            raise RpcError(INVALID_PARAMS, "words must be a line, or a list of words")
+        async with self._session_view(asked, complete=False) as seen_by:
+            key = seen_by.exposure.find_prompt(name)
+            if key is None and self._gateway.services.pool.discovering:
+                await self._gateway.services.pool.settled()
+                key = seen_by.exposure.find_prompt(name)
+            if key is None:
+                raise _no_prompt(name, list(seen_by.exposure.catalog.prompt_names.by_name))
+            positional, named = split_line(words) if isinstance(words, str) else split_words(words)
+            args = prompt_arguments(seen_by.exposure.catalog.prompts[key].get("arguments"), positional, named)
+            connection = await _connected(seen_by, key[0])
+            params = {"name": key[1], "arguments": args}
+            result = await self._answered(connection, "prompts/get", params, seen_by)
+            return {"server": key[0], "prompt": key[1], "result": result}
+
+    async def _answered(
+        self, connection: Connection, method: str, params: dict[str, Any], seen_by: SessionView
+    ) -> dict[str, Any]:
+        return await _answered(connection, method, params, seen_by.timeout_s(connection))
+
+    async def _key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
+        """What is meant, asking servers that are not known yet. Raises MultiMcpError."""
+        if seen_by.exposure.find_read(asked, server) is not None:
+            return seen_by.exposure.find_callable(asked, server)
+        try:
+            return await seen_by.find_tool(asked, server)
+        except ToolNotFoundError:
+            if not self._gateway.services.pool.discovering:
+                return seen_by.exposure.find_callable(asked, server)  # which knows better suggestions
+        await self._gateway.services.pool.settled()
+        return seen_by.exposure.find_callable(asked, server)
+
+
+async def _connected(seen_by: SessionView, server: str) -> Connection:
+    connection = seen_by.connection(server)
+    await connection.up()
+    return connection
+
+
+def _fails_to_list(view: View, server: str) -> bool:
+    """Return True if a list of an enabled server could not be read."""
+    offer = view.offer(server)
+    return offer is not None and bool(offer.failure) and not view.config.servers[server].disabled
+
+
+def _also(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
+    """Return the exposed names of the same tool on other servers; no member where there is none."""
+    return {"also": [seen.name_of(key) for key in hit.also]} if hit.also else {}
+
+
+def _is_blank_line(query: str, asked: Asked) -> bool:
+    """Whether it is a line of a batch that asks for nothing: it keeps its place, and spoils none of the others."""
+    return asked.get("batch") is not None and asked.get("server") is None and not query.strip()
+
+
+def _prepared(seen_by: SessionView, key: Key, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """As prepared_call, what is wrong in words for a command line."""
+    try:
+        return prepared_call(seen_by.exposure, key, args, {})
+    except ArgumentsError as error:
+        hint = "; ".join([*error.problems, f"see: multi-mcp describe {error.name}"])
+        raise UsageError(error.title, hint) from None
+
+
+async def _answered(connection: Connection, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    live = connection.live
+    try:
+        with anyio.fail_after(timeout_s or None):
+            return await connection.request(method, params)
+    except TimeoutError:
+        raise timed_out(connection, timeout_s) from None
+    except RpcError as error:
+        if error.code == CONNECTION_CLOSED and not (connection.is_up and connection.live is live):
+            raise lost_during_call(connection, error.message) from None
+        raise
+
+
+def _no_prompt(asked: str, known: list[str]) -> MultiMcpError:
+    near = nearest(asked, known)
+    hint = f"Did you mean {', '.join(near)}?" if near else f"There are: {', '.join(known[:20])}" if known else ""
+    return MultiMcpError(f"No prompt is named {asked}", hint)
+
+
+def _no_project(folder: str, problems: tuple[Any, ...]) -> MultiMcpError:
+    if problems:
+        return MultiMcpError(problems[0].message, problems[0].hint)
+    return MultiMcpError(f"{folder} belongs to no project", "A project has a .multi-mcp.yaml or a .mcp.json")

@@ -1,0 +1,221 @@
+"""Control requests of tray and command line: what wire/control names, carried out on the running gateway.
+
+Never here: client sessions, how a connection is made.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+
+from trayapp.backends.connection import Connection
+from trayapp.backends.pool import AT_ONCE
+from trayapp.catalog.merge import ToolsChange
+from trayapp.gateway.calls.errors import error_json, explained, shown, to_rpc
+from trayapp.gateway.client import text_of
+from trayapp.gateway.control.accounts import AccountRequests
+from trayapp.gateway.control.approvals import ApprovalRequests
+from trayapp.gateway.control.catalog import CatalogRequests
+from trayapp.gateway.control.snapshot import snapshot_of
+from trayapp.gateway.gateway import Gateway
+from trayapp.model.errors import MultiMcpError, ServerError
+from trayapp.model.lifecycle import State
+from trayapp.model.status import problem_json
+from trayapp.wire import control
+from trayapp.wire.endpoint import Link
+from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Params, RpcError
+
+log = logging.getLogger(__name__)
+
+Reload = Callable[[], Awaitable[None]]
+
+
+BEAT_SHORTEST_S = 0.05  # a watcher that wants more would keep us from everything else
+
+
+def beat_of(params: dict[str, Any]) -> float | None:
+    """How often a watcher wants a sign of life, in seconds; None = it wants none. Raises RpcError."""
+    beat_s = params.get("beat_s")
+    if beat_s is None:
+        return None
+    if isinstance(beat_s, bool) or not isinstance(beat_s, int | float) or not beat_s > 0:
+        raise RpcError(INVALID_PARAMS, "beat_s must be a number of seconds above 0")
+    return max(float(beat_s), BEAT_SHORTEST_S)
+
+
+def sleeps(connection: Connection) -> bool:
+    """True if it is closed for want of use, and starts with its next call."""
+    return connection.state in (State.IDLE, State.STOPPING) and connection.server.lifecycle != "keep-alive"
+
+
+class Control:
+    """One control connection."""
+
+    def __init__(self, gateway: Gateway, accounts: AccountRequests, link: Link, reload: Reload) -> None:
+        self._gateway = gateway
+        self._link = link
+        self._reload = reload
+        self.dispatcher = FrameDispatcher(link.write)
+        self._handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {
+            control.SNAPSHOT: self._snapshot,
+            control.WATCH: self._watch,
+            control.REFRESH: self._refresh,
+            control.RECONNECT: self._reconnect,
+            control.RELOAD: self._reload_file,
+            control.SETTLE: self._settle,
+            control.STOP: self._stop,
+            **CatalogRequests(gateway, self._note).handlers,
+            **ApprovalRequests(gateway).handlers,
+            **accounts.handlers,
+        }
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Serve until the other end is gone."""
+        async with anyio.create_task_group() as self._tasks:
+            await self.dispatcher.run(self._on_request, self._on_notification)
+            self._tasks.cancel_scope.cancel()
+
+    async def _on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+        handler = self._handlers.get(method)
+        if handler is None:
+            raise RpcError(METHOD_NOT_FOUND, f"No control request is named {method}")
+        try:
+            result: dict[str, Any] = await handler(dict(params or {}))
+        except MultiMcpError as error:
+            rpc = to_rpc(explained(error, self._gateway.problems))
+            raise RpcError(rpc.code, shown(error.title), rpc.data) from None
+        return result
+
+    async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
+        """Control knows no notifications from its clients."""
+
+    def _note(self, line: str) -> None:
+        self.dispatcher.send_notification(control.NOTE, {"text": line})
+
+    async def _snapshot(self, params: dict[str, Any]) -> Any:
+        return snapshot_of(self._gateway).to_json()
+
+    async def _watch(self, params: dict[str, Any]) -> Any:
+        assert self._tasks is not None
+        beat_s = beat_of(params)
+        self._tasks.start_soon(self._send_snapshots)
+        if beat_s is None:
+            return {}
+        self._tasks.start_soon(self._beat, beat_s)
+        return {control.BEAT: beat_s}
+
+    async def _send_snapshots(self) -> None:
+        """Whole snapshots, the newest only: a slow reader misses those in between, never the last."""
+        news = anyio.Event()
+        end = self._gateway.services.changes.listen(lambda: news.set())
+        try:
+            while True:
+                news = anyio.Event()
+                await self._link.room()  # a stopped `status --watch` would pile them up
+                self.dispatcher.send_notification(control.SNAPSHOT, snapshot_of(self._gateway).to_json())
+                await news.wait()
+        finally:
+            end()
+
+    async def _beat(self, beat_s: float) -> None:
+        """Signs of life, by which a watcher tells a hung gateway from an idle one."""
+        while True:
+            await self._gateway.services.clock.beat(beat_s)
+            await self._link.room()
+            self.dispatcher.send_notification(control.BEAT, {})
+
+    def _server(self, params: dict[str, Any]) -> str | None:
+        """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        if params.get("server") is None:
+            return None
+        return self._gateway.services.pool.find(text_of(params, "server", "the request")).name
+
+    async def _refresh(self, params: dict[str, Any]) -> Any:
+        async def one(connection: Connection) -> dict[str, Any]:
+            self._gateway.services.listings.changes.pop(connection.name, None)
+            await self._gateway.services.pool.refresh(connection)
+            change = self._gateway.services.listings.changes.get(connection.name, ToolsChange())
+            waiting = list(self._gateway.services.approvals.names(connection.name))
+            told = {"added": list(change.added), "gone": list(change.gone), "back": list(change.back)}
+            return {**told, "waiting": waiting}
+
+        with self._gateway.services.writer.one_write():
+            outcome = await self._for_each(params, one, {"added": [], "gone": [], "back": [], "waiting": []})
+        await self._gateway.services.writer.written()
+        return outcome
+
+    async def _reconnect(self, params: dict[str, Any]) -> Any:
+        """The named one, or all but those that sleep: they connect by themselves with the next call."""
+
+        async def one(connection: Connection) -> dict[str, Any]:
+            for own in [
+                c
+                for c in self._gateway.services.pool
+                if self._gateway.servers.own.shared_key(c.name) == connection.name
+            ]:
+                if own is not connection:
+                    await own.close()  # each session starts its own again with its next call
+            await self._gateway.services.pool.reconnect(connection)
+            return {"state": connection.state.value}
+
+        return await self._for_each(params, one, {}, asleep=False)
+
+    async def _for_each(
+        self,
+        params: dict[str, Any],
+        work: Callable[[Connection], Awaitable[dict[str, Any]]],
+        nothing: dict[str, Any],
+        *,
+        asleep: bool = True,
+    ) -> dict[str, Any]:
+        """Do `work` for the named server, or for all that are enabled, at the same time; failures stay apart.
+
+        `asleep`: for those, too, that nobody uses now.
+        """
+        pool, results, at_once = self._gateway.services.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
+
+        async def one(connection: Connection) -> None:
+            try:
+                async with at_once:
+                    outcome = {**await work(connection), "error": None}
+            except MultiMcpError as error:
+                outcome = {**nothing, "error": error_json(error)}
+            except Exception as error:  # the boundary between one server and the others
+                log.exception("%s failed in a way that we do not know", connection.name)
+                unknown = ServerError(connection.name, f"Cannot use {connection.name}: {type(error).__name__}")
+                outcome = {**nothing, "error": error_json(unknown)}
+            results[connection.name] = {"state": connection.state.value, **outcome}
+
+        named = self._server(params)
+        usable = [c for c in pool if c.state is not State.DISABLED and not self._gateway.servers.own.is_own(c.name)]
+        awake = [c for c in usable if asleep or not sleeps(c)]
+        chosen = [pool.find(named)] if named is not None else awake
+        async with anyio.create_task_group() as tasks:
+            for connection in chosen:
+                tasks.start_soon(one, connection)
+        return {"servers": {c.name: results[c.name] for c in chosen}}
+
+    async def _reload_file(self, params: dict[str, Any]) -> Any:
+        await self._reload()
+        return {"problems": [problem_json(problem) for problem in self._gateway.problems]}
+
+    async def _settle(self, params: dict[str, Any]) -> Any:
+        await self._gateway.services.pool.settled()
+        await self._gateway.services.writer.written()
+        return {}
+
+    async def _stop(self, params: dict[str, Any]) -> Any:
+        assert self._tasks is not None
+        self._tasks.start_soon(self._stop_soon)
+        return {}
+
+    async def _stop_soon(self) -> None:
+        await anyio.lowlevel.checkpoint()  # the answer goes out first
+        self._gateway.stop_wanted.set()

@@ -1,0 +1,101 @@
+"""The snapshot: what the gateway is at this moment, told as tray and command line see it (model/status).
+
+Only reads. Never here: when a snapshot is made, who gets it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trayapp import __version__
+from trayapp.backends.connection import Connection
+from trayapp.gateway.calls.errors import shown
+from trayapp.gateway.gateway import Gateway
+from trayapp.gateway.scopes.view import View
+from trayapp.model.errors import ServerError
+from trayapp.model.offer import Offer
+from trayapp.model.servers import ServerConfig
+from trayapp.model.status import GatewayStatus, ServerStatus, Snapshot
+
+
+def snapshot_of(gateway: Gateway) -> Snapshot:
+    """Return the whole state as of now."""
+    now = gateway.services.clock.now()
+    status = GatewayStatus(
+        state=gateway.state,
+        pid=os.getpid(),
+        version=__version__,
+        uptime_s=round(now - gateway.started, 3),
+        http_url=gateway.http_url,
+        # A request of 2026-07-28 over HTTP is a session of its own, over before anybody has read of it.
+        sessions=tuple(session.status for session in gateway.sessions if session.lasting),
+        keyring=gateway.sign_ins.keyring_state,
+        keyring_error=gateway.sign_ins.keyring_error,
+    )
+    shared = [connection for connection in gateway.services.pool if not gateway.servers.own.is_own(connection.name)]
+    speakers = _speakers(gateway)
+    servers = tuple(_server(gateway, speakers.get(one.name, one), now) for one in shared)
+    return Snapshot(gateway.services.changes.revision, status, servers, gateway.problems)
+
+
+def _speakers(gateway: Gateway) -> dict[str, Connection]:
+    """Whose state is shown for a server that sessions have for themselves: of the one that was used last."""
+    used = [one for one in gateway.services.pool if gateway.servers.own.is_own(one.name) and one.last_used is not None]
+    return {gateway.servers.own.shared_key(one.name): one for one in sorted(used, key=lambda one: one.last_used or 0.0)}
+
+
+def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatus:
+    server: ServerConfig = gateway.servers.shared.servers[gateway.servers.own.shared_key(connection.name)]
+    offer = gateway.services.listings.get(server.name)
+    view: View = gateway.servers.view_with(server.name)
+    live = connection.live
+    auth = gateway.sign_ins.status(server)
+    state, error = gateway.sign_ins.state_of(connection, server, signed=offer is not None and offer.signed)
+    return ServerStatus(
+        name=server.name,
+        state=state,
+        lifecycle=server.lifecycle,
+        transport=live.transport.kind if live else server.transport,
+        protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
+        tools=view.catalog.counts(view.name_of(server.name) or server.name),
+        pid=connection.pid,
+        error=_error_of(error) or _unlisted(server.name, offer),
+        failed_s_ago=_ago(now, connection.failed_at),
+        last_used_s_ago=_ago(now, connection.last_used),
+        calls=connection.calls,
+        project=str(view.folder) if view.folder else None,
+        signed_in=auth.signed_in if auth else None,
+        auth=auth,
+        approvals=gateway.services.approvals.names(server.name) or None,
+        findings=_findings(gateway, server.name),
+        suspicious=gateway.services.approvals.told(server.name) or None,
+        unlisted=_unknown(connection, offer),
+    )
+
+
+def _findings(gateway: Gateway, server: str) -> tuple[str, ...] | None:
+    """The codes of what was found in tools that wait for an approval."""
+    held = gateway.services.approvals.held(server)
+    return tuple(dict.fromkeys(found.code for findings in held.values() for found in findings)) or None
+
+
+def _unknown(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:
+    """The lists of which nothing is known although the server was asked."""
+    if offer is not None:
+        return offer.unknown or None
+    return ("tools",) if connection.error is not None else None
+
+
+def _unlisted(name: str, offer: Offer | None) -> dict[str, str] | None:
+    """Why lists of a server that can be reached are missing; None when none is, or when they are being read."""
+    if offer is None or not offer.failure:
+        return None
+    return {"title": f"{name} {offer.failure}", "hint": f"Ask it again with: multi-mcp refresh {name}"}
+
+
+def _error_of(error: ServerError | None) -> dict[str, str] | None:
+    return {"title": shown(error.title), "hint": shown(error.hint)} if error else None
+
+
+def _ago(now: float, moment: float | None) -> float | None:
+    return round(now - moment, 3) if moment is not None else None

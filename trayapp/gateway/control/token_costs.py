@@ -1,0 +1,57 @@
+"""What each way to show the tools costs a model's context, in tokens, and where the one tool begins to be cheaper.
+
+Never here: showing it, the estimate itself (catalog/tokens).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from trayapp.catalog.describe import compact
+from trayapp.catalog.search.index import LIMIT
+from trayapp.catalog.tokens import tokens
+from trayapp.gateway.exposure.exposure import Exposure, first_paragraph
+from trayapp.gateway.exposure.list_results import ListResults
+from trayapp.gateway.mcp_tool.texts import HIT_LONGEST
+
+
+def costs(lists: ListResults) -> dict[str, Any]:
+    """`{"mode", "tools": {"count", "tokens"}, "search": {"tokens", "direct", "answer_tokens"}, "break_even",
+    "servers": [{"name", "tokens"}]}`.
+
+    `answer_tokens`: of one search with LIMIT hits. `break_even`: {"tools": from so many tools on the one tool and a
+    search cost less than the list; "searches": so many in one session cost as much as the whole list}, None where
+    nothing can be compared.
+    """
+    seen = lists.seen
+    each = {key: tokens(tool.listed(seen.name_of(key)).decode("utf-8", "replace")) for key, tool in seen.tools.items()}
+    listed = sum(each.values())
+    one = tokens(lists.one_tool_result.decode("utf-8", "replace"))
+    hits = [_hit_tokens(seen, key) for key in seen.tools]
+    answer = round(LIMIT * sum(hits) / len(hits)) if hits else 0
+    by_server: dict[str, int] = {}
+    for (server, _), cost in each.items():
+        by_server[server] = by_server.get(server, 0) + cost
+    most = sorted(by_server.items(), key=lambda pair: (-pair[1], pair[0]))
+    return {
+        "mode": seen.mode,
+        "tools": {"count": len(each), "tokens": listed},
+        "search": {"tokens": one, "direct": len(seen.direct_keys), "answer_tokens": answer},
+        "break_even": _break_even(len(each), listed, one, answer),
+        "servers": [{"name": name, "tokens": cost} for name, cost in most],
+    }
+
+
+def _hit_tokens(seen: Exposure, key: tuple[str, str]) -> int:
+    item = seen.tools[key].item
+    line = first_paragraph(item.get("description"), HIT_LONGEST)
+    return tokens(f"{seen.name_of(key)}{compact(item)}\n  {line}\n")
+
+
+def _break_even(count: int, listed: int, one: int, answer: int) -> dict[str, int] | None:
+    if not count or not listed:
+        return None
+    each = listed / count
+    left = max(0, listed - one)
+    return {"tools": math.ceil((one + answer) / each), "searches": left // answer if answer else 0}

@@ -1,0 +1,195 @@
+"""The whole catalog of one configuration: every known tool, prompt and resource, its name, and what keeps it hidden.
+
+Computed once from a configuration and the offers, then only read; what sessions share of their views.
+Never here: what one session sees of it (expose), connections, files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
+
+from trayapp.catalog.filters import passes, why_hidden
+from trayapp.catalog.lookup import HiddenReason, switched_off
+from trayapp.catalog.names import NONE_GIVEN, Exposed, Given, Key, expose_names
+from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
+from trayapp.gateway.exposure.tools import ServedOffer, ServedTool, ServedTools
+from trayapp.model.errors import LEAVE_IT
+from trayapp.model.offer import Item, Offer
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import PrefixMode
+from trayapp.model.status import Problem, ToolCounts
+
+ONE_TOOL = "mcp"  # the name of the one tool, whose own no other tool gets, shown or not: no switch of `expose` renames
+
+# What a model hears of a tool that its user, or we, keep from it: never the way back, nor what was found in it
+SERVER_OFF = f"The user switched its server off. {LEAVE_IT}"
+LEFT_OUT = "The user left it out in servers.yaml. Tell them if it is needed, and leave it as it is"
+WAITS = "It is held back until the user approves it. Ask them to look at it in the tray; do not approve it for them"
+UNTAKEABLE = "It is withheld: its parameters are no valid JSON Schema. Tell the user"
+
+Prepare = Callable[[str, Offer], ServedOffer]  # of a server under its name here
+
+
+@lru_cache(maxsize=1)  # a switch, or a tool's new description, makes the catalog anew, but its names are what they were
+def _names_of(
+    keys: tuple[Key, ...], mode: PrefixMode, given: Given, held: frozenset[Key], servers: tuple[str, ...]
+) -> Exposed:
+    return expose_names(keys, mode, frozenset({ONE_TOOL}), given, held, servers)
+
+
+class Catalog:
+    """The catalog for one configuration and one state of the offers."""
+
+    def __init__(
+        self,
+        config: Config,
+        offer_of: Callable[[str], Offer | None],
+        prepare: Prepare | None = None,
+        given: Callable[[PrefixMode], Given] = lambda mode: NONE_GIVEN,
+    ) -> None:
+        self.config = config
+        self._given = given
+        prepare = prepare or ServedTools().of
+        offers = {name: offer for name in config.servers if (offer := offer_of(name)) is not None}
+        self.offers = {name: prepare(name, offer) for name, offer in offers.items()}
+
+    # -- tools ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def names(self) -> Exposed:
+        """Names of all known tools, switched on or not: a switch renames no other tool."""
+        mode = self.config.settings.tool_prefix
+        return _names_of(tuple(self.tools), mode, self._given(mode), self.held, tuple(self.config.servers))
+
+    @cached_property
+    def held(self) -> frozenset[Key]:
+        """The tools that wait for an approval."""
+        return frozenset(key for key, tool in self.tools.items() if tool.held_back is not None)
+
+    @cached_property
+    def tools(self) -> dict[Key, ServedTool]:
+        """Every known tool by (server, name)."""
+        return {(server, name): tool for server, offer in self.offers.items() for name, tool in offer.tools.items()}
+
+    @cached_property
+    def hidden(self) -> dict[Key, HiddenReason]:
+        """The tools that no client sees, with the reason that a call of one gets."""
+        return {key: why for key, tool in self.tools.items() if (why := self.why_not(key, tool)) is not None}
+
+    def why_not(self, key: Key, tool: ServedTool) -> HiddenReason | None:
+        """Return why no client sees a tool; None of one that may be seen."""
+        server, name = key
+        entry = self.config.servers[server]
+        if entry.disabled:
+            return HiddenReason(f"{server} is disabled; enable it with: multi-mcp enable {server}", SERVER_OFF)
+        siblings = self.offers[server].tools
+        if not passes(server, name, entry.include_tools, entry.exclude_tools, siblings):
+            left_out = f"include_tools or exclude_tools of {server} leave it out"
+            return HiddenReason(f"{left_out}; multi-mcp enable does not bring it back", LEFT_OUT)
+        if why_hidden(entry, name, siblings) is not None:
+            return switched_off(*key)
+        if tool.withheld is None:
+            return None
+        model = UNTAKEABLE if tool.held_back is None else WAITS
+        return HiddenReason(f"It is withheld: {tool.withheld}", model)
+
+    def waits(self, key: Key) -> bool:
+        """Whether the user's approval is all that keeps a tool from clients."""
+        entry = self.config.servers[key[0]]
+        switched_on = not entry.disabled and why_hidden(entry, key[1], self.offers[key[0]].tools) is None
+        return switched_on and self.offers[key[0]].waits(key[1])
+
+    def counts(self, server: str) -> ToolCounts:
+        """How many tools a server has, by what becomes of them."""
+        return self._counts.get(server, ToolCounts())
+
+    @cached_property
+    def _counts(self) -> dict[str, ToolCounts]:
+        known = Counter(server for server, _ in self.tools)
+        hidden = Counter(server for server, _ in self.hidden)
+        withheld = Counter(key[0] for key, tool in self.tools.items() if tool.withheld is not None)
+        gone = {name: len(self.gone_of(entry)) for name, entry in self.config.servers.items()}
+        return {
+            name: ToolCounts(known[name] + gone[name], known[name] - hidden[name], gone[name], withheld[name])
+            for name in self.config.servers
+        }
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """Clashes of names, as problems of the servers concerned; not fatal."""
+        return tuple(
+            Problem(
+                "",
+                0,
+                f"{clash.server}/{clash.tool} is listed as {clash.exposed}: {clash.reason}",
+                server=clash.server,
+                fatal=False,
+            )
+            for clash in self.names.clashes
+        )
+
+    @cached_property
+    def gone(self) -> list[Key]:
+        """The tools that their servers no longer list."""
+        return [(name, tool) for name, entry in self.config.servers.items() for tool in self.gone_of(entry)]
+
+    def gone_of(self, server: ServerConfig) -> list[str]:
+        """Tools that servers.yaml marks stale and that the server indeed does not offer."""
+        switches = (server.tools or {}).items()
+        return [tool for tool, switch in switches if switch.stale and (server.name, tool) not in self.tools]
+
+    # -- prompts, resources, templates, of enabled servers -------------------------------------------------------
+
+    @cached_property
+    def prompt_names(self) -> Exposed:
+        """Names of all prompts."""
+        return expose_prompts(self.prompts, self.config.settings.tool_prefix)
+
+    @cached_property
+    def uris(self) -> ResourceMap:
+        """URIs of all resources and templates."""
+        return ResourceMap(self.resources, self.templates)
+
+    @cached_property
+    def read_tools(self) -> ResourceTools:
+        """Resources as callable entries."""
+        chosen = (key for key in self.resources if self.config.servers[key[0]].expose_resources)
+        named = ((key[0], str(self.resources[key].get("name") or ""), key[1]) for key in chosen)
+        taken = self.names.by_name.keys() | {ONE_TOOL}
+        return resource_tools(named, self.config.settings.tool_prefix, taken)
+
+    @cached_property
+    def by_template(self) -> dict[str, Key]:
+        """The (server, original) of each listed URI template."""
+        return {self.uris.exposed_template(*key): key for key in self.templates}
+
+    @cached_property
+    def prompts(self) -> dict[Key, Item]:
+        """By (server, name)."""
+        return self._by_text("prompts", "name")
+
+    @cached_property
+    def resources(self) -> dict[Key, Item]:
+        """By (server, URI)."""
+        return self._by_text("resources", "uri")
+
+    @cached_property
+    def templates(self) -> dict[Key, Item]:
+        """By (server, URI template)."""
+        return self._by_text("templates", "uriTemplate")
+
+    def _by_text(self, kind: str, member: str) -> dict[Key, Item]:
+        found: dict[Key, Item] = {}
+        for server, item in self._each(kind):
+            text = item.get(member)
+            if isinstance(text, str) and not self.config.servers[server].disabled:
+                found.setdefault((server, text), item)
+        return found
+
+    def _each(self, kind: str) -> Iterator[tuple[str, Item]]:
+        for server, prepared in self.offers.items():
+            for item in prepared.listed(kind):
+                yield server, item

@@ -1,0 +1,99 @@
+"""What a session is told at its start: the servers' own words, or one paragraph of what stands behind the one tool.
+
+Never here: what a session sees (exposure).
+"""
+
+from __future__ import annotations
+
+import re
+
+from trayapp.catalog.search.words import split
+from trayapp.gateway.exposure.catalog import ONE_TOOL
+from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.model.text import count, one_line
+
+INSTRUCTIONS_ALL = 12_000  # characters; a model reads them in every session
+LONGEST = 2_048  # bytes, which clients show whole
+WORDS_MOST = 6  # of one server's tools
+ABOUT_LONGEST = 60  # characters of what a server says of itself
+SAYS_NOTHING = frozenset({"mcp", "server", "servers", "reference", "official", "the", "a", "an", "for", "of"})
+
+_SENTENCE = re.compile(r"(?<=\w)[.;:!?](?=\s|\Z)|\s[-\u2013\u2014]\s")
+_ORDERING = re.compile(
+    r"(?:please |always )?use (?:this|the) (?:mcp )?(?:server|tools?) (?:to|for|when)\s+", re.IGNORECASE
+)
+# From the longest form to the shortest: whether each server's own words are in it, and how many of its tools' words
+FORMS = ((True, WORDS_MOST), (True, 4), (True, 2), (False, 4), (False, 3), (False, 2), (False, 1), (False, 0))
+
+
+def instructions(seen: Exposure) -> str | None:
+    """Return what the servers tell a model about themselves; with the one tool, what they do in a few words.
+
+    The rest comes with the list of each server's tools. None when there is nothing to say.
+    """
+    if seen.mode == "search":
+        return summary(seen)
+    parts = [f"# {name}\n{text}" for name in seen.servers if (text := seen.instructions_of(name))]
+    return "\n\n".join(parts)[:INSTRUCTIONS_ALL] or None
+
+
+def summary(seen: Exposure) -> str | None:
+    """Return at most LONGEST bytes: how many tools there are, and what the servers do; None without a server.
+
+    The more servers, the fewer words for each.
+    """
+    from trayapp.catalog.gist import gist  # for the one tool alone, as the inspection below: 2 ms of a start
+
+    servers = [name for name, entry in seen.servers.items() if not entry.disabled]
+    if not servers:
+        return None
+    tools = {name: [item for key, item in seen.entries[name].items() if key in seen.tools] for name in servers}
+    number = sum(map(len, tools.values()))
+    head = (
+        f"{count(number, 'tool')} of {count(len(servers), 'server')} behind the tool {ONE_TOOL}; "
+        'whenever one of these could help, first {"search":"what it should do"}: '
+    )
+    about = {name: _about(seen, name) for name in servers}
+    words = {name: gist(tools[name], (name, about[name]), WORDS_MOST) for name in servers}
+    for whole, most in FORMS:
+        parts = [_part(name, about[name] if whole else "", words[name][:most]) for name in servers]
+        if len((text := head + ", ".join(parts)).encode("utf-8", "replace")) <= LONGEST:
+            return text
+    return _cut(head, servers)
+
+
+def _part(name: str, about: str, words: list[str]) -> str:
+    said = "; ".join(filter(None, (about, ", ".join(words))))
+    return f"{name} ({said})" if said else name
+
+
+def _cut(head: str, servers: list[str]) -> str:
+    """Return as many names as there is room for."""
+    text = head
+    for name in servers:
+        if len(f"{text}{name}, ...".encode("utf-8", "replace")) > LONGEST:
+            break
+        text += f"{name}, "
+    return f"{text}..."
+
+
+def _about(seen: Exposure, server: str) -> str:
+    """Return a server's title, or its own first words, where they say more than its name and hide or order nothing."""
+    from trayapp.inspection.inspect import inspect_text
+
+    prepared = seen.catalog.offers.get(server)
+    title = (prepared.offer.server_info or {}).get("title") if prepared is not None else None
+    for text in (seen.servers[server].title, title, _first_words(seen.instructions_of(server))):
+        said = one_line(text).strip() if isinstance(text, str) else ""
+        telling = set(split(said)) - set(split(server)) - SAYS_NOTHING
+        if telling and len(said) <= ABOUT_LONGEST and not inspect_text(said, "title"):
+            return said.replace("(", "").replace(")", "")
+    return ""
+
+
+def _first_words(instructions: str) -> str:
+    """Return the first clause of a text that begins with one, cut between two words."""
+    if instructions.startswith(("#", "<", "*", "-", "=")):
+        return ""
+    first = _ORDERING.sub("", _SENTENCE.split(one_line(instructions[: 4 * ABOUT_LONGEST]), maxsplit=1)[0]).strip()
+    return first if len(first) <= ABOUT_LONGEST else first[:ABOUT_LONGEST].rpartition(" ")[0]

@@ -1,0 +1,129 @@
+"""Tools whose names pass for those of other servers: by letters that look alike, or as another server's prefix.
+
+Never here: deciding what becomes of such a tool (approvals).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from trayapp.catalog.lookup import fold
+from trayapp.catalog.names import call_spelling, clean, server_prefix
+from trayapp.inspection.finding import Finding, finding
+from trayapp.inspection.hidden import bared, folded
+from trayapp.model.settings import PREFIX_MODES
+
+SIBLING_TOOLS = 3  # names that two servers of one program have in common, and at least half of all
+
+
+class OtherTools:
+    """The tools of other servers by how their names look. `others`: each server with the names of all its tools."""
+
+    def __init__(self, others: Iterable[tuple[str, frozenset[str]]]) -> None:
+        self._tools: dict[str, list[Alike]] = {}
+        self._starts: dict[str, set[str]] = {}  # by how it looks: the servers before whose tools' names it stands
+        self._called: dict[str, str] = {}  # the server whose tools' names begin so in calls
+        for server, tools in others:
+            called, starts = _starts(server)
+            self._called[called] = server
+            for start in starts:
+                self._starts.setdefault(start, set()).add(server)
+            for tool in tools:
+                self._tools.setdefault(_shape(tool), []).append(Alike(server, tools, tool))
+
+    def alike(self, name: str) -> list[Alike]:
+        """Return the tools whose own names look like `name`."""
+        return self._tools.get(_shape(name), [])
+
+    def read_as(self, name: str) -> Iterator[Alike]:
+        """Yield the tools that `name` reads as behind their servers' names, in any prefix mode."""
+        letters = _letters(name)
+        for end in range(1, len(letters)):
+            servers = self._starts.get(_squeezed(letters[:end]))
+            for found in self._tools.get(_squeezed(letters[end:]), ()) if servers else ():
+                if found.server in (servers or ()):
+                    yield found
+
+    def addressed(self, name: str) -> str | None:
+        """Return the server that `name` calls by `mcp__SERVER__`, whatever tools it has."""
+        loose = fold(name).casefold()
+        return next((server for start, server in self._called.items() if loose.startswith(start)), None)
+
+
+class Alike(NamedTuple):
+    """A tool of another server, with the names of all the tools of that."""
+
+    server: str
+    tools: frozenset[str]
+    tool: str
+
+
+def shadowed(name: str, siblings: frozenset[str], others: OtherTools, *, late: bool) -> Finding | None:
+    """Return what is wrong with a tool whose name passes for another server's: a call may be meant for that one.
+
+    `siblings`: the other tools of its server; servers that have most of them in common are two of the same program.
+    `late`: it turned up when the server's tools were known.
+    """
+    if (addressed := others.addressed(name)) is not None:
+        return finding("name.shadows", "high", "name", f"Its name calls it a tool of {addressed}", name)
+    for other, tools, alike in others.alike(name):
+        if _are_siblings(siblings, tools):
+            continue
+        if _comparable(alike) != _comparable(name):
+            if clean(name) == name and clean(alike) != alike:
+                continue  # the odd one is the imitation, whichever was known first
+            return finding("name.look-alike", "high", "name", f"Its name passes for {other}'s {alike}", name)
+        if late:
+            return finding(
+                "name.shadows", "high", "name", f"It turned up later with the name of {other}'s {alike}", name
+            )
+    for other, tools, alike in others.read_as(name):
+        if not _are_siblings(siblings, tools):
+            return finding("name.shadows", "high", "name", f"Its name reads as {other}'s {alike}", name)
+    return None
+
+
+def _are_siblings(own: frozenset[str], others: frozenset[str]) -> bool:
+    """True of the tools of two servers of one program."""
+    common = len(own & others)
+    return common >= SIBLING_TOOLS and common * 2 >= len(own)
+
+
+_BETWEEN = re.compile(r"[-_./: ]")  # signs between the words of a name
+
+
+def _comparable(name: str) -> str:
+    """Return the same for names that people and models take for the same."""
+    return _BETWEEN.sub("", name.casefold())
+
+
+_ALIKE_IN_ASCII = str.maketrans("01i5", "olls")
+
+
+def _letters(name: str) -> str:
+    """Return what people see of a name, as letters of ASCII where it looks like them: no marks, nothing invisible."""
+    if not name.isascii():
+        plain = unicodedata.normalize("NFKD", bared(name))
+        name = folded("".join(letter for letter in plain if unicodedata.category(letter)[0] not in "MC"))
+    return _comparable(name).translate(_ALIKE_IN_ASCII)
+
+
+def _squeezed(letters: str) -> str:
+    return letters.replace("rn", "m").replace("vv", "w")
+
+
+@lru_cache(maxsize=1024)
+def _starts(server: str) -> tuple[str, frozenset[str]]:
+    """Return how `mcp__SERVER__` is compared, and how what stands before its tools' names looks in each mode."""
+    prefixes = (server_prefix(server, mode) for mode in PREFIX_MODES)
+    return fold(call_spelling(server, "")).casefold(), frozenset(map(_shape, filter(None, prefixes)))
+
+
+@lru_cache(maxsize=8192)  # of as many tools as anybody has; each is compared with those of all other servers
+def _shape(name: str) -> str:
+    """Return the same for names that look the same in the letters of many a screen."""
+    return _squeezed(_letters(name))

@@ -1,0 +1,291 @@
+"""The gateway's state in one place, and who hears of its servers' lives.
+
+Never here: sockets, files' formats, one session's or one connection's own business, what only some parts need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import anyio.to_thread
+
+from trayapp.auth.accounts import Accounts
+from trayapp.backends.clock import Clock
+from trayapp.backends.connection import Connection
+from trayapp.backends.context import BackendContext
+from trayapp.backends.launch import Keyring
+from trayapp.backends.pool import Pool
+from trayapp.backends.route import await_route
+from trayapp.backends.transport import Open
+from trayapp.catalog.given_names import GivenNames
+from trayapp.catalog.pins import FOLDER_NAME
+from trayapp.gateway.calls.client_capabilities import ClientCapabilities
+from trayapp.gateway.calls.notifications import Notifications
+from trayapp.gateway.calls.server_requests import ServerRequests
+from trayapp.gateway.changes import Changes
+from trayapp.gateway.client import ClientPeer
+from trayapp.gateway.exposure.approvals import Approvals
+from trayapp.gateway.exposure.listing_writer import ListingWriter, WriteSwitches
+from trayapp.gateway.exposure.listings import Listings
+from trayapp.gateway.exposure.search import prepare
+from trayapp.gateway.exposure.tools import ServedTools
+from trayapp.gateway.mcp_tool.parts import ToolParts
+from trayapp.gateway.mcp_tool.result_files import FOLDER as RESULTS
+from trayapp.gateway.mcp_tool.result_files import ResultFiles
+from trayapp.gateway.mcp_tool.warm_up import WarmUp
+from trayapp.gateway.process.tasks import FencedTasks, fenced, kept_up
+from trayapp.gateway.scopes.intake import Intake
+from trayapp.gateway.scopes.projects import Look, Projects, no_projects
+from trayapp.gateway.scopes.servers import Servers, SessionServers
+from trayapp.gateway.scopes.session_view import SessionViews
+from trayapp.gateway.scopes.sign_ins import SignIns
+from trayapp.gateway.services import Services
+from trayapp.gateway.sessions.requests import ClientRequests
+from trayapp.gateway.sessions.session import Session, SessionParts, tell_lists
+from trayapp.gateway.sessions.subscriptions import UPDATED, Subscriptions
+from trayapp.model.lifecycle import State
+from trayapp.model.offer import Offer
+from trayapp.model.plan import Config
+from trayapp.model.servers import ToolSwitch
+from trayapp.model.status import GatewayState, Problem
+from trayapp.wire.messages import Call, Params
+
+CALM_AT_LATEST_S = 1.0  # what no client waits for is done once the first one has its list; without one after this
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the gateway is built from; tests pass fakes of the same shapes."""
+
+    clock: Clock
+    environ: dict[str, str]
+    keyring: Keyring
+    open: Open
+    stderr: Callable[[str], Callable[[bytes], None]]
+    cache_dir: Path
+    write_switches: WriteSwitches
+    look: Look = no_projects
+    accounts: Accounts | None = None
+    approved_dir: Path | None = None  # None: beside the cache
+    calm: anyio.Event = field(default_factory=anyio.Event)  # the first client has its list, or something is started
+
+
+class Gateway:
+    """Implements backends.connection.Observer. Lives inside `tasks`."""
+
+    def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
+        self.state: GatewayState = "starting"
+        self.http_url: str | None = None
+        self.http_problem: Problem | None = None  # another program holds the port that HTTP clients know
+        self.sessions: dict[Session, None] = {}  # in the order in which they came
+        self.stop_wanted = anyio.Event()
+        self.started = parts.clock.now()
+        self._parts = parts
+        self._tasks = tasks
+        self._file_problems: tuple[Problem, ...] = ()
+        self._expired_asked = False
+        own = SessionServers()
+        self.services = services = self._make_services(own)
+        self.projects = Projects(parts.look, lambda: self.config, lambda: self.servers.take_projects(), parts.clock)
+        self.servers = Servers(services, own, self.projects, self.sessions)
+        self.sign_ins = SignIns(services, parts.accounts, parts.environ)
+        self.intake = Intake(services, self.servers, self.sign_ins)
+        self.session_parts = SessionParts(
+            services,
+            self.servers,
+            SessionViews(),
+            self._capabilities,
+            ServerRequests(services),
+            Notifications(services),
+            Subscriptions(services),
+            ToolParts(services, own.is_own, ResultFiles(parts.cache_dir / RESULTS), WarmUp(self._spawn)),
+            self._list_served,
+        )
+        services.approvals.unsaved = services.writer.wake
+        services.changes.listen(partial(tell_lists, self.sessions))
+        services.changes.listen(self._note_names)
+        if parts.accounts is not None:
+            parts.accounts.signed_in = self._signed_in
+
+    def _make_services(self, own: SessionServers) -> Services:
+        """Build what the others share; what connections ask for is there by the time that there are any."""
+        parts = self._parts
+        writer = ListingWriter(parts.cache_dir, self._write_switches, self._save_more)
+        listings = Listings(parts.cache_dir, lambda: self.servers.shared, writer, parts.clock.time)
+        self._capabilities = capabilities = ClientCapabilities(self.sessions, listings)
+        place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
+        approvals = Approvals(place, lambda: self.config.settings, lambda server: self.intake.tools_elsewhere(server))
+        context = BackendContext(
+            clock=parts.clock,
+            settings=lambda: self.config.settings,
+            environ=parts.environ,
+            keyring=parts.keyring,
+            open=parts.open,
+            stderr=parts.stderr,
+            hint=capabilities.revision_to_try,
+            wants_offer=lambda key: listings.worth_asking(own.shared_key(key)),
+            capabilities=capabilities.of_clients,
+            subscribed=lambda name: self.session_parts.subscriptions.wanted(name),
+            input_schema=lambda key, tool: self.intake.input_schema(key, tool),
+            route=partial(await_route, parts.clock),
+            look_over=lambda key, offer: self.intake.look_over(key, offer),
+            sign_in=lambda launch: self.sign_ins.read(launch),
+        )
+        return Services(
+            clock=parts.clock,
+            state=lambda: self.state,
+            settings=lambda: self.config.settings,
+            pool=Pool(context, self, cast(anyio.abc.TaskGroup, FencedTasks(self._tasks))),  # it only ever starts tasks
+            listings=listings,
+            writer=writer,
+            approvals=approvals,
+            served_tools=ServedTools(approvals.judge, listings.sound),
+            given_names=GivenNames(place),
+            changes=Changes(parts.clock),
+            sessions=self.sessions,
+            shared_key=own.shared_key,
+            spawn=self._spawn,
+        )
+
+    def _spawn(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        self._tasks.start_soon(fenced, work, *args)
+
+    def _signed_in(self, url: str) -> None:
+        self._spawn(self.sign_ins.reconnect, url)
+
+    # -- configuration -------------------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> Config:
+        """Return the user's own configuration."""
+        return self.servers.user
+
+    def take_config(self, config: Config) -> None:
+        """Make `config` the one that runs; untouched servers keep their process and their calls."""
+        old, new = self.config.settings, config.settings
+        self._file_problems = config.problems
+        if (old.approve_changes, old.suspicious) != (new.approve_changes, new.suspicious):
+            self.services.served_tools.forget()
+        self.servers.take(config)
+        self._spawn(self.projects.refresh)
+        self._spawn(self._prepare)
+
+    async def _prepare(self) -> None:
+        """Make the tools ready for clients before somebody waits for that, other work in between."""
+        view = self.servers.view
+        known = view.catalog
+        for _ in prepare(view.exposure(), view.finder):
+            await anyio.lowlevel.checkpoint()
+            if view.catalog is not known:
+                return  # what is new is made ready when it is asked for: it is little
+
+    def _write_switches(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
+        """Note tools in servers.yaml: of the user's own servers. Blocks. Raises MultiMcpError."""
+        users = {name: switches for name, switches in found.items() if name in self.config.servers}
+        if users:
+            self._parts.write_switches(users)
+
+    def _note_names(self) -> None:
+        """Keep the names that tools have now. While servers are asked for the first time, nobody has one for good: they
+        do not depend on which server answers first."""
+        if not self.services.pool.discovering and self.servers.note_names():
+            self.services.writer.wake()
+
+    def _save_more(self) -> None:
+        """Write approvals and names. Blocks."""
+        self.services.approvals.save()
+        self.services.given_names.save()
+
+    def take_problem(self, problem: Problem) -> None:
+        """Show why the file cannot be used as a whole; what runs goes on."""
+        self._file_problems = (*(p for p in self.config.problems), problem)
+        self.services.changes.changed()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Return all that is wrong in the user's files now."""
+        return (
+            *self._file_problems,
+            *self.projects.problems,
+            *self.servers.view.catalog.problems,
+            *self.services.approvals.problems,
+            *((self.http_problem,) if self.http_problem is not None else ()),
+        )
+
+    # -- the first moments ---------------------------------------------------------------------------------------
+
+    def start_serving(self) -> None:
+        """Let sessions come: begin to broadcast and to write, and ask servers that are not known."""
+        self.state, services = "running", self.services
+        for work in (services.changes.broadcast, services.writer.keep_writing, self.projects.follow):
+            self._tasks.start_soon(kept_up, work, services.clock.sleep)
+        self.servers.view.first_lists.begin()
+        services.pool.discover(services.listings.missing())
+        for clearing in (partial(self.session_parts.tool.copies.clear, own=False), services.listings.sweep):
+            self._spawn(self.once_calm, partial(anyio.to_thread.run_sync, clearing))
+        services.changes.changed()
+
+    async def once_calm(self, work: Callable[[], Awaitable[Any]]) -> None:
+        """Do what no client waits for: at the start each moment of it would be one that the first client waits."""
+        with anyio.move_on_after(CALM_AT_LATEST_S):
+            await self._parts.calm.wait()
+        await work()
+
+    def _list_served(self) -> None:
+        """Ask servers with an old cache, once a session has had a list and nobody waits for that."""
+        if not self._expired_asked:
+            self._expired_asked = True
+            self.services.pool.discover(self.services.listings.expired())
+            self._parts.calm.set()
+
+    # -- backends.connection.Observer ---------------------------------------------------------------------------------
+
+    def state_changed(self, connection: Connection) -> None:
+        """See Observer."""
+        if connection.state is State.CONNECTED:
+            self.session_parts.notifications.set_level(connection)
+            self.session_parts.subscriptions.renew(connection)
+        self.services.changes.changed()
+
+    def offer_fetched(self, connection: Connection, offer: Offer) -> None:
+        """See Observer."""
+        self.intake.take(connection, offer)
+
+    def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
+        """See Observer."""
+        if method == UPDATED:
+            self.session_parts.subscriptions.updated(connection, params)
+        else:
+            self.session_parts.notifications.pass_on(connection, method, params, about)
+
+    async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
+        """See Observer."""
+        return await self.session_parts.server_requests.asked(connection, method, params, about)
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    def new_session(
+        self, peer: ClientPeer, options: dict[str, Any], transport: str, *, lasting: bool = True
+    ) -> Session:
+        """Return a session for `serve` (see Session)."""
+        return Session(self.session_parts, peer, options, transport, lasting=lasting)
+
+    async def serve(self, session: Session) -> None:
+        """Run one session to its end."""
+        self.sessions[session] = None
+        self.services.changes.changed()
+        try:
+            await self.projects.join(session)
+            await ClientRequests(session, self.session_parts).run()
+        finally:
+            del self.sessions[session]
+            self.servers.drop(session)
+            self.projects.leave(session)
+            self.services.changes.changed()

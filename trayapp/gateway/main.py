@@ -1,0 +1,379 @@
+"""Builds every part of a gateway process, runs it, and owns its shutdown.
+
+Never here: behaviour; each part is somewhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+
+from trayapp import __version__
+from trayapp.auth.accounts import Accounts
+from trayapp.auth.places import SEALED_NAME, place_for
+from trayapp.auth.secret_service import secret_service_signals
+from trayapp.auth.vault import Vault
+from trayapp.backends.clock import SystemClock, next_beat
+from trayapp.backends.launch import own_environment
+from trayapp.backends.open_transport import open_transport
+from trayapp.backends.stdio.orphans import make_keeper, reap_leftovers
+from trayapp.backends.stdio.shellenv import Environment
+from trayapp.backends.transport import Open, first_cause
+from trayapp.backends.wake.watch import watch_wake
+from trayapp.catalog.pins import FOLDER_NAME as APPROVED
+from trayapp.config.own_log import level_of
+from trayapp.config.paths import Paths, find_paths
+from trayapp.config.trust import TRUST_NAME, TrustStore
+from trayapp.gateway.gateway import Gateway, Parts
+from trayapp.gateway.http.port import HttpPort
+from trayapp.gateway.http.tokens import ClientTokens
+from trayapp.gateway.process import event_loop
+from trayapp.gateway.process.memory import tend_memory
+from trayapp.gateway.process.permissions import close_to_others
+from trayapp.gateway.process.server_logs import StderrFiles, start_logging
+from trayapp.gateway.process.servers_file import Layers, NoLayers, Outcome, ServersFile
+from trayapp.gateway.process.tasks import fenced, kept_up
+from trayapp.gateway.process.upgrade import await_turn, is_amid
+from trayapp.gateway.scopes.projects import look_with
+from trayapp.gateway.sessions.peer import FramePeer
+from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
+from trayapp.model.plan import Config
+from trayapp.wire.descriptors import raise_descriptor_limit
+from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
+from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.greeting import Hello
+from trayapp.wire.memory import share_one_heap
+from trayapp.wire.rundir import STOPPING, run_dir
+
+if TYPE_CHECKING:
+    from trayapp.gateway.control.accounts import AccountRequests
+
+log = logging.getLogger(__name__)
+
+LINGER_CHECK_S = 5.0
+FOUND_CHECK_S = 5.0  # on the same beat; a look costs one system call
+LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
+MAKES_ROOM = -1  # no exit code: this process is to go on as the program that replaced its own
+
+
+def run_gateway(
+    environ: Mapping[str, str],
+    *,
+    linger: bool,
+    sample: list[str],
+    layers: Callable[[], Layers] = NoLayers,
+    on_ready: Callable[[], None] | None = None,
+    is_followed: Callable[[], bool] = bool,
+) -> int:
+    """Be the gateway until told to stop; the exit code. `sample` is the command of the bundled sample server.
+
+    `linger`: end by itself some minutes after the last session. `layers`: makes the reader of `settings.imports`.
+    `is_followed`: whether the program was replaced; once it was, and nobody would notice, MAKES_ROOM is returned.
+    Raises AlreadyRunningError, StorageError.
+    """
+    run = run_dir(dict(environ))
+    lock = GatewayLock(run)
+    lock.acquire()
+    paths = find_paths(environ)
+    start_logging(paths.log_dir, level_of(environ))
+    try:
+        share_one_heap()
+        raise_descriptor_limit()
+        _prefer_pidfd()
+        process = Process(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
+        # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11), before asyncio's loop was spared most of its
+        # turns, the gateway's CPU a call of 100 B was 88 us there against 94, of 50 KB 254/300, 100 KB 253/301,
+        # 1 MB 995/1,026, with 64 in flight 20.4/20.6; each start takes 3.5 ms and 2 MiB more, and one test of
+        # tests/backends waits for ever: a second loop would have to be proven like the first.
+        event_loop.run(partial(process.main, linger, on_ready or (lambda: None)))
+    except BaseExceptionGroup as group:
+        cause = first_cause(group)
+        _note_end(cause)
+        raise cause from None
+    except (MultiMcpError, OSError) as error:
+        _note_end(error)
+        raise
+    finally:
+        lock.release()
+    return MAKES_ROOM if process.makes_room else 0
+
+
+def _note_end(cause: BaseException) -> None:
+    """Why the gateway ends, in its log: one that a tray or a shim started has nobody who reads its stderr."""
+    mistake = None if isinstance(cause, MultiMcpError | OSError) else cause
+    log.critical("The gateway ends: %s", cause, exc_info=mistake)
+
+
+class Process:
+    """The parts of one gateway process that are not its state: listener, connections, end.
+
+    `open`: another way to servers than the real one, for tests.
+    """
+
+    def __init__(
+        self,
+        environ: dict[str, str],
+        paths: Paths,
+        run: str,
+        sample: list[str],
+        open: Open | None = None,
+        layers: Callable[[], Layers] = NoLayers,
+        is_followed: Callable[[], bool] = bool,
+        lock: GatewayLock | None = None,
+    ) -> None:
+        self._lock = lock
+        self.makes_room = False
+        self._is_followed = is_followed
+        self._environ = Environment(own_environment(environ))
+        self._paths = paths
+        self._run = run
+        self._file = ServersFile(paths.config_file, sample, lambda: self._gateway.config, self._take, layers)
+        self._links: set[Link] = set()
+        self._keeper = make_keeper(run)
+        self._open = open
+        self._accounts: Accounts
+        self._store: Literal["keyring", "file"] = "keyring"
+        self._gateway: Gateway
+        self._http_port: HttpPort
+        self._listener: Listener
+        self._tasks: anyio.abc.TaskGroup
+
+    async def main(self, linger: bool, on_ready: Callable[[], None]) -> None:
+        """From the start to the end. Raises StorageError, in a group."""
+        async with anyio.create_task_group() as tasks:
+            self._accounts = accounts = self._make_accounts(tasks)
+            parts = self._parts()
+            gateway = self._gateway = Gateway(parts, tasks)
+            self._tasks = tasks
+            tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
+            await anyio.to_thread.run_sync(close_to_others, self._private_places())
+            tokens = ClientTokens(self._paths.config_file.parent)
+            self._http_port = HttpPort(
+                gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed
+            )
+            await anyio.to_thread.run_sync(self._file.create)
+            await self._file.reload()
+            self._listener = await listen(self._run, self._accept, __version__)
+            gateway.start_serving()
+            tasks.start_soon(kept_up, self._http_port.serve, anyio.sleep)
+            keep_trying = partial(accounts.vault.keep_trying, anyio.sleep)
+            follow_keyring = partial(accounts.vault.follow, secret_service_signals)
+            for work in (keep_trying, follow_keyring, self._file.follow, self._stay_found):
+                tasks.start_soon(kept_up, partial(gateway.once_calm, work), anyio.sleep)
+            watch = partial(watch_wake, self._look_around, SystemClock())
+            reap = partial(anyio.to_thread.run_sync, reap_leftovers, self._run)
+            for once in (gateway.sign_ins.look, watch, reap, tend_memory, self._make_room):
+                tasks.start_soon(fenced, gateway.once_calm, once)
+            if linger:
+                tasks.start_soon(kept_up, self._linger, anyio.sleep)
+            self._stop_on_signals(gateway)
+            log.info("Gateway %s ready", __version__)
+            on_ready()
+            await gateway.stop_wanted.wait()
+            gateway.state = "stopping"
+            log.info("Gateway stopping")
+            await accounts.close()
+            with anyio.move_on_after(LAST_WRITES_S):
+                await gateway.services.writer.written()
+            self._listener.close()
+            await gateway.services.pool.stop()
+            self._keeper.close()
+            gateway.session_parts.tool.copies.clear(own=True)
+            for link in list(self._links):
+                link.write(STOPPING)
+                link.close()
+            await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+
+    def _private_places(self) -> list[Path]:
+        """Return what must be this user's alone. servers.yaml is the user's own affair: it may be linked, or shared.
+
+        trusted.json is not among them: one that others could write is not closed and then believed (TrustStore).
+        """
+        paths = self._paths
+        names = (APPROVED, SEALED_NAME)
+        return [paths.cache_dir, paths.log_dir, *(paths.config_file.with_name(name) for name in names)]
+
+    def _parts(self) -> Parts:
+        return Parts(
+            clock=SystemClock(),
+            environ=self._environ,
+            keyring=self._accounts.vault.secrets,
+            open=self._open or partial(open_transport, keeper=self._keeper, accounts=self._accounts),
+            stderr=StderrFiles(self._paths.log_dir / "servers").sink,
+            cache_dir=self._paths.cache_dir,
+            write_switches=self._file.note_tools,
+            look=look_with(TrustStore(self._paths.config_file.with_name(TRUST_NAME)), _home()),
+            accounts=self._accounts,
+            approved_dir=self._paths.config_file.with_name(APPROVED),
+            calm=self._environ.wanted,
+        )
+
+    def _make_accounts(self, tasks: anyio.abc.TaskGroup) -> Accounts:
+        """Sign-ins and secrets. Nothing is opened before something needs it."""
+
+        clock, place = SystemClock(), place_for(self._store, self._paths.config_file, self._environ)
+        vault = Vault(place, changed=self._keyring_changed)
+        return Accounts(vault, tasks, clock.time, clock.sleep, lambda: self._gateway.services.changes.changed())
+
+    def _keyring_changed(self) -> None:
+        """It was locked, unlocked, started, or is another place: what is shown, and maybe who can be served."""
+        self._gateway.services.changes.changed()
+        if self._accounts.vault.state == "available" and self._gateway.state == "running":
+            self._tasks.start_soon(fenced, self._gateway.sign_ins.keyring_is_back)
+
+    def _follow_store(self, store: Literal["keyring", "file"]) -> None:
+        """`settings.token_store` says another place now."""
+        if store != self._store:
+            self._store = store
+            self._accounts.use(place_for(store, self._paths.config_file, self._environ))
+            self._tasks.start_soon(fenced, self._gateway.sign_ins.look)
+
+    def _take(self, outcome: Outcome) -> None:
+        """What servers.yaml says now becomes what runs; one that cannot be used leaves what runs and is a problem."""
+        if self._gateway.state == "stopping":
+            return  # nothing is started any more
+        if isinstance(outcome, Config):
+            self._gateway.take_config(outcome)
+            self._http_port.follow(outcome.settings.http)
+            self._follow_store(outcome.settings.token_store)
+        else:
+            self._gateway.take_problem(outcome)
+
+    async def _reload(self) -> None:
+        """Read again what the user may have changed: servers.yaml, projects' files and approvals of them."""
+        await self._file.reload()
+        await self._gateway.projects.refresh()
+
+    def _look_around(self, reason: str) -> None:
+        log.info("Asking every connected server for a sign of life: %s", reason)
+        self._gateway.services.pool.probe()
+
+    # -- connections to the local socket -------------------------------------------------------------------------
+
+    def _accept(self, hello: Hello, link: Link) -> FrameDispatcher:
+        if hello.kind == "control":
+            from trayapp.gateway.control.server import Control  # loaded with its first use: no AI tool needs it
+
+            control = Control(self._gateway, self._account_requests, link, self._reload)
+            self._tasks.start_soon(self._hold, link, control.run)
+            return control.dispatcher
+        peer = FramePeer(link.write, link.write_pieces)
+        session = self._gateway.new_session(peer, hello.options, "stdio")
+        self._tasks.start_soon(self._hold, link, partial(self._gateway.serve, session))
+        return peer.dispatcher
+
+    @cached_property
+    def _account_requests(self) -> AccountRequests:
+        from trayapp.gateway.control.accounts import AccountRequests  # as above
+
+        gateway, keyring = self._gateway, self._accounts.vault.secrets
+        return AccountRequests(gateway.services, gateway.sign_ins, self._environ, keyring)
+
+    def _http_changed(self, url: str | None) -> None:
+        """The HTTP port was opened or closed: whoever looks into the endpoint file finds it."""
+        self._gateway.http_url = url
+        self._gateway.services.changes.changed()
+        if self._gateway.state != "stopping":
+            self._listener.publish(url)
+
+    async def _stay_found(self) -> None:
+        """Somebody may remove the runtime folder, a log-out or a cleaner of temporary files: then it is made anew, or,
+        where another gateway has begun there meanwhile, this one ends once no call is under way.
+        """
+        while True:
+            await next_beat(FOUND_CHECK_S)
+            if self._gateway.state == "stopping":
+                return  # it is not to be found any more
+            if self._listener.is_found():
+                continue
+            try:
+                await self._listen_anew()
+            except AlreadyRunningError as error:
+                log.warning("%s, because our runtime folder was removed: ending once no call is under way", error)
+                while is_amid(self._gateway.services):
+                    await next_beat(FOUND_CHECK_S)
+                self._gateway.stop_wanted.set()
+                return
+            except StorageError as error:
+                log.warning("Nobody finds this gateway: %s", error)
+            else:
+                log.warning("The runtime folder had been removed: %s is there again", self._run)
+
+    async def _listen_anew(self) -> None:
+        """Raises AlreadyRunningError, StorageError."""
+        if self._lock is not None:
+            self._lock.acquire_anew()
+        self._listener.close()
+        self._listener = await listen(self._run, self._accept, __version__, self._listener.endpoint.token)
+        if self._gateway.http_url is not None:
+            self._listener.publish(self._gateway.http_url)
+
+    async def _hold(self, link: Link, work: Callable[[], Any]) -> None:
+        """One connection from start to end: the boundary at which one session's failure stops."""
+        self._links.add(link)
+        try:
+            await work()
+        except Exception:
+            log.exception("A connection failed in a way that we do not know")
+        finally:
+            self._links.discard(link)
+            link.close()
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _stop_on_signals(self, gateway: Gateway) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            if sys.platform == "win32":
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(gateway.stop_wanted.set))
+            else:
+                loop.add_signal_handler(number, gateway.stop_wanted.set)
+
+    async def _linger(self) -> None:
+        """End `settings.linger` minutes after the last session, tray or watcher; with 0 never."""
+        gateway, used = self._gateway, anyio.current_time()
+        while anyio.current_time() - used < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
+            await next_beat(min(LINGER_CHECK_S, limit_s / 4) if limit_s > 0 else LINGER_CHECK_S)
+            if self._links or gateway.sessions:
+                used = anyio.current_time()
+        log.info("Nobody has used the gateway for %g minutes", gateway.config.settings.linger)
+        gateway.stop_wanted.set()
+
+    async def _make_room(self) -> None:
+        """End for a gateway of the program that replaced ours: the clients of this one go on with that."""
+        await await_turn(self._gateway.services, self._is_followed, self._is_asked)
+        log.info("The program was replaced, and nobody is amid anything: the new one goes on")
+        self.makes_room = True
+        self._gateway.stop_wanted.set()
+
+    def _is_asked(self) -> bool:
+        """Whether there is a connection that is no shim's: of a tray, or of a verb."""
+        return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
+
+
+def _home() -> Path:
+    """The user's own folder; where none is known, one that is above nothing."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("~")
+
+
+def _prefer_pidfd() -> None:
+    """Python 3.11 watches each child with a thread of its own; Linux can do better (3.12 does by itself)."""
+    if sys.version_info < (3, 12) and sys.platform == "linux":
+        try:
+            asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+        except OSError:
+            log.debug("no pidfd here; each server's end is awaited by a thread")

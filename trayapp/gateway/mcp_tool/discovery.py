@@ -1,0 +1,152 @@
+"""What a model reads about tools: the status, a server's tools, the hits of a search, a tool in full.
+
+Never here: the words of it (texts), ranking, calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from trayapp.backends.connection import Connection
+from trayapp.catalog.search.index import LIMIT, Hit
+from trayapp.gateway.client import Client
+from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.gateway.mcp_tool import texts
+from trayapp.gateway.mcp_tool.availability import Availability, availability
+from trayapp.gateway.mcp_tool.parts import ToolParts
+from trayapp.gateway.mcp_tool.request import ToolRequest
+from trayapp.gateway.scopes.session_view import SessionView
+from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFoundError
+from trayapp.wire.messages import RequestId
+
+SEARCH_MOST = 50  # hits
+WARMED_HITS = 2  # servers that one search connects: those of the best hits
+
+
+class ToolSession(Protocol):
+    """One client's session, as the one tool needs it."""
+
+    client: Client
+    lasting: bool  # else it is one request
+    seen: SessionView
+
+    def connection(self, server: str) -> Connection:
+        """Return the connection of a server. Raises ServerNotFoundError."""
+
+    def present(self, server: str) -> Connection:
+        """Return the connection that a call would go to, starting none. Raises ServerNotFoundError."""
+
+    async def connected(self, request_id: RequestId, server: str) -> Connection:
+        """Return the connection that a request waits for, up. Raises ServerError."""
+
+    def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
+        """Begin work that waits."""
+
+    def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
+        """Send a result of our own."""
+
+
+class Discovery:
+    """The discovery of tools for one session. Servers that are read about are warmed up."""
+
+    def __init__(self, session: ToolSession, parts: ToolParts) -> None:
+        self._session = session
+        self._parts = parts
+
+    @property
+    def _view(self) -> SessionView:
+        return self._session.seen
+
+    @property
+    def _seen(self) -> Exposure:
+        return self._session.seen.exposure
+
+    def status(self) -> str:
+        """Return the status of all servers."""
+        return texts.status_text(self._seen, self.availability)
+
+    def tools_of(self, asked: ToolRequest) -> str:
+        """Return a page of a server's tools. Raises ServerError."""
+        server = self.about(asked.text)
+        return texts.list_text(self._seen, server, self.availability(server), asked.offset, asked.limit)
+
+    def search_at_once(self, asked: ToolRequest) -> str | None:
+        """Return what is found where that takes a moment, None where it would hold up others. Raises MultiMcpError."""
+        finder = self._view.view.finder
+        if not finder.answers_at_once(self._seen, regex=asked.regex):
+            return None
+        return self._found(asked, finder.search(self._seen, **self._asked(asked)))
+
+    async def search(self, asked: ToolRequest) -> str:
+        """Return what is found, other work in between. Raises MultiMcpError."""
+        return self._found(asked, await self._view.view.finder.find(lambda: self._seen, **self._asked(asked)))
+
+    def _asked(self, asked: ToolRequest) -> dict[str, Any]:
+        """Return what a search is asked. Raises ServerError."""
+        server = self.about(asked.server) if asked.server is not None else None
+        limit = min(max(1, asked.limit or LIMIT), SEARCH_MOST)
+        return {"words": asked.text, "server": server, "limit": limit, "regex": asked.regex}
+
+    def _found(self, asked: ToolRequest, hits: list[Hit]) -> str:
+        """Return the answer to a search. The servers of the best hits are warmed up."""
+        for name in list(dict.fromkeys(hit.server for hit in hits))[:WARMED_HITS]:
+            self._warm(name)
+        server = self.about(asked.server) if asked.server is not None else None
+        asking = [name for name in self._view.being_asked() if server in (None, name)]
+        return texts.search_text(
+            self._seen,
+            hits,
+            asked.text,
+            self.availability,
+            schemas=asked.schemas,
+            brief=asked.limit is None and bool(asked.text.strip()),
+            server=server,
+            asking=asking,
+        )
+
+    def describe(self, asked: ToolRequest) -> str:
+        """Return everything about a tool. Raises MultiMcpError."""
+        server = self.server(asked.server) if asked.server is not None else None
+        key = self._seen.find_callable(asked.text, server)
+        self._warm(key[0])
+        one = self.availability(key[0])
+        return texts.describe_text(self._seen, key, one.line if one.why else "")
+
+    def _warm(self, server: str) -> None:
+        self._parts.warm_up.warm(self._session.connection(server))
+
+    def availability(self, server: str) -> Availability:
+        """Return how available a server is, starting nothing."""
+        connection = self._session.present(server)
+        now, settings = self._parts.services.clock.now(), self._view.view.config.settings
+        return availability(server, connection, now, settings, self._view.view.offer(server))
+
+    def about(self, asked: str) -> str:
+        """Return the server that is asked about. Raises ServerError; of one that is not there `not_found`: a call says
+        `server_not_found`, since it is about a tool."""
+        try:
+            return self.server(asked)
+        except ServerNotFoundError as error:
+            error.code = "not_found"
+            raise
+
+    def server(self, asked: str) -> str:
+        """Return a server by its name, or by one that differs in hyphens or case alone. Raises ServerError."""
+        name = self._view.named(asked)
+        if self._seen.servers[name].disabled:
+            raise ServerDisabledError(name)
+        return name
+
+    def must_be_met(self, asked: ToolRequest) -> bool:
+        """Return True if a server of which nothing is known has to be asked first. Raises ServerError."""
+        unknown = self._view.missing()
+        if not unknown:
+            return False
+        if asked.mode == "describe":
+            try:
+                self._seen.find_callable(asked.text)
+            except MultiMcpError:
+                return True
+        server = asked.text if asked.mode == "server" else asked.server
+        return asked.mode in ("server", "search") and server is not None and self.about(server) in unknown

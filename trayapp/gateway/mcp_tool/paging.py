@@ -1,0 +1,211 @@
+"""Long lists and long results in pages: pure rules, and the store of what a session's cut results still hold.
+
+Never here: who asked, the note's place in a conversation.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from trayapp.gateway.mcp_tool.result_files import ResultFiles
+from trayapp.model.errors import MultiMcpError
+from trayapp.wire.jsonio import JsonError, dumps, loads
+
+LINES_MOST = 2_000  # of one page: thousands of short lines cost a model more than their bytes say
+NOTE_BYTES = 200  # kept free for the note behind a page
+WHOLE_LINES = 0.8  # a page ends at the end of a line, if that leaves at least this much of it
+KEPT_RESULTS = 8  # of one session
+KEPT_CHARACTERS = 32 << 20  # of one session
+
+T = TypeVar("T")
+
+
+class ResultNotFoundError(MultiMcpError):
+    """No cut result of this session has that id (any more)."""
+
+    code = "result_not_found"
+
+    def __init__(self, asked: str, known: Sequence[str]) -> None:
+        listed = f"Kept are: {', '.join(known)}" if known else "None is kept"
+        super().__init__(f"No result is kept under {asked}", f"{listed}. Call the tool again")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of `total` items; `next_offset` None: these are the last."""
+
+    items: list[Any]
+    total: int
+    next_offset: int | None
+
+
+def page(items: Sequence[Any], offset: int, limit: int) -> Page:
+    """The items from `offset`, at most `limit`; both are taken for the nearest number that makes sense."""
+    start, most = max(0, offset), max(1, limit)
+    chosen = list(items[start : start + most])
+    after = start + len(chosen)
+    return Page(chosen, len(items), after if chosen and after < len(items) else None)
+
+
+def cut_at(text: str, start: int, limit: int) -> int:
+    """Where the page of `text` that begins at `start` ends: at most `limit` bytes of UTF-8 and LINES_MOST lines."""
+    piece = text[start : start + limit]
+    data = piece.encode("utf-8", "surrogatepass")
+    if len(data) > limit:
+        data = data[:limit]
+        while data and data[-1] & 0xC0 == 0x80:  # not within a character
+            data = data[:-1]
+        if data and data[-1] >= 0xC0:
+            data = data[:-1]
+        piece = data.decode("utf-8", "surrogatepass") or text[start]
+    lines = piece.split("\n", LINES_MOST)
+    if len(lines) > LINES_MOST:
+        return start + len(piece) - len(lines[-1])
+    if start + len(piece) >= len(text):
+        return len(text)
+    end = piece.rfind("\n") + 1
+    return start + (end if end >= len(piece) * WHOLE_LINES else len(piece))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A text that can be had in pages under `name`, and whole from `file`; None: it could not be written."""
+
+    name: str
+    text: str
+    file: Path | None
+
+
+class CutResults:
+    """What was left out of the long results of one session; the oldest go when there are too many."""
+
+    def __init__(self, copies: ResultFiles | None = None) -> None:
+        self._copies = copies
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._last = 0
+
+    def keep(self, text: str) -> Kept:
+        """Where `text` can be had from now on."""
+        self._last += 1
+        kept = Kept(f"r{self._last}", text, self._copies.write(text) if self._copies else None)
+        self._kept[kept.name] = kept
+        while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or self._size() > KEPT_CHARACTERS):
+            self._forget_oldest()
+        return kept
+
+    def drop(self) -> None:
+        """Forget all of it, files too."""
+        while self._kept:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        _, oldest = self._kept.popitem(last=False)
+        if self._copies is not None:
+            self._copies.remove(oldest.file)
+
+    def _size(self) -> int:
+        return sum(len(kept.text) for kept in self._kept.values())
+
+    def get(self, name: str, offset: int, limit: int) -> str:
+        """One page with a note behind it. Raises ResultNotFoundError."""
+        kept = self._kept.get(name)
+        if kept is None:
+            raise ResultNotFoundError(name, list(self._kept))
+        text = kept.text
+        start = min(max(0, offset), len(text))
+        end = cut_at(text, start, page_bytes(limit)) if limit else len(text)
+        return f"{text[start:end]}{note(name, start, end, len(text))}"
+
+
+def page_bytes(limit: int, file: Path | None = None) -> int:
+    """How much text a page of at most `limit` bytes may hold, whose note names `file`."""
+    named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
+    return max(limit - NOTE_BYTES - named, limit // 2, 1)
+
+
+def note(name: str, start: int, end: int, total: int, file: Path | None = None) -> str:
+    """What stands behind a page."""
+    if end >= total:
+        return f"\n\n[Characters {start}-{end} of {total}: the end]"
+    whole = f". All of it: {file}" if file is not None else ""
+    return f'\n\n[Characters {start}-{end} of {total}. More: {{"result":"{name}","offset":{end}}}{whole}]'
+
+
+def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, Any]:
+    """`result` with at most `limit` bytes of text (0 = no limit) and the rest in `store`; itself when it is short.
+
+    The first text that does not fit is cut; what follows it is kept with the rest. Parts that are no text stay.
+    Structured content that is too long is left out: what the text does not say already follows as text.
+    """
+    parts = result.get("content")
+    parts = list(parts) if isinstance(parts, list) else []
+    structured = _long_structure(result, limit)
+    if structured is not None and not any(_says(part, structured) for part in parts):
+        parts.append({"type": "text", "text": structured})
+    text = "\n".join(text for part in parts if (text := _text_of(part)) is not None)
+    if not limit or (structured is None and cut_at(text, 0, limit) >= len(text)):
+        return result
+    short = {key: value for key, value in result.items() if key != "structuredContent" or structured is None}
+    if cut_at(text, 0, page_bytes(limit)) >= len(text):  # the structure alone was too long, and the text says it
+        return short
+    kept = store.keep(text)
+    end = cut_at(text, 0, page_bytes(limit, kept.file))
+    shown_note = note(kept.name, 0, end, len(text), kept.file)
+    return {**short, "content": [*_first_page(parts, end), _note_part(shown_note)]}
+
+
+def _long_structure(result: dict[str, Any], limit: int) -> str | None:
+    """Structured content as text when it is longer than a page may be."""
+    structured = result.get("structuredContent")
+    if structured is None or not limit:
+        return None
+    text = dumps(structured)
+    return text.decode("utf-8", "surrogatepass") if len(text) > limit else None
+
+
+def _says(part: Any, structured: str) -> bool:
+    """Whether a text is that structure in JSON, however it is indented."""
+    text = _text_of(part)
+    if text is None or not text.lstrip().startswith(structured[:1]):
+        return False
+    try:
+        return dumps(loads(text.encode("utf-8", "surrogatepass"))) == structured.encode("utf-8", "surrogatepass")
+    except JsonError:
+        return False
+
+
+def _first_page(parts: list[Any], end: int) -> list[Any]:
+    """The parts of a result with its first `end` characters of text, as they stand joined by line ends."""
+    shown: list[Any] = []
+    left = end
+    for part in parts:
+        text = _text_of(part)
+        if text is None:
+            shown.append(part)
+        elif left > 0:
+            shown.append(_with_text(part, text[:left]))
+            left -= len(text) + 1
+    return shown
+
+
+def _text_of(part: Any) -> str | None:
+    """The text of a part that is text, or a resource that is."""
+    if not isinstance(part, dict):
+        return None
+    holder = part.get("resource") if part.get("type") == "resource" else part if part.get("type") == "text" else None
+    text = holder.get("text") if isinstance(holder, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def _with_text(part: dict[str, Any], text: str) -> dict[str, Any]:
+    if part["type"] == "text":
+        return {**part, "text": text}
+    return {**part, "resource": {**part["resource"], "text": text}}
+
+
+def _note_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text.lstrip("\n")}

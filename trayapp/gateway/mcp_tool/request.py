@@ -1,0 +1,171 @@
+"""What a call of the one tool asks for: its fields to a mode, or to an error that says which field belongs where.
+
+Never here: carrying it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trayapp.catalog.suggest import nearest
+from trayapp.model.errors import MultiMcpError
+
+Mode = Literal["tool", "connect", "describe", "result", "search", "server", "status"]
+MODES: tuple[Mode, ...] = ("tool", "connect", "describe", "result", "search", "server")  # the first that is given wins
+
+# What goes with each mode, besides the field that names it.
+WITH: dict[Mode, frozenset[str]] = {
+    "tool": frozenset({"args", "server"}),
+    "connect": frozenset(),
+    "describe": frozenset({"server"}),
+    "result": frozenset({"offset"}),
+    "search": frozenset({"regex", "server", "includeSchemas", "limit"}),
+    "server": frozenset({"offset", "limit"}),
+    "status": frozenset(),
+}
+FIELDS = (*MODES, "args", "regex", "includeSchemas", "limit", "offset")
+SWITCHES = ("regex", "includeSchemas")
+NUMBERS = ("limit", "offset")
+ALSO_ARGS = frozenset(("arguments", "params", "parameters", "input", "inputs", "arg"))  # what models call args
+TRUTH = {"true": True, "false": False}
+NEUTRAL: tuple[Any, ...] = (
+    {},
+    "",
+    "{}",
+    False,
+    0,
+)  # what models write that fill in every field: out of place it says nothing
+
+
+class WrongFieldsError(MultiMcpError):
+    """A call of the one tool whose fields do not go together, or are none of its own."""
+
+    code = "wrong_fields"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """One call of the one tool. `text` is the value of the field that names the mode; `args` as it was given."""
+
+    mode: Mode
+    text: str = ""
+    server: str | None = None
+    args: Any = None
+    regex: bool = False
+    schemas: bool = False
+    limit: int | None = None
+    offset: int = 0
+
+
+def read_request(arguments: Any) -> ToolRequest:
+    """Raises WrongFieldsError. A field that is null counts as not given; so does an empty text beside another mode."""
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise WrongFieldsError("The arguments have to be an object", 'For instance {"search": "what it should do"}')
+    given = {name: value for name, value in (arguments or {}).items() if value is not None}
+    _check_known(given)
+    values = {name: _value(name, value) for name, value in given.items()}
+    mode = _mode(values)
+    _check_places(mode, values)
+    return ToolRequest(
+        mode,
+        str(values.get(mode, "")),
+        (values.get("server") or None) if mode != "server" else None,
+        values.get("args"),
+        bool(values.get("regex")),
+        bool(values.get("includeSchemas")),
+        values.get("limit"),
+        values.get("offset", 0),
+    )
+
+
+def _check_known(given: Mapping[str, Any]) -> None:
+    unknown = [name for name in given if name not in FIELDS]
+    if not unknown:
+        return
+    listed = ", ".join(str(name)[:40] for name in unknown[:5])
+    if "tool" in given and "args" not in given and unknown[0] in ALSO_ARGS:
+        hint = 'Did you mean args? {"tool": ..., "args": {...}}'
+    elif "tool" in given:
+        hint = f'What the tool itself takes goes into args: {{"tool": ..., "args": {{"{unknown[0][:40]}": ...}}}}'
+    else:
+        near = nearest(unknown[0], FIELDS, 1)
+        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(FIELDS)}"
+    raise WrongFieldsError(f"Unknown field{'s' if len(unknown) > 1 else ''} {listed}", hint)
+
+
+def _value(name: str, value: Any) -> Any:
+    """Of the kind that the field is of; models write numbers and switches as text, too."""
+    if name == "args":
+        return value
+    if name in SWITCHES:
+        value = TRUTH.get(value.strip().lower(), value) if isinstance(value, str) else value
+        if not isinstance(value, bool):
+            raise WrongFieldsError(f"{name} is true or false, not {value!r}"[:200])
+        return value
+    if name in NUMBERS:
+        return _number(name, value)
+    if not isinstance(value, str):
+        raise WrongFieldsError(f"{name} has to be text, not {value!r}"[:200])
+    return value if name == "search" else value.strip()
+
+
+def _number(name: str, value: Any) -> int:
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) <= 15:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise WrongFieldsError(f"{name} has to be a whole number, not {value!r}"[:200])
+    return value
+
+
+def _mode(values: dict[str, Any]) -> Mode:
+    """The first mode whose field says something; empty fields count only where nothing else does."""
+    for mode in MODES:
+        if values.get(mode) and (mode != "server" or "search" not in values):
+            return mode
+    for mode in MODES:
+        if mode in values:
+            if mode == "search":
+                return mode
+            raise WrongFieldsError(f"{mode} is empty", "Without any field you get the status")
+    return "status"
+
+
+def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
+    """Fields of a mode that lost to another are left aside; those that belong to no mode that was named are errors."""
+    named = {mode, *(name for name in MODES if values.get(name))}
+    fitting = {*MODES, *(field for one in named for field in WITH[one])} if mode != "status" else set()
+    if mode == "tool" and "search" not in named:
+        fitting -= {"limit", "offset"} - ({"offset"} if "result" in named else set())
+    lost = [name for name in values if name not in fitting and (mode == "status" or values[name] not in NEUTRAL)]
+    if not lost:
+        return
+    name = lost[0]
+    if name == "args":
+        inside = values["args"]
+        own = [key for key in inside if key in FIELDS] if isinstance(inside, Mapping) else []
+        aside = f"Put {', '.join(own)} beside args, not into it"
+        hint = aside if own else 'Say which tool: {"tool": ..., "args": ...}'
+        raise WrongFieldsError("args without tool", hint)
+    owners = " or ".join(one for one in MODES if name in WITH[one])
+    inside_hint = "; if it is the tool's own, put it into args" if mode == "tool" else ""
+    raise WrongFieldsError(f"{name} goes with {owners}{inside_hint}", f"Given: {', '.join(values)}")
+
+
+def check_inside(args: Mapping[str, Any], schema: Any) -> None:
+    """Fields of the one tool that slipped into the args of a call. Raises WrongFieldsError.
+
+    A tool may well have a parameter of such a name, or take whatever it is given.
+    """
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict) or schema.get("additionalProperties") not in (None, False):
+        return
+    if "patternProperties" in schema or any(key in schema for key in ("$ref", "allOf", "anyOf", "oneOf")):
+        return
+    slipped = [name for name in args if name in FIELDS and name not in properties]
+    if slipped:
+        names = ", ".join(slipped)
+        raise WrongFieldsError(f"{names} inside args", f"Put {names} beside args: the tool has no such parameter")

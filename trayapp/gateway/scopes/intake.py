@@ -1,0 +1,82 @@
+"""What servers list, on its way into the catalog: looked over, judged by what is approved, kept.
+
+Never here: asking servers (backends), judging itself (approvals), what clients see of it (view).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import anyio.to_thread
+
+from trayapp.backends.connection import Connection
+from trayapp.gateway.exposure.catalog import ONE_TOOL
+from trayapp.gateway.process.tasks import fenced
+from trayapp.gateway.scopes.servers import Servers
+from trayapp.gateway.scopes.sign_ins import SignIns
+from trayapp.gateway.services import Services
+from trayapp.model.offer import Offer
+
+OURSELVES = "multi-mcp"  # no server's tool passes for one of ours
+
+
+class Intake:
+    """The intake of one gateway."""
+
+    def __init__(self, services: Services, servers: Servers, sign_ins: SignIns) -> None:
+        self._services = services
+        self._servers = servers
+        self._sign_ins = sign_ins
+
+    async def look_over(self, key: str, offer: Offer) -> None:
+        """Find in a thread what is found in many definitions: the gateway's clients come first."""
+        shared, services = self._services.shared_key(key), self._services
+        if shared in self._servers.shared.servers and services.approvals.takes_long(offer):
+            for look_ahead in (services.approvals.look_ahead, services.listings.look_ahead):
+                await fenced(_in_thread, look_ahead, shared, offer)  # a mistake in there decides no server's life
+
+    def take(self, connection: Connection, offer: Offer) -> None:
+        """Take the lists that a server has just given."""
+        services = self._services
+        server = self._servers.shared.servers.get(services.shared_key(connection.name))
+        if server is None or services.pool.get(connection.name) is not connection:
+            return  # removed or launched again meanwhile
+        offer = replace(offer, signed=self._sign_ins.is_signed_in(server))
+        self._judge(server.name)  # nobody may have seen what it offered until now: that is what was approved
+        if services.listings.take(server, offer):
+            self._servers.forget_catalogs()
+        self._judge(server.name)
+        services.changes.changed()
+
+    def take_approvals(self) -> None:
+        """Serve from now on what was approved."""
+        self._services.served_tools.forget()
+        self._servers.forget_catalogs()
+        self._services.changes.changed()
+
+    def tools_elsewhere(self, server: str) -> Iterator[tuple[str, frozenset[str]]]:
+        """Yield every other server, as sessions see it, with the names of its tools, and the gateway itself."""
+        yield OURSELVES, frozenset({ONE_TOOL})
+        own = self._servers.plain_name(server)
+        for other in self._servers.shared.servers:
+            plain = self._servers.plain_name(other)
+            if plain != own and (offer := self._services.listings.get(other)) is not None:
+                yield plain, frozenset(str(item.get("name")) for item in offer.tools)
+
+    def input_schema(self, key: str, tool: str) -> Any:
+        """Return the input schema of a tool as the server sent it, None where it is not known."""
+        shared = self._services.shared_key(key)
+        offer = self._services.listings.get(shared)
+        found = self._services.served_tools.of(shared, offer).tools.get(tool) if offer is not None else None
+        return found.item.get("inputSchema") if found is not None else None
+
+    def _judge(self, server: str) -> None:
+        offer = self._services.listings.get(server)
+        if offer is not None:
+            _ = self._services.served_tools.of(server, offer).tools
+
+
+async def _in_thread(work: Callable[..., Any], *args: Any) -> None:
+    await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True)

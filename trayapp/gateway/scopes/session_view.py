@@ -1,0 +1,237 @@
+"""A view as sessions with the same options see it, and where their requests go: one for all of them, kept up to date.
+
+Never here: what the options mean (options), what is exposed (exposure), the session itself, starting servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from trayapp.backends.connection import Connection
+from trayapp.catalog.lookup import server_of
+from trayapp.catalog.names import Key
+from trayapp.catalog.resources import SCHEME
+from trayapp.catalog.suggest import nearest
+from trayapp.gateway.client import text_of
+from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.gateway.exposure.list_results import ListResults
+from trayapp.gateway.exposure.options import SessionOptions
+from trayapp.gateway.scopes.view import NO_OPTIONS, View
+from trayapp.model.errors import MultiMcpError, ServerError, ServerNotFoundError, ToolNotFoundError
+from trayapp.wire.messages import INVALID_PARAMS, Request, RpcError
+from trayapp.wire.revisions import RESOURCE_NOT_FOUND
+
+ROUTED = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
+ROUTES_MOST = 1000  # names of tools whose routes are kept
+
+Target = tuple[str, dict[str, Any]]  # server, params under that server's own names
+
+
+class Route(NamedTuple):
+    """Where calls of one tool go while its exposure lasts, which every change of servers and settings ends."""
+
+    connection: Connection
+    tool: str  # the server's own name of it
+    timeout_s: float
+
+
+class SessionView:
+    """One set of options on one view: what its sessions see now, and to which server each of their requests goes."""
+
+    def __init__(self, view: View, options: SessionOptions) -> None:
+        self.view = view
+        self.options = options
+        self._exposure: Exposure | None = None
+        self._lists: ListResults | None = None
+        self._routes: dict[str, Route] = {}
+        self._routes_of = -1  # the revision of the view that they are of
+
+    # -- what they see -------------------------------------------------------------------------------------------
+
+    @property
+    def exposure(self) -> Exposure:
+        """Return what its sessions see now."""
+        if self._exposure is None or self._exposure.catalog is not self.view.catalog:
+            self._exposure = self.view.exposure(self.options)
+        return self._exposure
+
+    def listing(self, kind: str) -> bytes:
+        """Return the JSON of the result of a list request; `kind` is one of lists.LIST_KINDS."""
+        exposure = self.exposure
+        if self._lists is None or self._lists.seen is not exposure:
+            self._lists = ListResults(exposure)
+        result: bytes = getattr(self._lists, f"{kind}_result")
+        return result
+
+    def has(self, server: str) -> bool:
+        """Return True if its sessions may use that server at all."""
+        return server in self.exposure.servers
+
+    def missing(self) -> list[str]:
+        """Return the enabled servers whose tools are not known."""
+        return [name for name in self.view.missing() if self.has(name)]
+
+    def being_asked(self) -> list[str]:
+        """Return those of them that are being asked now."""
+        return [name for name in self.view.being_asked() if self.has(name)]
+
+    # -- servers -------------------------------------------------------------------------------------------------
+
+    def named(self, asked: str) -> str:
+        """Return the server that is meant, also where hyphens or case differ. Raises ServerNotFoundError."""
+        servers = self.exposure.servers
+        if asked in servers:
+            return asked
+        alike = [name for name in servers if _loose(name) == _loose(asked)]
+        if len(alike) == 1:
+            return alike[0]
+        raise ServerNotFoundError(asked, nearest(asked, servers) or list(servers))
+
+    def connection(self, server: str) -> Connection:
+        """Return the connection of a server. Raises ServerNotFoundError."""
+        if not self.has(server):
+            raise ServerNotFoundError(server, list(self.exposure.servers))
+        return self.view.find(server)
+
+    def timeout_s(self, connection: Connection) -> float:
+        """Return how long a request of a client may take at that server; 0 = as long as the client waits.
+
+        A project's word counts for its own sessions, also where the process is the user's.
+        """
+        config = self.view.config
+        server = config.servers.get(self.view.name_of(connection.name) or "", connection.server)
+        return config.settings.request_timeout if server.request_timeout is None else server.request_timeout
+
+    # -- where requests go ---------------------------------------------------------------------------------------
+
+    def target(self, request: Request) -> Target:
+        """Return the server that a request is for. Raises MultiMcpError, RpcError."""
+        method, params = request.method, request.params
+        if not isinstance(params, dict):
+            raise RpcError(INVALID_PARAMS, f"{method} needs params")
+        if method == "tools/call":
+            server, name = self.exposure.find(text_of(params, "name", method))
+            return server, {**params, "name": name}
+        if method == "prompts/get":
+            server, name = self._prompt(text_of(params, "name", method))
+            return server, {**params, "name": name}
+        if method == "resources/read":
+            server, uri = self.resource(text_of(params, "uri", method))
+            return server, {**params, "uri": uri}
+        return self._completion(params)
+
+    def route(self, params: Any) -> Route | None:
+        """Return the route of a tool that was called before and whose server is up; None of all others."""
+        name = params.get("name") if isinstance(params, dict) else None
+        route = self._routes.get(name) if type(name) is str and self._routes_of == self.view.revision else None
+        live = route.connection.live if route is not None else None
+        return route if live is not None and not live.transport.gone.is_set() else None
+
+    def keep_route(self, name: str, connection: Connection, tool: str) -> None:
+        """Send later calls of `name` to that tool, whichever session calls it."""
+        if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
+            self._routes_of, self._routes = self.view.revision, {}
+        self._routes[name] = Route(connection, tool, self.timeout_s(connection))
+
+    def server_of_unknown(self, params: Any) -> str | None:
+        """Return the server that a request of an unknown method is for; None when that cannot be told.
+
+        It is the only one there is; else the one whose tool or resource the params name.
+        """
+        enabled = [name for name, server in self.view.config.servers.items() if not server.disabled]
+        if len(enabled) == 1:
+            return enabled[0]
+        known = params if isinstance(params, dict) else {}
+        try:
+            if isinstance(known.get("uri"), str):
+                return self.resource(known["uri"])[0]
+            if isinstance(known.get("name"), str):
+                return self.exposure.find(known["name"])[0]
+        except (MultiMcpError, RpcError):
+            return None
+        return None
+
+    def resource(self, uri: str) -> Key:
+        """Return the (server, original URI) of a URI that a client names. Raises MultiMcpError, RpcError."""
+        key = self.exposure.find_resource(uri)
+        if key is not None:
+            return key
+        if not uri.startswith(SCHEME):
+            # A URI that no list and no template names: with one server that has resources, it can only be that one's.
+            holders = self.exposure.resource_servers
+            if len(holders) == 1:
+                return holders[0], uri
+        raise RpcError(RESOURCE_NOT_FOUND, "No server has that resource", {"uri": uri})
+
+    def _prompt(self, asked: str) -> Key:
+        key = self.exposure.find_prompt(asked)
+        if key is None:
+            raise RpcError(INVALID_PARAMS, self.exposure.no_prompt(asked))
+        return key
+
+    def _completion(self, params: dict[str, Any]) -> Target:
+        ref = params.get("ref")
+        if not isinstance(ref, dict):
+            raise RpcError(INVALID_PARAMS, "completion/complete needs ref")
+        if ref.get("type") == "ref/prompt":
+            server, name = self._prompt(text_of(ref, "name", "ref/prompt"))
+            return server, {**params, "ref": {**ref, "name": name}}
+        uri = text_of(ref, "uri", "ref/resource")
+        server, original = self.exposure.find_template(uri) or self.resource(uri)
+        return server, {**params, "ref": {**ref, "uri": original}}
+
+    # -- servers of which nothing is known yet -------------------------------------------------------------------
+
+    async def find_tool(
+        self, asked: str, server: str | None = None, starts: Callable[[str], None] = lambda name: None
+    ) -> Key:
+        """Find a tool as Exposure.find does, asking unknown servers that may have it, likeliest first.
+
+        `starts` hears of each before. One that was asked stays connected: the call comes next. Raises MultiMcpError.
+        """
+        unfound: MultiMcpError | None = None
+        for name in (None, *self._may_have(asked, server)):
+            try:
+                if name is not None:
+                    starts(name)
+                    await self.meet(name)
+                return self.exposure.find(asked, server)
+            except ToolNotFoundError as error:
+                unfound = unfound if isinstance(unfound, ServerError) else error
+            except ServerError as error:
+                unfound = unfound if isinstance(unfound, ServerError) else error
+        assert unfound is not None
+        raise unfound
+
+    def _may_have(self, asked: str, server: str | None) -> list[str]:
+        unknown = self.missing()
+        if server is not None:
+            return [server] if server in unknown else []
+        return server_of(asked, unknown, self.view.config.settings.tool_prefix)
+
+    async def meet(self, server: str) -> None:
+        """Read the lists of a server that is not known, once however many calls want that. Raises ServerError."""
+        connection = self.view.get(server) if self.has(server) else None
+        if connection is not None and server in self.missing():
+            await connection.fetch(soon=True)
+
+
+def _loose(name: str) -> str:
+    return name.replace("-", "_").casefold()
+
+
+class SessionViews:
+    """The session views of one gateway: the same one for all sessions of a view with the same options."""
+
+    def __init__(self) -> None:
+        self._views: WeakKeyDictionary[View, WeakValueDictionary[SessionOptions, SessionView]] = WeakKeyDictionary()
+
+    def of(self, view: View, options: SessionOptions = NO_OPTIONS) -> SessionView:
+        """Return what sessions with these options see, or with none."""
+        of_view = self._views.setdefault(view, WeakValueDictionary())
+        found = of_view.get(options)
+        if found is None:
+            found = of_view[options] = SessionView(view, options)
+        return found

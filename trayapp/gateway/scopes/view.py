@@ -1,0 +1,141 @@
+"""What one kind of session sees: the user's servers, or those with a trusted project's laid over them.
+
+A project's own servers run beside the user's, under a key that no list shows.
+Never here: files, trust, processes, a session's own options (session_view).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from trayapp.backends.connection import Connection
+from trayapp.catalog.names import Given
+from trayapp.gateway.exposure.catalog import Catalog
+from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.gateway.exposure.options import SessionOptions, choose
+from trayapp.gateway.exposure.search import ToolSearch
+from trayapp.gateway.exposure.tools import ServedOffer
+from trayapp.gateway.scopes.first_lists import FirstLists
+from trayapp.gateway.services import Services
+from trayapp.model.lifecycle import State
+from trayapp.model.offer import Offer
+from trayapp.model.plan import Config
+from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import PrefixMode
+
+# No list is to be had from a server in one of these.
+HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
+NO_OPTIONS = SessionOptions()
+KEY_HEX = 8  # of a digest of the project's folder: two projects' servers of one name are two servers
+
+
+class View:
+    """One configuration under its plain names. `folder`: the project's, None for what all other sessions see."""
+
+    def __init__(self, services: Services, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.config = Config()
+        self.finder = ToolSearch()
+        self._services = services
+        self.first_lists = FirstLists(services, self.being_asked)
+        self._keys: dict[str, str] = {}
+        self.revision = 0  # of its catalog: another number, another catalog
+        self._catalog: Catalog | None = None
+        self._noted: Catalog | None = None  # whose names are kept
+        self._plain_exposure: Exposure | None = None
+        self._exposures: WeakValueDictionary[SessionOptions, Exposure] = WeakValueDictionary()
+
+    def take(self, config: Config, own: frozenset[str] = frozenset()) -> None:
+        """See `config` from now on; servers in `own` are not the user's but run for this view alone."""
+        digest = hashlib.blake2b(str(self.folder).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_HEX]
+        self._keys = {name: f"{name}@{digest}" for name in own}
+        self.config = config
+        self.forget()
+
+    def key(self, name: str) -> str:
+        """Return the key under which a server of this view runs."""
+        return self._keys.get(name, name)
+
+    def owns(self, key: str) -> bool:
+        """Return True if what runs under that key runs for this view alone."""
+        return key in self._keys.values()
+
+    def own_servers(self) -> dict[str, ServerConfig]:
+        """Return the servers that run for this view alone, by key, named so."""
+        return {key: replace(self.config.servers[name], name=key) for name, key in self._keys.items()}
+
+    def name_of(self, key: str) -> str | None:
+        """Return the plain name of a server that runs; None when this view does not have it."""
+        name = next((name for name, own in self._keys.items() if own == key), key)
+        return name if name in self.config.servers and self.key(name) == key else None
+
+    # -- the catalog ---------------------------------------------------------------------------------------------
+
+    @property
+    def catalog(self) -> Catalog:
+        """Return the catalog as of now."""
+        if self._catalog is None:
+            self._catalog = Catalog(self.config, self.offer, self._prepared, self._given)
+        return self._catalog
+
+    def _given(self, mode: PrefixMode) -> Given:
+        return self._services.given_names.of(mode, self._plain)
+
+    @property
+    def _plain(self) -> dict[str, str]:
+        """Return the names of its servers by their keys."""
+        return {self.key(name): name for name in self.config.servers}
+
+    def note_names(self) -> bool:
+        """Keep the names that clients see; return True if any of them is new."""
+        catalog = self.catalog
+        if catalog is self._noted:
+            return False
+        self._noted = catalog
+        return self._services.given_names.note(catalog.names, catalog.held, self._plain)
+
+    def _prepared(self, name: str, offer: Offer) -> ServedOffer:
+        return self._services.served_tools.of(self.key(name), offer)
+
+    def forget(self) -> None:
+        """Make the catalog again when it is next asked for: what it was made from has changed."""
+        self.revision += 1
+        self._catalog = None
+
+    def exposure(self, options: SessionOptions = NO_OPTIONS) -> Exposure:
+        """Return what sessions with these options see now, the same one for all of them."""
+        catalog, found = self.catalog, self._exposures.get(options)
+        if found is None or found.catalog is not catalog:
+            found = self._exposures[options] = Exposure(catalog, choose(options, catalog.config))
+            if options == NO_OPTIONS:
+                self._plain_exposure = found  # needed again and again, whether there are sessions or not
+        return found
+
+    def offer(self, name: str) -> Offer | None:
+        """Return what a server offers, None as long as that is not known."""
+        return self._services.listings.get(self.key(name))
+
+    def missing(self) -> list[str]:
+        """Return the enabled servers whose tools are not known."""
+        unknown = set(self._services.listings.missing())
+        return [name for name in self.config.servers if self.key(name) in unknown]
+
+    def find(self, name: str) -> Connection:
+        """Return the connection of a server. Raises ServerNotFoundError."""
+        return self._services.pool.find(self.key(name))
+
+    def get(self, name: str) -> Connection | None:
+        """Return the connection of a server, None when there is none."""
+        return self._services.pool.get(self.key(name))
+
+    def being_asked(self, *, own: bool = False) -> list[str]:
+        """Return unknown servers that are being asked and may answer yet; `own`: those of this view alone."""
+        discovering = self._services.pool.discovering
+        if not discovering:
+            return []
+        names = [name for name in self.missing() if name in self._keys or not own]
+        asked = {name: self.get(name) for name in names if self.key(name) in discovering}
+        return [name for name, found in asked.items() if found is not None and found.state not in HOPELESS]

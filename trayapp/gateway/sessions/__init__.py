@@ -1,0 +1,4 @@
+"""One client's conversation: handshake, lists, subscriptions, requests that wait.
+
+Never here: sockets, starting servers.
+"""

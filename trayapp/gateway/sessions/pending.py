@@ -1,0 +1,77 @@
+"""A session's requests that wait for something, a server's start above all: each a task that the client can cancel.
+
+Never here: what they wait for, calls that are with a server already (calls).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import anyio
+import anyio.abc
+
+from trayapp.model.errors import MultiMcpError
+from trayapp.wire.handling import INTERNAL
+from trayapp.wire.messages import INVALID_REQUEST, RequestId, RpcError
+
+log = logging.getLogger(__name__)
+
+Refuse = Callable[[RequestId, MultiMcpError | RpcError], None]
+
+
+class PendingRequests:
+    """The waiting requests of one session, in its `tasks` once it runs; `refuse` answers a request with an error."""
+
+    def __init__(self, refuse: Refuse) -> None:
+        self.tasks: anyio.abc.TaskGroup | None = None
+        self._refuse = refuse
+        self.scopes: dict[RequestId, anyio.CancelScope] = {}  # by request
+        self._servers: dict[RequestId, str] = {}
+
+    @property
+    def servers(self) -> set[str]:
+        """Return the servers that are being started for these requests."""
+        return set(self._servers.values())
+
+    def waits_for(self, request_id: RequestId, server: str) -> None:
+        """Note which server a request needs."""
+        self._servers[request_id] = server
+
+    def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
+        """Begin one; refuse an id that is already under way."""
+        if request_id in self.scopes:
+            self._refuse(request_id, already_under_way(request_id))
+            return
+        assert self.tasks is not None
+        self.scopes[request_id] = scope = anyio.CancelScope()
+        self.tasks.start_soon(self._carry_out, request_id, scope, work)
+
+    def cancel(self, request_id: RequestId) -> None:
+        """Give one up, if there is such a one: it gets no answer."""
+        if scope := self.scopes.get(request_id):
+            scope.cancel()
+
+    async def _carry_out(
+        self, request_id: RequestId, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]
+    ) -> None:
+        """The boundary of one request: its failure is its answer. One that the client has cancelled gets none."""
+        error: MultiMcpError | RpcError | None = None
+        try:
+            with scope:
+                await work()
+        except (MultiMcpError, RpcError) as failure:
+            error = failure
+        except Exception:
+            log.exception("A request failed in a way that we do not know")
+            error = INTERNAL
+        finally:
+            del self.scopes[request_id]
+            self._servers.pop(request_id, None)
+        if error is not None:
+            self._refuse(request_id, error)
+
+
+def already_under_way(request_id: RequestId) -> RpcError:
+    """Return the error of a request whose id another one has that is not answered yet."""
+    return RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already under way")

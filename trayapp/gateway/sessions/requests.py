@@ -1,0 +1,256 @@
+"""What becomes of each request of a client: answered at once, passed on to a server, or left to a task that waits.
+
+The exception boundary of a session is its peer. Never here: sockets, how a server is found (scopes) or started.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from trayapp.backends.connection import Connection
+from trayapp.catalog.names import Key
+from trayapp.gateway.calls.call import Finishing, RoutedCall
+from trayapp.gateway.calls.errors import unknown_method
+from trayapp.gateway.client import text_of
+from trayapp.gateway.exposure.exposure import INDEX_URI
+from trayapp.gateway.exposure.list_results import index_result
+from trayapp.gateway.exposure.mcp_definition import is_one_tool
+from trayapp.gateway.scopes.session_view import ROUTED
+from trayapp.gateway.sessions.handshake import discover, initialize, set_level, take_envelope
+from trayapp.gateway.sessions.lists import LISTS
+from trayapp.gateway.sessions.pending import already_under_way
+from trayapp.gateway.sessions.session import Session, SessionParts
+from trayapp.model.errors import MultiMcpError, ToolNotFoundError
+from trayapp.wire.envelope import LOG_LEVEL, has_envelope
+from trayapp.wire.jsonio import dumps
+from trayapp.wire.messages import CANCELLED, Params, Request, RequestId, RpcError, is_request_id
+
+if TYPE_CHECKING:
+    from trayapp.gateway.mcp_tool.tool import McpTool
+
+# What each era has besides lists and calls.
+OLDER = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+MODERN = frozenset({"server/discover", "subscriptions/listen"})
+
+
+class ClientRequests:
+    """The requests of one session, from its client's first to its last."""
+
+    def __init__(self, session: Session, parts: SessionParts) -> None:
+        self._session = session
+        self._parts = parts
+
+    async def run(self) -> None:
+        """Serve until the client is gone; then its calls are given up."""
+        session = self._session
+        try:
+            async with anyio.create_task_group() as session.pending.tasks:
+                await session.peer.run(self.take, self._on_notification)
+                session.pending.tasks.cancel_scope.cancel()
+        finally:
+            session.end()
+            if "_one_tool" in self.__dict__:
+                self._one_tool.close()
+
+    @cached_property
+    def _one_tool(self) -> McpTool:
+        from trayapp.gateway.mcp_tool.tool import McpTool  # loaded with its first use: no first list needs it
+
+        return McpTool(self, self._parts.tool)
+
+    @property
+    def session(self) -> Session:
+        """Return whose requests they are."""
+        return self._session
+
+    # -- requests that need no task ------------------------------------------------------------------------------
+
+    def take(self, request: Request) -> None:
+        """Answer, or pass on, what can be done at once: calls of connected servers above all."""
+        session, method = self._session, request.method
+        try:
+            params = request.params
+            enveloped = session.client.modern or (params is not None and "_meta" in params and has_envelope(params))
+            if enveloped and take_envelope(session.client, method, request.params, lasting=session.lasting):
+                self._parts.services.changes.changed()
+            if method in ROUTED:
+                self._route(request)
+            elif method in LISTS:
+                self._list(request.id, LISTS[method])
+            elif method in (MODERN if session.client.modern else OLDER):
+                self._answer(request)
+            else:
+                self._route_unknown(request)
+        except (MultiMcpError, RpcError) as error:
+            session.refuse(request.id, error)
+
+    def _answer(self, request: Request) -> None:
+        """Answer what each era has besides lists and calls.
+
+        Answers that need no waiting come in the order of their requests: clients pipeline their handshake.
+        """
+        session, params = self._session, request.params if isinstance(request.params, dict) else {}
+        match request.method:
+            case "initialize":
+                result = initialize(session.client, session.seen.exposure, params)
+                self._parts.services.changes.changed()
+            case "server/discover":
+                result = discover(session.seen.exposure)
+            case "logging/setLevel":
+                result = set_level(session.client, params)
+                self._parts.notifications.set_levels()
+            case "ping":
+                result = {}
+            case "subscriptions/listen":
+                if request.id in session.open_calls or request.id in session.pending.scopes:
+                    raise already_under_way(request.id)
+                session.lists.begin(session.listings())
+                listen = partial(self._parts.subscriptions.listen, session, request.id, params, session.place_of)
+                session.start(request.id, listen)
+                return
+            case _:
+                session.start(request.id, partial(self._subscribe, request))
+                return
+        session.send_cacheable(request.id, dumps(result))
+
+    async def _subscribe(self, request: Request) -> None:
+        """Begin or end the updates of one resource, for an older client."""
+        session, subscriptions = self._session, self._parts.subscriptions
+        uri = text_of(request.params if isinstance(request.params, dict) else {}, "uri", request.method)
+        if request.method == "resources/subscribe":
+            await subscriptions.subscribe(session, session.place_of(uri), uri)
+        else:
+            await subscriptions.unsubscribe(session, session.place_of(uri))
+        session.send_result(request.id, b"{}")
+
+    # -- lists ---------------------------------------------------------------------------------------------------
+
+    def _list(self, request_id: RequestId, kind: str) -> None:
+        """Answer the request for a list, one of LIST_KINDS; on the very first run once there is something to list."""
+        session = self._session
+        # With `search` it is the one tool, whatever comes.
+        settled = kind == "tools" and session.seen.exposure.choice.expose == "search"
+        if session.view.first_lists.may_grow and not settled:
+            session.start(request_id, partial(self._list_later, request_id, kind))
+        else:
+            self._give_list(request_id, kind)
+
+    async def _list_later(self, request_id: RequestId, kind: str) -> None:
+        await self._session.view.first_lists.settled()
+        self._give_list(request_id, kind)
+
+    def _give_list(self, request_id: RequestId, kind: str) -> None:
+        session = self._session
+        listing = session.seen.listing(kind)
+        session.lists.given(kind, listing)
+        session.send_cacheable(request_id, listing)
+        self._parts.list_served()
+
+    # -- calls ---------------------------------------------------------------------------------------------------
+
+    def _route(self, request: Request) -> None:
+        session, method, params = self._session, request.method, request.params
+        if request.id in session.open_calls or request.id in session.pending.scopes:
+            raise already_under_way(request.id)
+        if session.client.modern and self._parts.server_requests.resume(session, request):
+            return
+        if method == "tools/call":
+            # A call like one before it, of a server in use: most are, and take the short way.
+            route = session.seen.route(params)
+            if route is not None and route.connection.used_since_connected:
+                own = Request(request.id, method, {**params, "name": route.tool})
+                if session.client.modern or session.client.log_level is not None:
+                    own = self._with_log_level(own, route.connection)
+                RoutedCall(session, own, route.connection).send(route.timeout_s)
+                return
+            if is_one_tool(params):
+                self._one_tool.answer(request)
+                return
+        elif method == "resources/read" and isinstance(params, dict) and params.get("uri") == INDEX_URI:
+            session.send_answer(request.id, index_result(session.seen.exposure), method)
+            return
+        try:
+            server, own_params = session.seen.target(request)
+        except ToolNotFoundError:
+            if not session.seen.missing():
+                raise
+        else:
+            connection = session.connection(server)
+            if self.can_send(connection):
+                if method == "tools/call" and connection.server.scope != "session":
+                    session.seen.keep_route(params["name"], connection, own_params["name"])
+                self.send_on(request.with_params(own_params), connection)
+                return
+        session.start(request.id, partial(self._route_later, request))
+
+    def can_send(self, connection: Connection) -> bool:
+        """Return True if a request of this client can be sent at once."""
+        return connection.is_up and not self._parts.capabilities.outgrew(connection)
+
+    def _route_unknown(self, request: Request) -> None:
+        """Pass on a method of an extension: to the one server there is, or the one that the params name."""
+        session, params = self._session, request.params
+        settled = request.method in OLDER or request.method in MODERN  # no server's, whatever the era
+        if settled or request.id in session.pending.scopes or not isinstance(params, dict | None):
+            raise unknown_method(request.method)
+        server = session.seen.server_of_unknown(params)
+        if server is None:
+            raise unknown_method(request.method)
+
+        async def work() -> None:
+            self.send_on(request.with_params(params or {}), await session.connected(request.id, server))
+
+        session.start(request.id, work)
+
+    def send_on(self, request: Request, connection: Connection, finish: Finishing | None = None) -> None:
+        """Pass a request on to a connected server; `finish` makes of its answer what the client gets."""
+        timeout_s = self._session.seen.timeout_s(connection)
+        RoutedCall(self._session, self._with_log_level(request, connection), connection, finish).send(timeout_s)
+
+    def _with_log_level(self, request: Request, connection: Connection) -> Request:
+        """Return the request with what the client wants of logs, where the server hears that with each request."""
+        client, params = self._session.client, request.params
+        if client.log_level is not None and connection.live is not None and connection.live.peer.modern:
+            meta = params.get("_meta")
+            meta = {**(meta if isinstance(meta, dict) else {}), LOG_LEVEL: client.log_level}
+            return request.with_params({**params, "_meta": meta})
+        if client.modern and LOG_LEVEL in params.get("_meta", ()):
+            self._parts.notifications.set_level(connection, params["_meta"][LOG_LEVEL])
+        return request
+
+    async def _route_later(self, request: Request) -> None:
+        """Make a call whose server must be started, or even be found, first."""
+        session, params = self._session, request.params
+        if request.method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
+            await self.find_tool(request.id, params["name"])
+        server, own_params = session.seen.target(request)
+        self.send_on(request.with_params(own_params), await session.connected(request.id, server))
+
+    async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
+        """Find the tool of a call as SessionView.find_tool; a server that is started for it may ask this client."""
+        session = self._session
+        return await session.seen.find_tool(asked, server, partial(session.pending.waits_for, request_id))
+
+    # -- what the client tells -----------------------------------------------------------------------------------
+
+    def _on_notification(self, method: str, params: Params) -> None:
+        session = self._session
+        if method == CANCELLED:
+            if params is not None:
+                self._cancel(params.get("requestId"), str(params.get("reason") or "cancelled by the client"))
+        elif method == "notifications/initialized":
+            session.client.ready = True
+            session.tell_lists(session.listings())
+        elif method != "notifications/progress":  # which the dispatcher brings to whom it concerns
+            self._parts.notifications.tell_servers(session, method, params)
+
+    def _cancel(self, request_id: Any, reason: str) -> None:
+        if not is_request_id(request_id):
+            return
+        if call := self._session.open_calls.get(request_id):
+            call.cancel(reason)
+        else:
+            self._session.pending.cancel(request_id)

@@ -1,0 +1,207 @@
+"""One client session: what is known of its client, what it sees, and the way to it. The same behind shim and HTTP.
+
+Never here: sockets, other sessions, what becomes of its requests (requests).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trayapp.backends.connection import Connection
+from trayapp.gateway.calls.call import RoutedCall
+from trayapp.gateway.calls.client_capabilities import ClientCapabilities
+from trayapp.gateway.calls.errors import to_client
+from trayapp.gateway.calls.notifications import Notifications, at_least
+from trayapp.gateway.calls.server_requests import ServerRequests
+from trayapp.gateway.client import Client, ClientPeer
+from trayapp.gateway.exposure.options import session_options
+from trayapp.gateway.mcp_tool.parts import ToolParts
+from trayapp.gateway.scopes.servers import Servers
+from trayapp.gateway.scopes.session_view import SessionView, SessionViews
+from trayapp.gateway.scopes.view import View
+from trayapp.gateway.services import Services
+from trayapp.gateway.sessions.handshake import SERVER_INFO
+from trayapp.gateway.sessions.lists import LIST_KINDS, ClientLists
+from trayapp.gateway.sessions.pending import PendingRequests
+from trayapp.gateway.sessions.subscriptions import Place, Subscriptions
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.status import SessionStatus
+from trayapp.wire.messages import Params, Reply, RequestId, RpcError
+from trayapp.wire.revisions import as_modern, error_as_modern, hinted
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """What all sessions of one gateway share. `list_served`: is told when one of them had a list."""
+
+    services: Services
+    servers: Servers
+    views: SessionViews
+    capabilities: ClientCapabilities
+    server_requests: ServerRequests
+    notifications: Notifications
+    subscriptions: Subscriptions
+    tool: ToolParts
+    list_served: Callable[[], None]
+
+
+class Session:
+    """One client. `options` are those of its first line: cwd, expose, servers, profile.
+
+    `lasting`: it is one connection, whose end ends the session's calls; over HTTP a 2026-07-28 request is all there is.
+    """
+
+    def __init__(
+        self, parts: SessionParts, peer: ClientPeer, options: dict[str, Any], transport: str, *, lasting: bool = True
+    ) -> None:
+        self._parts = parts
+        self.peer = peer
+        self.client = Client()
+        self.options = session_options(options)
+        self.view: View
+        self.seen: SessionView  # the same one for all sessions of its view with its options
+        self.follow(parts.servers.view)  # another one once its project is known
+        self.cwd = options.get("cwd")
+        self.transport = transport
+        self.lasting: bool = lasting
+        self.open_calls: dict[RequestId, RoutedCall] = {}
+        self.pending = PendingRequests(self.refuse)
+        self.lists = ClientLists()
+
+    def follow(self, view: View) -> None:
+        """See that view from now on."""
+        self.view, self.seen = view, self._parts.views.of(view, self.options)
+
+    @property
+    def status(self) -> SessionStatus:
+        """Return what the snapshot says of it."""
+        return SessionStatus(self.client.name, self.transport, self.client.protocol, self.seen.exposure.mode)
+
+    @property
+    def questioner(self) -> ServerRequests:
+        """See ClientSession."""
+        return self._parts.server_requests
+
+    def end(self) -> None:
+        """Give up its calls: the client is gone."""
+        for call in list(self.open_calls.values()):
+            call.cancel("the client is gone")
+        self._parts.subscriptions.drop(self)
+        if self.lasting:
+            self._parts.server_requests.drop(self)
+
+    # -- what calls and servers' requests need -------------------------------------------------------------------
+
+    def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
+        """Send the client a notification, once it said that it is ready (MCP lifecycle)."""
+        if self.client.ready:
+            self.peer.send_notification(method, params, about)
+
+    def wants_log(self, level: Any) -> bool:
+        """Return True if a log message of that level is to be passed on, to a client that chose its level once."""
+        return at_least(level, self.client.log_level)
+
+    def awaited_servers(self) -> set[str]:
+        """Return the keys of the servers that are being started for requests of this client."""
+        return {self.server_key(name) for name in self.pending.servers}
+
+    def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
+        """Begin work that waits, as a task that the client cancels with that request."""
+        self.pending.start(request_id, work)
+
+    # -- its servers ---------------------------------------------------------------------------------------------
+
+    def has_server(self, key: str) -> bool:
+        """Return True if this session may use that server: it is in its view, and its filters leave it in."""
+        own = self._parts.servers.own
+        shared = own.shared_key(key)
+        name = self.view.name_of(shared)
+        return name is not None and self.seen.has(name) and key in (shared, own.key(self, shared))
+
+    def server_key(self, name: str) -> str:
+        """Return the key under which this session reaches a server."""
+        return self._parts.servers.own.key(self, self.view.key(name))
+
+    def connection(self, server: str) -> Connection:
+        """Return the connection of a server: the session's own where it has one for itself.
+
+        Raises ServerNotFoundError.
+        """
+        return self._parts.servers.connection_for(self, self.seen.connection(server))
+
+    def present(self, server: str) -> Connection:
+        """Return the connection that a call would go to, if there is one: looking starts none of the session's own.
+
+        Raises ServerNotFoundError.
+        """
+        shared = self.seen.connection(server)
+        return self._parts.services.pool.get(self._parts.servers.own.key(self, shared.name)) or shared
+
+    async def connected(self, request_id: RequestId, server: str) -> Connection:
+        """Return the connection that a request waits for, up. Raises ServerError."""
+        self.pending.waits_for(request_id, server)
+        connection = self.connection(server)
+        if self._parts.capabilities.outgrew(connection):
+            log.info("Restarting %s: a client can do more for it than those before", connection.name)
+            await connection.close()
+        await connection.up()
+        return connection
+
+    def place_of(self, uri: str) -> Place:
+        """Return where a resource is. Raises MultiMcpError, RpcError."""
+        server, own = self.seen.resource(uri)
+        return self.connection(server).name, own
+
+    # -- answers of our own --------------------------------------------------------------------------------------
+
+    def send_result(self, request_id: RequestId, result: bytes) -> None:
+        """Send a result of our own, JSON as the client's revision wants it."""
+        self.peer.respond(request_id, Reply.of_result_json(result))
+
+    def send_cacheable(self, request_id: RequestId, result: bytes) -> None:
+        """Send a result, not empty, that a client of 2026-07-28 may keep for a while."""
+        self.send_result(request_id, hinted(result, SERVER_INFO) if self.client.modern else result)
+
+    def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
+        """Send a result of our own for a request that servers answer, too."""
+        reply = Reply.of_result(result)
+        self.peer.respond(request_id, as_modern(reply, method) if self.client.modern else reply)
+
+    def refuse(self, request_id: RequestId, error: MultiMcpError | RpcError) -> None:
+        """Answer a request with an error."""
+        rpc = to_client(error) if isinstance(error, MultiMcpError) else error
+        reply = Reply.of_error(rpc)
+        self.peer.respond(request_id, error_as_modern(reply) if self.client.modern else reply)
+
+    # -- lists ---------------------------------------------------------------------------------------------------
+
+    def listings(self) -> dict[str, bytes]:
+        """Return all lists as they are now, by LIST_KINDS, each as JSON."""
+        return {kind: self.seen.listing(kind) for kind in LIST_KINDS}
+
+    def tell_lists(self, listings: Mapping[str, bytes]) -> None:
+        """Send list_changed for those of `listings` that have changed; to a client that is not ready, later."""
+        if not self.client.ready:
+            return
+        for kind in self.lists.changed(listings):
+            if self.client.modern:
+                self._parts.subscriptions.tell_list_changed(self, kind)
+            else:
+                self.notify(f"notifications/{kind}/list_changed")
+
+
+def tell_lists(sessions: Mapping[Session, None]) -> None:
+    """Tell all sessions of lists that have changed; those that see the same share the work."""
+    if not any(session.client.ready for session in sessions):
+        return
+    listings: dict[SessionView, dict[str, bytes]] = {}
+    for session in list(sessions):
+        known = listings.get(session.seen)
+        if known is None:
+            known = listings[session.seen] = session.listings()
+        session.tell_lists(known)

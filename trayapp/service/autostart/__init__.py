@@ -1,0 +1,1 @@
+"""Start at login, on each desktop in its own way."""

@@ -1,0 +1,105 @@
+"""Start at login on Linux: XDG autostart (freedesktop.org "Desktop Application Autostart").
+
+Never here: another platform's way.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trayapp.model.errors import MultiMcpError
+from trayapp.service.autostart.entry import APP, HOME, FileEntry, Start, remove_file, unreadable, write_file
+
+# What no quoting carries through every desktop's launcher: `$` and `%` come out doubled or with a backslash.
+UNSAFE = re.compile(r"[$%`\n\r]")
+
+
+class XdgEntry(FileEntry):
+    """A desktop entry in the user's autostart folder."""
+
+    def is_on(self) -> bool:
+        """See Entry. Desktops switch one off by Hidden, GNOME by a key of its own."""
+        keys = self._keys()
+        off = keys.get("Hidden", "").lower() == "true" or keys.get("X-GNOME-Autostart-enabled", "").lower() == "false"
+        return "Exec" in keys and not off
+
+    def written(self) -> Start | None:
+        """See Entry."""
+        command = self._keys().get("Exec", "").replace("\\\\", "\\")  # the string type's own escapes
+        words = [_unquoted(word) for word in re.findall(r'"(?:[^"\\]|\\.)*"|\S+', command)]
+        home = ""
+        if words[:1] == ["/usr/bin/env"] and words[1:2] and words[1].startswith(f"{HOME}="):
+            home = words[1].partition("=")[2]
+            words = words[2:]
+        return Start(tuple(words), home) if words else None
+
+    def write(self, start: Start) -> None:
+        """See Entry."""
+        words = [*(["/usr/bin/env", f"{HOME}={start.home}"] if start.home else []), *start.argv]
+        refuse_unsafe(words)
+        write_file(self._path, desktop_text(words, start.argv[0]).encode())
+
+    def remove(self) -> None:
+        """See Entry."""
+        remove_file(self._path)
+
+    def _keys(self) -> dict[str, str]:
+        try:
+            text = self._path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise unreadable(self._path, error) from None
+        section, keys = "", dict[str, str]()
+        for line in text.splitlines():
+            if line.startswith("["):
+                section = line.strip()
+            elif section == "[Desktop Entry]" and "=" in line and not line.startswith("#"):
+                name, _, value = line.partition("=")
+                keys[name.strip()] = value.strip()
+        return keys
+
+
+def refuse_unsafe(words: list[str]) -> None:
+    """Raise MultiMcpError for a path that no desktop entry can carry."""
+    for word in words:
+        found = UNSAFE.search(word)
+        if found:
+            raise MultiMcpError(
+                f"Start at login is not possible: {word!r} holds {found.group()!r}",
+                "Desktops would start something else: use a path without $, % and `",
+            )
+
+
+def desktop_text(words: list[str], program: str) -> str:
+    """The entry (freedesktop.org "Desktop Entry Specification"); every word quoted. Where `program` was deleted since,
+    TryExec has desktops pass over it in silence."""
+    return (
+        "[Desktop Entry]\n"
+        "Type=Application\n"
+        "Version=1.0\n"
+        f"Name={APP}\n"
+        "Comment=All your MCP servers behind one local endpoint\n"
+        f"Exec={' '.join(map(_quoted, words))}\n"
+        f"TryExec={_escaped(program)}\n"
+        f"Icon={APP}\n"
+        "Terminal=false\n"
+        "StartupNotify=false\n"
+        "X-GNOME-Autostart-enabled=true\n"
+        "X-GNOME-Autostart-Delay=2\n"  # the panel first
+        "X-KDE-autostart-after=panel\n"
+    )
+
+
+def _quoted(word: str) -> str:
+    """In quotes, with `\\` and `"` escaped; then once more for the string type of the value."""
+    inner = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{_escaped(inner)}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\")
+
+
+def _unquoted(word: str) -> str:
+    return re.sub(r"\\(.)", r"\1", word[1:-1]) if word.startswith('"') else word

@@ -1,0 +1,34 @@
+"""The class of icon that this system takes.
+
+The interface for tray/app on Linux:
+
+    notifier = Notifier(None, "multi-mcp", worker.submit)            (trayapp.tray.linux.notifications)
+    icon = icon_class()("multi-mcp", artwork, "tooltip, lines", menu, worker=worker, on_no_host=say_so,
+                        on_bus=notifier.join)        # as soon as there is a session bus
+    icon.on_open = read_again                        # the menu is opened
+    icon.attention = True; icon.icon = other; icon.title = ...; icon.menu = ...     # any thread
+    icon.run(setup)                                  # until stop(), or the session ends; goes on without any host
+    icon.host                                        # "sni", "xembed" or None, as it is now
+
+Never here: the classes themselves (toolkit, linux/icon).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def icon_class(kind: str | None = None) -> type[Any]:
+    """The class of icon to make: on Linux one that takes whichever way there is, or only the `kind` given.
+
+    On Windows and macOS pystray's own. All are subclasses of pystray's base class. Touches no display.
+    """
+    if sys.platform in ("win32", "darwin"):
+        from trayapp.tray.toolkit import NativeIcon
+
+        native: type[Any] = NativeIcon
+        return native
+    from trayapp.tray.linux import icon
+
+    return {None: icon.Icon, "sni": icon.SniIcon, "xembed": icon.XembedIcon}[kind]

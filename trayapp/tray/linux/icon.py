@@ -1,0 +1,263 @@
+"""The icon on Linux: StatusNotifierItem where a panel speaks it, XEmbed where only that is, nothing until one comes.
+
+Never here: the protocols (sni, xembed), what is shown (view), what a click does.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from trayapp.tray.linux.bus import SessionBus, connect
+from trayapp.tray.linux.hosts import KINDS, PANEL_WAIT_S, Kind, Search, may_have_xembed
+from trayapp.tray.linux.sni import Face
+from trayapp.tray.toolkit import BaseIcon, Menu
+from trayapp.tray.worker import Worker
+
+log = logging.getLogger(__name__)
+# Between two looks for a session bus where there is none: a login that goes on after us, or a container's. A look
+# costs one system call.
+BUS_WAIT_S = 10.0
+
+
+class Icon(BaseIcon):  # type: ignore[misc]  # pystray has no types
+    """pystray's interface, over whatever shows icons here.
+
+    `icon` may be a picture, a mapping of sizes to pictures, or a function from size to picture (artwork.Artwork).
+    `bus`: the session bus if it is open already; else run() connects, and where there is none it looks for one every
+    `bus_wait_s`: one that it found is handed to `on_bus`. `worker` runs the menu's actions and `on_no_host`, which is
+    called at most once: when nobody shows icons `panel_wait_s` after the start, or at once where nobody can. run() goes
+    on then too, and ends at stop(), or with the bus: the user has logged out.
+    """
+
+    kinds: tuple[Kind, ...] = KINDS
+    on_open: Callable[[], None] | None = None  # the menu is opened; called by the worker
+
+    def __init__(
+        self,
+        name: str,
+        icon: Any = None,
+        title: str | None = None,
+        menu: Any = None,
+        *,
+        bus: SessionBus | None = None,
+        worker: Worker | None = None,
+        on_no_host: Callable[[], None] | None = None,
+        panel_wait_s: float = PANEL_WAIT_S,
+        on_bus: Callable[[SessionBus], None] | None = None,
+        bus_wait_s: float = BUS_WAIT_S,
+    ) -> None:
+        super().__init__(name, icon, title, menu)
+        self._bus, self._worker, self._on_no_host = bus, worker or Worker(), on_no_host
+        self._own_bus, self._own_worker = bus is None, worker is None
+        self._panel_wait_s, self._bus_wait_s, self._on_bus = panel_wait_s, bus_wait_s, on_bus
+        self._sni: Face | None = None
+        self._xembed: Any = None
+        self._attention = self._watcher = self._docked = self._ended = False
+        self._changed = threading.Condition()
+
+    # -- what there is besides pystray's interface --------------------------------------------------------------------
+
+    @property
+    def host(self) -> Kind | None:
+        """The way on which somebody shows the icon now."""
+        return "sni" if self._watcher else "xembed" if self._docked else None
+
+    @property
+    def attention(self) -> bool:
+        """Whether panels are asked not to hide the icon among the unimportant ones."""
+        return self._attention
+
+    @attention.setter
+    def attention(self, wanted: bool) -> None:
+        self._attention = wanted
+        if self._sni is not None:
+            self._sni.attention(wanted)
+
+    # -- pystray's implementation points ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._find_bus(quietly=False)
+            self._mark_ready()
+            self._follow_hosts()
+        finally:
+            self._close()
+
+    def _run_detached(self) -> None:
+        threading.Thread(target=self._run, name="icon", daemon=True).start()
+
+    def _stop(self) -> None:
+        self._end()
+
+    def _show(self) -> None:
+        self._visible = True  # pystray sets it after this, but a host that is found meanwhile has to see it
+        if self._sni is not None:
+            self._sni.title(self.title)
+            self._sni.attention(self._attention)
+            self._sni.show(True)
+        if (docked := self._xembed) is not None:
+            docked.visible = True
+
+    def _hide(self) -> None:
+        if self._sni is not None:
+            self._sni.show(False)
+        if (docked := self._xembed) is not None:
+            docked.visible = False
+
+    def _update_icon(self) -> None:
+        self._icon_valid = True
+        if self._sni is not None:
+            self._sni.picture(self._icon)
+        if (docked := self._xembed) is not None:
+            docked.icon = self._icon
+
+    def _update_title(self) -> None:
+        if self._sni is not None:
+            self._sni.title(self.title)
+        if (docked := self._xembed) is not None:
+            docked.title = self.title
+
+    def _update_menu(self) -> None:
+        if self._sni is not None:
+            self._sni.menu(self._menu)
+
+    def _notify(self, message: str, title: str | None = None) -> None:
+        raise NotImplementedError("trayapp.tray.linux.notifications does that")
+
+    def _remove_notification(self) -> None:
+        raise NotImplementedError("trayapp.tray.linux.notifications does that")
+
+    # -- clicks ----------------------------------------------------------------------------------------------------
+
+    def _activated(self) -> None:
+        self._worker.submit(self)
+
+    def _clicked(self, item: Any) -> None:
+        self._worker.submit(self._handler(item))
+
+    def _opened(self) -> None:
+        if self.on_open is not None:
+            self._worker.submit(self.on_open)
+
+    # -- hosts that come and go ------------------------------------------------------------------------------------
+
+    def _has_display(self) -> bool:
+        return "xembed" in self.kinds and may_have_xembed(os.environ)
+
+    def _find_bus(self, quietly: bool) -> None:
+        """Be on the session bus, if there is one."""
+        if self._own_bus and "sni" in self.kinds:
+            self._bus = connect(quietly)
+            if self._bus is not None and self._on_bus is not None:
+                self._on_bus(self._bus)
+        if self._bus is not None:
+            self._bus.on_gone(self._end)
+            clicks = (self._activated, self._clicked, self._watcher_is, self._opened)
+            self._sni = Face(self._bus, self.name, Menu.SEPARATOR, *clicks)
+
+    def _find_late_bus(self) -> None:
+        """Look again; on a bus that is there now show what is shown already."""
+        self._find_bus(quietly=True)
+        shown = None
+        while self._sni is not None and shown is not self._icon:  # once again if it became another one meanwhile
+            shown = self._icon
+            self._update_icon()
+            self._update_menu()
+            if self._visible:
+                self._show()
+
+    def _looks_for_bus(self) -> bool:
+        return self._bus is None and "sni" in self.kinds
+
+    def _watcher_is(self, there: bool) -> None:
+        with self._changed:
+            self._watcher = there
+            self._changed.notify_all()
+
+    def _docked_is(self, docked: bool) -> None:
+        with self._changed:
+            self._docked = docked
+            self._changed.notify_all()
+
+    def _end(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _follow_hosts(self) -> None:
+        """Take the best way at every change until the end."""
+        search = Search(self._bus is not None, self._has_display(), time.monotonic(), self._panel_wait_s)
+        while not self._ended:
+            watcher = self._watcher
+            step = search.step(watcher, time.monotonic())
+            self._take(step.way)
+            if step.nobody:
+                self._say_if_alone()
+            with self._changed:
+                self._changed.wait_for(partial(self._news_since, watcher), self._wait_s(step.wait_s))
+            if self._looks_for_bus() and not self._ended:
+                self._find_late_bus()
+
+    def _wait_s(self, wait_s: float | None) -> float | None:
+        return min(wait_s or self._bus_wait_s, self._bus_wait_s) if self._looks_for_bus() else wait_s
+
+    def _news_since(self, watcher: bool) -> bool:
+        return self._ended or self._watcher != watcher
+
+    def _take(self, kind: Kind | None) -> None:
+        if kind == "xembed" and self._xembed is None:
+            self._xembed = made = self._make_xembed()
+            if made is not None:  # once again, because what changed since it was made went past it
+                made.icon, made.title, made.visible = self._icon, self.title, self._visible
+        elif kind != "xembed" and self._xembed is not None:
+            docked, self._xembed = self._xembed, None
+            docked.stop()
+            self._docked_is(False)
+
+    def _make_xembed(self) -> Any:
+        """The icon in an XEmbed tray, docked as soon as there is one; None without a display that lets us in."""
+        try:
+            from trayapp.tray.linux import xembed  # opens the display
+
+            made = xembed.Icon(self.name, self._icon, self.title, self._activated, self._docked_is, self._display_gone)
+        except Exception as error:  # noqa: BLE001 (the boundary of a library that raises what it likes, by the display)
+            log.info("no X display: %s", repr(error))  # a kept record must not keep the sockets of the attempt
+            return None
+        made.start()
+        return made
+
+    def _display_gone(self) -> None:
+        if self._bus is None:
+            self._end()  # nothing else tells of the end of the session
+
+    def _say_if_alone(self) -> None:
+        if self.host is None and self._on_no_host is not None:
+            said, self._on_no_host = self._on_no_host, None
+            self._worker.submit(said)
+
+    def _close(self) -> None:
+        self._take(None)
+        if self._sni is not None:
+            self._sni.close()
+        if self._own_bus and self._bus is not None:
+            self._bus.close()
+        if self._own_worker:
+            self._worker.close()
+
+
+class SniIcon(Icon):
+    """Only by StatusNotifierItem."""
+
+    kinds: tuple[Kind, ...] = ("sni",)
+
+
+class XembedIcon(Icon):
+    """Only by XEmbed."""
+
+    kinds: tuple[Kind, ...] = ("xembed",)

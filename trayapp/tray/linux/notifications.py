@@ -1,0 +1,180 @@
+"""Notifications by org.freedesktop.Notifications, one for each cause, with actions where the server has them.
+
+Rules: freedesktop.org "Desktop Notifications". Never here: when to notify, and in which words.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from jeepney import HeaderFields, Message
+
+from trayapp.tray.artwork import Artwork, at_size
+from trayapp.tray.linux.bus import Body, SessionBus, method_call, values
+
+log = logging.getLogger(__name__)
+SERVER = "org.freedesktop.Notifications"
+SERVER_PATH = "/org/freedesktop/Notifications"
+ANSWER_WAIT_S = 3.0  # a server that the bus has to start first takes a second or two; who waits is a worker
+SERVER_DECIDES = -1  # how long it is shown
+PICTURE_PX = 64
+CLICKED = "default"  # the specification's name of a click on the notification itself
+
+OnAction = Callable[[str], object]
+
+
+@dataclass(slots=True)
+class _Shown:
+    """A notification that the server has, or was just asked to have."""
+
+    number: int
+    on_action: OnAction | None
+    first_action: str
+
+
+class Notifier:
+    """Shows notifications. `run` gets each action chosen as a job: `worker.submit`.
+
+    All methods may be called from any thread but the bus's own: they wait for the server.
+    """
+
+    def __init__(
+        self,
+        bus: SessionBus | None,
+        app_name: str,
+        run: Callable[[Callable[[], object]], None],
+        picture: Artwork | None = None,
+    ) -> None:
+        self._bus: SessionBus | None = None
+        self._app_name, self._run, self._picture = app_name, run, picture
+        self._server: str = ""
+        self._capabilities: frozenset[str] | None = None
+        self._shown: dict[str, _Shown] = {}
+        self._one_at_a_time = threading.Lock()
+        if bus is not None:
+            self.join(bus)
+
+    def join(self, bus: SessionBus) -> None:
+        """Show them there: for a bus that is found later. Once."""
+        bus.follow(SERVER, self._server_is)
+        bus.listen(SERVER, SERVER, "ActionInvoked", self._action_invoked)
+        bus.listen(SERVER, SERVER, "NotificationClosed", self._closed)
+        self._bus = bus
+
+    def notify(
+        self,
+        key: str,
+        title: str,
+        text: str,
+        actions: Sequence[tuple[str, str]] = (),
+        on_action: OnAction | None = None,
+        urgent: bool = False,
+    ) -> bool:
+        """Show a notification in the place of the one with the same `key`, if that is still there.
+
+        `actions`: (id, label) of buttons, where the server has any; `on_action` gets the id chosen, that of the first
+        for a click on the notification itself. `urgent`: it stays until it is dismissed. False: nobody shows it.
+        """
+        if self._bus is None:
+            return False
+        with self._one_at_a_time:
+            capabilities = self._ask_capabilities(self._bus)
+            if capabilities is None:
+                return False
+            offered = actions if on_action else ()
+            body = self._body(key, title, text, offered, capabilities, urgent)
+            return self._show(
+                self._bus, key, body, lambda number: _Shown(number, on_action, offered[0][0] if offered else "")
+            )
+
+    def close(self, key: str) -> None:
+        """Take the notification back, if it is still shown."""
+        shown = self._shown.pop(key, None)
+        if shown is not None and self._bus is not None:
+            self._bus.call(_call("CloseNotification", "u", (shown.number,)))
+
+    # -- asking the server -----------------------------------------------------------------------------------------
+
+    def _ask_capabilities(self, bus: SessionBus) -> frozenset[str] | None:
+        """What the server can, asked once for each server; the question starts one that waits to be started."""
+        if self._capabilities is None:
+            answer = bus.ask(_call("GetCapabilities"), ANSWER_WAIT_S)
+            if answer is None:
+                return None
+            self._capabilities = frozenset(answer[0])
+        return self._capabilities
+
+    def _body(
+        self, key: str, title: str, text: str, actions: Sequence[tuple[str, str]], can: frozenset[str], urgent: bool
+    ) -> Body:
+        known = self._shown.get(key)
+        buttons = [part for action in [(CLICKED, actions[0][1]), *actions] for part in action] if actions else []
+        return (
+            self._app_name,
+            known.number if known else 0,
+            "",
+            title,
+            escape(text, quote=False) if "body-markup" in can else text,
+            buttons if "actions" in can else [],
+            self._hints(urgent),
+            SERVER_DECIDES,
+        )
+
+    def _hints(self, urgent: bool) -> dict[str, tuple[str, Any]]:
+        hints: dict[str, tuple[str, Any]] = {
+            "urgency": ("y", 2 if urgent else 1),
+            "desktop-entry": ("s", self._app_name),
+        }
+        if self._picture is not None:
+            rgba = at_size(self._picture, PICTURE_PX).tobytes()
+            # width, height, bytes a row, alpha, bits a sample, samples a pixel
+            hints["image-data"] = ("(iiibiiay)", (PICTURE_PX, PICTURE_PX, 4 * PICTURE_PX, True, 8, 4, rgba))
+        return hints
+
+    def _show(self, bus: SessionBus, key: str, body: Body, made: Callable[[int], _Shown]) -> bool:
+        """Send Notify and wait; the number is noted on the bus's thread, where a click may follow at once."""
+        answered = threading.Event()
+
+        def on_reply(reply: Message | None) -> None:
+            if answer := values(reply):
+                self._shown[key] = made(answer[0])
+            answered.set()
+
+        before = self._shown.get(key)
+        bus.call(_call("Notify", "susssasa{sv}i", body), on_reply)
+        answered.wait(ANSWER_WAIT_S)
+        shown = self._shown.get(key)
+        return shown is not None and shown is not before
+
+    # -- what the server tells; on the bus's thread ----------------------------------------------------------------
+
+    def _server_is(self, owner: str) -> None:
+        if owner != self._server:  # another server knows nothing of the old one's notifications
+            self._server, self._capabilities = owner, None
+            self._shown.clear()
+
+    def _action_invoked(self, message: Message) -> None:
+        number, action = message.body
+        shown = self._by_number(message, number)
+        if shown is not None and (on_action := shown[1].on_action) is not None:
+            chosen = shown[1].first_action if action == CLICKED else action
+            self._run(lambda: on_action(chosen))
+
+    def _closed(self, message: Message) -> None:
+        gone = self._by_number(message, message.body[0])
+        if gone is not None:
+            self._shown.pop(gone[0], None)
+
+    def _by_number(self, message: Message, number: int) -> tuple[str, _Shown] | None:
+        if message.header.fields.get(HeaderFields.sender) != self._server:
+            return None
+        return next(((key, shown) for key, shown in list(self._shown.items()) if shown.number == number), None)
+
+
+def _call(member: str, signature: str | None = None, body: Body = ()) -> Message:
+    return method_call(SERVER, SERVER_PATH, SERVER, member, signature, body)

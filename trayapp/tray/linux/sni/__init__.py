@@ -1,0 +1,8 @@
+"""The icon as StatusNotifierItem with a menu by com.canonical.dbusmenu, over the session bus.
+
+Rules: freedesktop.org "Status Notifier Item"; libdbusmenu's dbus-menu.xml. Never here: pystray's classes, X.
+"""
+
+from trayapp.tray.linux.sni.face import WATCHER, Face
+
+__all__ = ["WATCHER", "Face"]

@@ -1,0 +1,92 @@
+"""What a state comes down to: what runs, what is ready, what is wrong, what wants the user.
+
+Never here: texts, menus, icons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trayapp.model.child import ChildState
+from trayapp.model.lifecycle import State
+from trayapp.model.servers import SAMPLE
+from trayapp.model.status import KeyringState, Problem, ServerStatus, Snapshot
+from trayapp.tray.state.state import Offered, TrayState
+
+ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Servers in the order in which they are shown: by name, so that none moves in an open menu, which GNOME's panel
+    draws wrong. What is wrong stands at the top of the menu.
+
+    `live`: the snapshot of a gateway that serves; None in every other state. `wanted`: servers that are not disabled.
+    `ready`: how many of those answer when they are called: connected ones, and idle ones, which start on the call; a
+    server that connects, failed or wants a sign-in is not ready. `permissions`: servers that answer, but refused a
+    call for want of permissions that a new sign-in would bring. `tools`: enabled tools of the wanted servers.
+    `fatal`: problems because of which a file or an entry is not used. `keyring`: why sign-ins are not kept; None
+    where they are, and where nothing has to be; `keyring_error`: its title and hint. `locked`: a server waits for it.
+    `offered`: as long as there is no server but the sample.
+    """
+
+    live: Snapshot | None = None
+    servers: tuple[ServerStatus, ...] = ()
+    wanted: int = 0
+    ready: int = 0
+    connecting: int = 0
+    tools: int = 0
+    failed: tuple[ServerStatus, ...] = ()
+    sign_in: tuple[ServerStatus, ...] = ()
+    permissions: tuple[ServerStatus, ...] = ()
+    approvals: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    fatal: tuple[Problem, ...] = ()
+    keyring: KeyringState | None = None
+    keyring_error: Mapping[str, str] = field(default_factory=dict)
+    locked: bool = False
+    offered: tuple[Offered, ...] = ()
+
+
+def facts(state: TrayState) -> Facts:
+    """The facts of a state; nothing but `live=None` where no gateway serves."""
+    snapshot = state.snapshot if state.child in ANSWERS and not state.hangs else None
+    if snapshot is None or snapshot.gateway.state != "running":
+        return Facts()
+    by_name = {server.name: server for server in snapshot.servers}  # keys are made of names: no name twice
+    servers = tuple(sorted(by_name.values(), key=_rank))
+    wanted = [server for server in servers if server.state is not State.DISABLED]
+    return Facts(
+        live=snapshot,
+        servers=servers,
+        wanted=len(wanted),
+        ready=sum(server.ready for server in wanted),
+        connecting=sum(server.state is State.CONNECTING for server in wanted),
+        tools=sum(server.tools.enabled for server in wanted),
+        failed=tuple(server for server in wanted if server.failed),
+        sign_in=tuple(server for server in wanted if server.state is State.NEEDS_AUTH),
+        permissions=tuple(filter(wants_permissions, wanted)),
+        approvals=tuple(dict.fromkeys((*state.approvals, *(one.name for one in servers if one.approvals)))),
+        problems=tuple(dict.fromkeys(snapshot.problems)),
+        fatal=tuple(problem for problem in snapshot.problems if problem.fatal),
+        keyring=snapshot.gateway.keyring if snapshot.gateway.keyring != "available" else None,
+        keyring_error=snapshot.gateway.keyring_error or {},
+        locked=any(server.state is State.KEYRING_LOCKED for server in wanted),
+        offered=state.offered if all(server.name == SAMPLE or server.project for server in servers) else (),
+    )
+
+
+def wants_permissions(server: ServerStatus) -> bool:
+    """Whether it refused something that another sign-in would allow (step-up)."""
+    asked = server.auth is not None and server.auth.wanted is not None
+    return asked and server.state not in (State.NEEDS_AUTH, State.DISABLED)
+
+
+def in_trouble(server: ServerStatus) -> bool:
+    """True if it cannot serve before somebody does something."""
+    return server.failed or server.state in (State.NEEDS_AUTH, State.KEYRING_LOCKED)
+
+
+def _rank(server: ServerStatus) -> tuple[str, str]:
+    return server.name.casefold(), server.name

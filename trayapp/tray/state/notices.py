@@ -1,0 +1,341 @@
+"""Which notifications a state calls for, each once a cause and grouped. Pure: what was told is a value, passed on.
+
+Never here: showing a notification, clocks (times are passed in), the wording (texts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+
+from trayapp.model.child import ChildState
+from trayapp.model.lifecycle import State
+from trayapp.model.status import ServerStatus
+from trayapp.tray.state import texts
+from trayapp.tray.state.facts import Facts, facts
+from trayapp.tray.state.menu import identity
+from trayapp.tray.state.state import Action, TrayState, Verb, offer_key
+
+
+class Kind(StrEnum):
+    """What a notification may be about, in the order of weight; also its key: a newer one of a kind replaces it."""
+
+    CRASH_LOOP = "crash-loop"
+    CRASHED = "crashed"
+    HANGS = "hangs"
+    FILE = "file"
+    SIGN_IN = "sign-in"
+    PERMISSIONS = "permissions"
+    APPROVAL = "approval"
+    FAILED = "failed"
+    TOOLS = "tools"
+    KEYRING = "keyring"
+    OFFER = "offer"
+
+
+# Seconds that a cause must hold before it is told. Long enough to gather what happens together into one notification.
+DELAYS_S: dict[Kind, float] = {
+    Kind.CRASH_LOOP: 0.0,
+    Kind.CRASHED: 0.0,  # once it runs again; CRASH_LOOP says that it does not
+    Kind.HANGS: 2.0,  # a machine that was just woken, or swaps
+    Kind.FILE: 0.5,  # some editors write in two steps
+    Kind.SIGN_IN: 1.0,
+    Kind.PERMISSIONS: 1.0,
+    Kind.APPROVAL: 1.0,
+    Kind.FAILED: 4.0,  # a server that is back by then (a wake, a restart of it) had no outage worth a word
+    Kind.TOOLS: 2.0,  # a refresh of all servers
+    Kind.KEYRING: 1.0,  # a dialog to unlock it may be open
+    Kind.OFFER: 1.0,
+}
+EARLY_S = 0.01  # a timer may wake us a hair too soon; so may the rounding of a sum
+CALM_S = 60.0  # a crash within this after another one belongs to it; the crash loop is told by itself
+# An outage is over when the server was up, or is wanted no more. Idle is neither: a reconnect passes through it.
+OUTAGE_OVER = frozenset({State.CONNECTED, State.STOPPING, State.DISABLED})
+
+Cause = tuple[Kind, str]  # the server, the problem, or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One notification. `key`: it replaces the one with the same key on the screen. `actions`: label and what it does;
+    the first one is also what a click on the notification itself does. `urgent`: it stays until somebody saw it."""
+
+    key: str
+    title: str
+    text: str
+    actions: tuple[tuple[str, Action], ...] = ()
+    urgent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is remembered between two calls of `news`; it starts as `Told()`.
+
+    `told`: causes that were told and are not over. `waiting`: causes not told yet, since when. `tools`: total and stale
+    of each server, as last told. `child` of the last call; `crashed_at`: when the last crash was seen. `is_down`: that
+    one is to be told as soon as the gateway runs again.
+    """
+
+    told: frozenset[Cause] = frozenset()
+    waiting: Mapping[Cause, float] = field(default_factory=lambda: MappingProxyType({}))
+    tools: Mapping[str, tuple[int, int]] = field(default_factory=lambda: MappingProxyType({}))
+    child: ChildState | None = None
+    crashed_at: float | None = None
+    is_down: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is to be shown now, what to pass on to the next call, and in how many seconds that is due at the latest
+    (None: when the state changes). `over`: keys of notifications that ask for what is not wanted any more."""
+
+    notices: tuple[Notice, ...]
+    told: Told
+    again_s: float | None
+    over: tuple[str, ...] = ()
+
+
+def news(state: TrayState, told: Told, now: float) -> News:
+    """The notifications that `state` calls for after what was `told`; `now`: seconds of any steady clock.
+
+    To be called for every change of the state, and again after `again_s`.
+    """
+    known = facts(state)
+    held = _held(state, known, told, now)
+    fresh = {cause: told.waiting.get(cause, now) for cause in held if cause not in told.told}
+    due = {cause[0] for cause, since in fresh.items() if now - since >= DELAYS_S[cause[0]] - EARLY_S}
+    tellable = {cause for cause in fresh if cause[0] in due}
+    mended = known.live is not None and not known.fatal and any(kind is Kind.FILE for kind, _ in told.told)
+    notices = [NOTICES[kind](known, _names(kind, tellable), told) for kind in Kind if kind in due]
+    waiting = {cause: since for cause, since in fresh.items() if cause not in tellable}
+    after = Told(
+        told=_still(told.told, state, known) | tellable - {c for c in tellable if c[0] in PASSING},
+        waiting=waiting,
+        tools=_counts(known, told, {name for kind, name in waiting if kind is Kind.TOOLS}),
+        child=state.child,
+        crashed_at=now if _crashes(state, told) else told.crashed_at,
+        is_down=_is_down(state, known, told, now),
+    )
+    over = tuple(kind for kind in ASKING if _names(kind, told.told) and not _names(kind, after.told))
+    return News((*([MENDED] if mended else []), *notices), after, _again_s(waiting, now), over)
+
+
+# They ask the user for something; some desktops keep them until somebody answers, who may have done so elsewhere.
+ASKING = (Kind.CRASH_LOOP, Kind.HANGS, Kind.SIGN_IN, Kind.PERMISSIONS, Kind.APPROVAL, Kind.KEYRING)
+PASSING = frozenset({Kind.CRASHED, Kind.TOOLS})  # events: over as soon as they are told
+
+
+def _again_s(waiting: Mapping[Cause, float], now: float) -> float | None:
+    return min((since + DELAYS_S[cause[0]] - now for cause, since in waiting.items()), default=None)
+
+
+def _names(kind: Kind, causes: Iterable[Cause]) -> set[str]:
+    return {name for of, name in causes if of is kind}
+
+
+# -- causes ----------------------------------------------------------------------------------------------------------
+
+
+def _held(state: TrayState, known: Facts, told: Told, now: float) -> set[Cause]:
+    """The causes that hold now."""
+    causes: set[Cause] = {(Kind.FAILED, server.name) for server in known.failed}
+    causes |= {(Kind.SIGN_IN, server.name) for server in known.sign_in}
+    causes |= {(Kind.PERMISSIONS, server.name) for server in known.permissions}
+    causes |= {(Kind.APPROVAL, name) for name in known.approvals}
+    causes |= {(Kind.FILE, identity(problem)) for problem in known.fatal}
+    causes |= {(Kind.TOOLS, server.name) for server in known.servers if any(_tool_change(server, told))}
+    causes |= {(Kind.CRASH_LOOP, "")} if state.child is ChildState.CRASH_LOOP else set()
+    causes |= {(Kind.KEYRING, "")} if known.keyring is not None else set()
+    causes |= {(Kind.OFFER, "")} if known.offered and not state.offer_told else set()
+    causes |= {(Kind.HANGS, "")} if state.hangs else set()
+    return causes | ({(Kind.CRASHED, "")} if told.is_down and known.live is not None else set())
+
+
+def _is_down(state: TrayState, known: Facts, told: Told, now: float) -> bool:
+    """True from a crash on until the gateway runs again, or is not wanted to. Crashes in a row are one."""
+    calm = told.crashed_at is None or now - told.crashed_at >= CALM_S
+    ended = known.live is not None or state.child in (ChildState.CRASH_LOOP, ChildState.PAUSED, ChildState.STOPPING)
+    return (calm and _crashes(state, told)) or (told.is_down and not ended)
+
+
+def _crashes(state: TrayState, told: Told) -> bool:
+    return state.child is ChildState.RESTARTING and told.child is not ChildState.RESTARTING
+
+
+def _still(told: frozenset[Cause], state: TrayState, known: Facts) -> frozenset[Cause]:
+    """The told causes that are not over. Without a gateway nothing is known of servers: theirs stay."""
+    states = {server.name: server.state for server in known.servers}
+    problems = set(map(identity, known.fatal))
+    asking = {server.name for server in known.permissions}
+    live = known.live is not None
+    over: dict[Kind, Callable[[str], bool]] = {
+        Kind.CRASH_LOOP: lambda _: state.child is not ChildState.CRASH_LOOP,
+        Kind.HANGS: lambda _: not state.hangs,
+        Kind.FILE: lambda problem: live and problem not in problems,
+        Kind.SIGN_IN: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
+        Kind.FAILED: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
+        Kind.PERMISSIONS: lambda name: live and name not in asking,
+        Kind.APPROVAL: lambda name: live and name not in known.approvals,
+        Kind.KEYRING: lambda _: live and known.keyring is None,
+        Kind.OFFER: lambda _: False,  # once
+    }
+    return frozenset((kind, name) for kind, name in told if not over[kind](name))
+
+
+def _tool_change(server: ServerStatus, told: Told) -> tuple[int, int]:
+    """How many tools are new (or back) and how many gone since it was last told; (0, 0) for a first discovery."""
+    before = told.tools.get(server.name)
+    if before is None or not server.tools.total:
+        return 0, 0
+    new, stale = server.tools.total - before[0], server.tools.stale - before[1]
+    return max(0, new) + max(0, -stale if new >= 0 else 0), max(0, stale)
+
+
+def _counts(known: Facts, told: Told, waiting: set[str]) -> Mapping[str, tuple[int, int]]:
+    """The counts to compare with from now on; those of a change that is not told yet stay."""
+    if known.live is None:
+        return told.tools
+    now = {server.name: (server.tools.total, server.tools.stale) for server in known.servers if server.tools.total}
+    names = {server.name for server in known.servers}
+    old = {name: counts for name, counts in told.tools.items() if name in names}
+    return old | {name: counts for name, counts in now.items() if name not in waiting}
+
+
+# -- notifications ---------------------------------------------------------------------------------------------------
+
+
+def _notice(kind: Kind, title: str, lines: Iterable[str], *actions: tuple[str, Action]) -> Notice:
+    """Break no line: the program that shows it does that, for its own width."""
+    text = texts.within([line for line in lines if line], texts.BODY)
+    return Notice(kind, texts.within([texts.fit(title)], texts.TITLE), text, actions)
+
+
+def _failed(known: Facts, names: set[str], told: Told) -> Notice:
+    servers = [server for server in known.failed if server.name in names]
+    if len(servers) > 1:
+        lines = texts.bounded(list(map(texts.failed_why, servers))).split("\n")
+        return _notice(Kind.FAILED, texts.servers_failed(len(servers)), lines, (texts.RECONNECT_ALL, RECONNECT_ALL))
+    name, error = servers[0].name, servers[0].error or {}
+    lines = [texts.reason_alone(servers[0]), texts.plain(error.get("hint", ""))]
+    return _notice(
+        Kind.FAILED,
+        texts.failed([texts.server_name(servers[0])]),
+        lines,
+        (texts.SHOW_LOG, Action(Verb.SHOW_LOG, name)),
+        (texts.RECONNECT, Action(Verb.RECONNECT, name)),
+    )
+
+
+def _sign_in(known: Facts, names: set[str], told: Told) -> Notice:
+    servers = [server for server in known.sign_in if server.name in names]
+    title = texts.sign_in_wanted([texts.server_name(server) for server in servers])
+    text = texts.SIGN_IN_TEXT if len(servers) == 1 else texts.SIGN_IN_TEXT_MANY
+    return _notice(Kind.SIGN_IN, title, [text], *_sign_in_buttons(servers, texts.SIGN_IN_NOW))
+
+
+def _permissions(known: Facts, names: set[str], told: Told) -> Notice:
+    servers = [server for server in known.permissions if server.name in names]
+    title = texts.permissions_wanted([texts.server_name(server) for server in servers])
+    text = texts.GRANT_TEXT if len(servers) == 1 else texts.GRANT_TEXT_MANY
+    return _notice(Kind.PERMISSIONS, title, [text], *_sign_in_buttons(servers, texts.GRANT_NOW))
+
+
+def _sign_in_buttons(servers: Sequence[ServerStatus], alone: str) -> list[tuple[str, Action]]:
+    """One for each that finds room; a server that is alone need not be named."""
+    labels = [alone] if len(servers) == 1 else list(map(texts.sign_in_to, servers))
+    buttons = [(label, Action(Verb.SIGN_IN, server.name)) for label, server in zip(labels, servers, strict=True)]
+    return buttons[: texts.BUTTONS]
+
+
+def _approval(known: Facts, names: set[str], told: Told) -> Notice:
+    servers = [name for name in known.approvals if name in names]
+    several = len(servers) > 1
+    actions = [
+        (texts.name(name) if several else texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, name))
+        for name in servers[: texts.BUTTONS]
+    ]
+    alarming = {server.name: server.findings for server in known.servers if server.findings and server.name in names}
+    if not alarming:
+        return _notice(Kind.APPROVAL, texts.approval_wanted(servers), [texts.APPROVE_TEXT], *actions)
+    codes = [code for found in alarming.values() for code in found]
+    return _notice(Kind.APPROVAL, texts.alarmed(list(alarming), codes), [texts.ALARM_TEXT], *actions)
+
+
+def _file(known: Facts, names: set[str], told: Told) -> Notice:
+    """All that is wrong now, not only what is new: the notification replaces the one before. While a whole file cannot
+    be read, what is said of entries is about its last good version, and would lead astray."""
+    whole = next((problem for problem in known.fatal if problem.server is None), None)
+    first = whole or known.fatal[0]
+    others = [problem for problem in known.fatal if problem is not first and (whole is None or problem.server is None)]
+    lines = texts.bounded([texts.problem_line(problem) for problem in (first, *others)]).split("\n")
+    if not others:
+        lines = [texts.plain(texts.problem_words(first)), texts.plain(first.hint)]
+    after = texts.FILE_BROKEN_TEXT if whole else texts.ENTRY_BROKEN_TEXT
+    return _notice(
+        Kind.FILE,
+        texts.file_broken(first),
+        [*lines, after],
+        (texts.open_file(first), Action(Verb.OPEN_FILE, first.file)),
+    )
+
+
+def _tools(known: Facts, names: set[str], told: Told) -> Notice:
+    servers = [server for server in known.servers if server.name in names]
+    title, text = texts.tools_changed([(texts.server_name(s), *_tool_change(s, told)) for s in servers])
+    return _notice(Kind.TOOLS, title, text.split("\n"))
+
+
+def _crashed(known: Facts, names: set[str], told: Told) -> Notice:
+    return _notice(Kind.CRASHED, texts.CRASHED, [texts.CRASHED_TEXT], (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
+
+
+def _crash_loop(known: Facts, names: set[str], told: Told) -> Notice:
+    retry, logs = (texts.RETRY_NOW, Action(Verb.RETRY)), (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS))
+    notice = _notice(Kind.CRASH_LOOP, texts.CRASH_LOOP, [texts.CRASH_LOOP_TEXT], retry, logs)
+    return replace(notice, urgent=True)  # the user may be away
+
+
+def _hangs(known: Facts, names: set[str], told: Told) -> Notice:
+    logs, restart = (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)), (texts.RESTART, Action(Verb.RESTART))
+    return _notice(Kind.HANGS, texts.HANGS, [texts.HANGS_TEXT], logs, restart)
+
+
+def _keyring(known: Facts, names: set[str], told: Told) -> Notice:
+    if texts.is_unlockable(known.keyring, known.keyring_error):
+        unlock = (texts.UNLOCK_NOW, Action(Verb.UNLOCK))
+        return _notice(Kind.KEYRING, texts.KEYRING_LOCKED, [texts.UNLOCK_TEXT], unlock)
+    error = known.keyring_error
+    why = [texts.sentences(error["title"], error["hint"])] if error else [texts.INSTALL_KEYRING]
+    return _notice(Kind.KEYRING, texts.NOT_KEPT, [*why, texts.NOT_KEPT_TEXT])
+
+
+def _offer(known: Facts, names: set[str], told: Told) -> Notice:
+    """The first button only shows: it is what a click on the notification does, and that is no yes."""
+    key, secrets = offer_key(known.offered), any(server.secrets for server in known.offered)
+    return _notice(
+        Kind.OFFER,
+        texts.offer_title(known.offered),
+        [*texts.bounded(list(map(texts.offered, known.offered)), 2).split("\n"), texts.OFFER_TEXT],
+        (texts.SHOW_OFFER, Action(Verb.SHOW_OFFER)),
+        (texts.TAKE_OVER, Action(Verb.TAKE_OVER_HIDDEN if secrets else Verb.TAKE_OVER, key)),
+        (texts.LEAVE, Action(Verb.LEAVE_SERVERS)),
+    )
+
+
+RECONNECT_ALL = Action(Verb.RECONNECT)
+MENDED = _notice(Kind.FILE, texts.FILE_MENDED, [texts.FILE_MENDED_TEXT])
+NOTICES: dict[Kind, Callable[[Facts, set[str], Told], Notice]] = {
+    Kind.CRASH_LOOP: _crash_loop,
+    Kind.CRASHED: _crashed,
+    Kind.HANGS: _hangs,
+    Kind.FILE: _file,
+    Kind.SIGN_IN: _sign_in,
+    Kind.PERMISSIONS: _permissions,
+    Kind.APPROVAL: _approval,
+    Kind.FAILED: _failed,
+    Kind.TOOLS: _tools,
+    Kind.KEYRING: _keyring,
+    Kind.OFFER: _offer,
+}

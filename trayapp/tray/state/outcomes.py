@@ -1,0 +1,291 @@
+"""What is said after a click: done, partly done, or what went wrong and what to do. Pure; a Notice each.
+
+Never here: doing it (actions), what is told without a click (notices).
+"""
+
+from __future__ import annotations
+
+import platform
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from trayapp.model.errors import MultiMcpError, NoGatewayError
+from trayapp.model.lifecycle import State
+from trayapp.model.text import clean, count
+from trayapp.tray.state import texts
+from trayapp.tray.state.notices import Kind, Notice
+from trayapp.tray.state.state import Action, Offered, Verb
+
+KEY = "click"  # of every outcome: the newest takes the place of the one before
+Outcome = Mapping[str, Any]  # of one server, see wire/control
+SHOWN = 3
+READ_COLUMNS = 90  # of a text that opens in an editor: what lies right of its window is not read
+
+# How the title of a failure begins; the reason follows below.
+FAILURES: dict[Verb, str] = {
+    Verb.RECONNECT: "Reconnecting failed",
+    Verb.REFRESH: "Refreshing failed",
+    Verb.SIGN_IN: "Sign-in failed",
+    Verb.SIGN_OUT: "Sign-out failed",
+    Verb.UNLOCK: "Not unlocked",
+    Verb.ENABLE: "Not switched on",
+    Verb.DISABLE: "Not switched off",
+    Verb.SHOW_LOG: "The log cannot be shown",
+    Verb.SHOW_CHANGES: "What changed cannot be shown",
+    Verb.APPROVE: "Not approved",
+    Verb.OPEN_FILE: "The file cannot be opened",
+    Verb.CONNECT_CLIENT: "Not connected",
+    Verb.DISCONNECT_CLIENT: "Not disconnected",
+    Verb.COPY_COMMAND: "Not copied",
+    Verb.SHOW_OFFER: "They cannot be shown",
+    Verb.TAKE_OVER: "Not taken over",
+    Verb.TAKE_OVER_HIDDEN: "Not taken over",
+    Verb.LEAVE_SERVERS: "Not noted",
+    Verb.TAKE_OUT: "Not taken out",
+    Verb.SHOW_LOGS: "The logs cannot be shown",
+    Verb.LOG_FOLDER: "The folder cannot be opened",
+    Verb.CHECK: "Not checked",
+    Verb.COPY_DIAGNOSTICS: "Not copied",
+    Verb.PAUSE: "Not paused",
+    Verb.RESUME: "Not resumed",
+    Verb.RESTART: "Not restarted",
+    Verb.RETRY: "Not started",
+    Verb.AUTOSTART_ON: "Start at login was not switched on",
+    Verb.AUTOSTART_OFF: "Start at login was not switched off",
+    Verb.SHOW_STATE: "The state cannot be shown",
+    Verb.ABOUT: "It cannot be shown",
+    Verb.QUIT: "Not quit",
+}
+
+
+# Verbs whose target is no name.
+NAMELESS = frozenset({Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT})
+
+
+def said(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:
+    """A notice of an outcome, cut to what fits."""
+    text = texts.within([line for line in lines if line] or [""], texts.BODY)
+    return Notice(KEY, texts.within([texts.fit(title)], texts.TITLE), text, actions)
+
+
+def failed(action: Action, error: MultiMcpError) -> Notice:
+    """What went wrong, and what to do."""
+    about = f": {texts.name(action.target)}" if action.target and action.verb not in NAMELESS else ""
+    hint = texts.TRY_AGAIN if isinstance(error, NoGatewayError) else texts.plain(error.hint)  # we start the gateway
+    return said(f"{FAILURES[action.verb]}{about}", texts.plain(error.title), hint)
+
+
+def unknown(action: Action, error: Exception) -> Notice:
+    """A mistake of ours."""
+    return said(FAILURES[action.verb], f"Unexpected: {type(error).__name__}", "The tray's log says more: tray.log")
+
+
+def reconnected(servers: Mapping[str, Outcome]) -> Notice:
+    """After Reconnect and Reconnect all."""
+    if not servers:
+        return said("Nothing to reconnect", "No server is in use. Each starts with its next call.")
+    return _summed(servers, "reconnected", "Reconnected", _state)
+
+
+def _state(outcome: Outcome) -> str:
+    word = str(outcome.get("state", ""))
+    return texts.STATES.get(State(word), word) if word in set(State) else word
+
+
+def refreshed(servers: Mapping[str, Outcome]) -> Notice:
+    """After Refresh tools."""
+    return _summed(servers, "refreshed", "Refreshed", _change)
+
+
+def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callable[[Outcome], str]) -> Notice:
+    """Of one server its outcome; of many how many it worked for, and why not for the others."""
+    if not servers:
+        return said("There are no servers to ask", "Add one in servers.yaml")
+    bad = {name: outcome["error"] for name, outcome in servers.items() if outcome.get("error")}
+    if len(servers) == 1:
+        name, outcome = next(iter(servers.items()))
+        if not bad:
+            return said(f"{begin}: {texts.name(name)}", texts.sentence(words(outcome)))
+        why = [texts.reason(bad[name]), texts.plain(bad[name].get("hint") or "")]
+        return said(f"Not {done}: {texts.name(name)}", *why)
+    good = len(servers) - len(bad)
+    whys = [texts.fit(_named(name, texts.reason(error))) for name, error in bad.items()]
+    changed = [texts.fit(f"{texts.name(n)}: {words(o)}") for n, o in servers.items() if n not in bad and _moved(o)]
+    title = f"{good} of {count(len(servers), 'server')} {done}" if bad else f"{count(good, 'server')} {done}"
+    return said(title, *texts.bounded([*whys, *changed], SHOWN).split("\n") if whys or changed else [texts.ALL_WELL])
+
+
+def _named(server: str, why: str) -> str:
+    """The server's name before the reason, unless the reason says it."""
+    return why if server in why else f"{texts.name(server)}: {why}"
+
+
+def _moved(outcome: Outcome) -> bool:
+    return any(outcome.get(key) for key in ("added", "gone", "back"))
+
+
+def _change(outcome: Outcome) -> str:
+    added, gone = len(outcome.get("added") or ()), len(outcome.get("gone") or ())
+    back = len(outcome.get("back") or ())
+    return texts.tool_change(added + back, gone) or "no change"
+
+
+def switched(server: str, on: bool) -> Notice:
+    """After Enabled."""
+    after = "Clients see its tools again." if on else "Clients see its tools no more."
+    return said(f"{texts.name(server)} is switched {'on' if on else 'off'}", after)
+
+
+def copied(command: str) -> Notice:
+    """After Copy stdio command."""
+    return said("Copied", "Paste it where your AI tool wants a command:", command)
+
+
+def not_copied(command: str) -> Notice:
+    """There is nothing here that copies: the text itself, to be typed."""
+    return said("This is the stdio command", command, "Copy it from here. On Wayland, wl-clipboard does that.")
+
+
+def autostart(on: bool) -> Notice:
+    """After Start at login."""
+    if on:
+        return said("multi-mcp starts at login", "From the next login on.")
+    return said(
+        "multi-mcp does not start at login any more", "Your AI tools still start the gateway when they need it."
+    )
+
+
+def client(title: str, on: bool, done: Outcome) -> Notice:
+    """After a click on a client; `done` is its row of `multi-mcp connect NAME --json`."""
+    if not done["changed"]:
+        return said(f"{title} is {'already' if on else 'not'} connected", "There was nothing to change.")
+    if on:
+        return said(f"{title} is connected", str(done["needs"]) or "It sees its new entry by itself.")
+    after = "Its configuration is as it was before." if done["restores"] else "What else was changed there stays."
+    return said(f"{title} is disconnected", after)
+
+
+def taken_over(servers: int, secrets: int) -> Notice:
+    """After Take them over."""
+    lines = [
+        "Now connect your AI tools, in the menu.",
+        "They still have their own: its menu AI tools takes those out.",
+    ]
+    clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help"
+    return _instead(Kind.OFFER, said(f"{count(servers, 'server')} taken over", *([clear] if secrets else []), *lines))
+
+
+def taken_out(servers: Sequence[Offered]) -> Notice:
+    """After Take them out."""
+    titles = list(dict.fromkeys(server.title for server in servers))
+    title = texts.listed(titles, f" {'has' if len(titles) == 1 else 'have'} multi-mcp alone now")
+    return said(title, "Restart what runs. To put them back: multi-mcp import --undo")
+
+
+def left() -> Notice:
+    """After Leave them where they are."""
+    after = "To take them over later, on a terminal: multi-mcp import"
+    return _instead(Kind.OFFER, said("They stay where they are", after))
+
+
+def _instead(kind: Kind, notice: Notice) -> Notice:
+    """In the place of the notification that asked for it."""
+    return replace(notice, key=kind)
+
+
+def offer_text(servers: Sequence[Offered]) -> str:
+    """All of them with what they start, a text to be read."""
+    rows = [f"{texts.plain(one.title)}: {texts.plain(one.name)}\n    {texts.plain(one.starts)}" for one in servers]
+    after = "None of them is started by multi-mcp before you take it over: in its menu, or with: multi-mcp import"
+    return "\n".join(["Servers that your AI tools have, and multi-mcp has not:", "", *rows, "", after, ""])
+
+
+def changes_text(server: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """What changed, or is suspicious, in the tools of a server; a text to be read. What was found comes first."""
+    head = f"Tools of {texts.plain(server)} that changed, or look suspicious. Lines with - were approved, + is new."
+    lines = [head, "To approve them: the menu of multi-mcp, or on a terminal: multi-mcp approve", ""]
+    for row in sorted(rows, key=lambda row: not row["findings"]):
+        findings = row["findings"]
+        title = texts.alarm([str(found["code"]) for found in findings]) or texts.plain(str(row["reason"]))
+        lines.append(f"{texts.plain(str(row['tool']))}: {title}")
+        for found in dict.fromkeys(f"{clean(str(each['where']))}: {clean(str(each['evidence']))}" for each in findings):
+            lines += _folded(f"  ! In its {found}", "    ")
+        for line in row["difference"]:
+            lines += _folded(f"    {clean(str(line))}", "      ")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _folded(line: str, indent: str) -> list[str]:
+    return textwrap.wrap(line, READ_COLUMNS, subsequent_indent=indent, drop_whitespace=False) or [line]
+
+
+def approved(server: str, done: Mapping[str, Any]) -> Notice:
+    """After Approve."""
+    good, missed = len(done["approved"]), len(done["missed"])
+    if missed:
+        again = f"{count(missed, 'tool')} changed meanwhile. Look again."
+        return said(f"Not all approved: {texts.name(server)}", again)
+    unsaved = [texts.plain(str(problem)) for problem in done.get("problems", ())]
+    after = f"Until the gateway ends only: {unsaved[0]}" if unsaved else "Clients see them from now on."
+    return said(f"{count(good, 'tool')} approved: {texts.name(server)}", after)
+
+
+def signed_in(server: str, outcome: Outcome) -> Notice:
+    """After Sign in; `outcome` is that of the request (wire/control)."""
+    error, auth = outcome.get("error"), outcome.get("auth") or {}
+    lines = [texts.reason(error) if error else "Its tools answer now."]
+    if auth.get("kept") is False:
+        lines.append(texts.SIGN_IN_NOT_KEPT)
+    return said(f"Signed in to {texts.name(server)}", *lines)
+
+
+def signed_out(server: str) -> Notice:
+    """After Sign out."""
+    return said(f"Signed out of {texts.name(server)}", "Its tokens are deleted on this computer.")
+
+
+def unlocked() -> Notice:
+    """After Unlock the keyring."""
+    return said("The keyring is open", "Sign-ins are kept there.")
+
+
+def about(version: str, config: str, logs: str) -> Notice:
+    """After About."""
+    return said(f"multi-mcp {version}", f"Configuration: {config}", f"Logs: {logs}")
+
+
+def state(headline: str, summary: str, buttons: tuple[tuple[str, Action], ...] = ()) -> Notice:
+    """After a click on the icon."""
+    return said(headline, *summary.split("\n"), actions=buttons[: texts.BUTTONS])
+
+
+def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
+    """What doctor finds, a text to be read or sent to somebody."""
+    rows = [f"{one['state']:8} {one['code']}: {one['message']}" for one in findings]
+    remedies = [f"         {one['remedy']}" if one["remedy"] and one["state"] != "ok" else "" for one in findings]
+    lines = [line for pair in zip(rows, remedies, strict=True) for line in pair if line]
+    return "\n".join([f"multi-mcp {version}, {platform.platform()}", "", *lines, ""])
+
+
+def diagnostics_copied() -> Notice:
+    """After Copy diagnostics."""
+    return said("Diagnostics copied", "Versions and what doctor finds, without secrets. Paste them where you ask.")
+
+
+def diagnostics_in(file: str) -> Notice:
+    """After Copy diagnostics where nothing copies."""
+    return said("Nothing here copies", f"The diagnostics are in {file}")
+
+
+def no_host() -> Notice:
+    """Nothing on this desktop shows icons; the tray goes on without one."""
+    return Notice(
+        "no-host",
+        "multi-mcp runs without an icon",
+        "Nothing here shows tray icons. It appears as soon as something does: on GNOME, install the extension "
+        "AppIndicator. Without one: multi-mcp status, and multi-mcp quit to end it.",
+        ((texts.OPEN_FILE, Action(Verb.OPEN_FILE)), (texts.QUIT, Action(Verb.QUIT))),
+    )

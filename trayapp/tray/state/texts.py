@@ -1,0 +1,492 @@
+"""Every text that the tray shows, in one place: menu, tooltip, notifications; and foreign text made fit for them.
+
+Sentence case; says what happened and what to do; no line over LINE characters. Texts are plain: what a menu takes for
+a mark (`_`, `&`) is for whoever draws it to escape. Never here: which text is shown when (view, menu, news).
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from trayapp.model.lifecycle import State
+from trayapp.model.logs import names_server
+from trayapp.model.status import KeyringState, Problem, ServerStatus
+from trayapp.model.text import ELLIPSIS, count, one_line, shortened
+from trayapp.tray.state.state import Offered
+
+LINE = 60  # characters: menus and notifications get unwieldy beyond
+NAME = 28  # characters of a server's name where more has to stand beside it
+TOOLTIP = 127  # UTF-16 units: Windows has room for 128 with the end
+TITLE = 63  # UTF-16 units of a notification's title, and of its text: Windows again
+BODY = 255
+BUTTONS = 3  # on a notification; more are not shown
+NAMES_LISTED = 3
+PROBLEM_LINES = 6
+READ = 2000  # characters of a foreign text that are looked at: an error may hold a whole page
+APP = "multi-mcp"
+
+STATES = {
+    State.DISABLED: "off",
+    State.IDLE: "asleep, starts when used",
+    State.CONNECTING: "connecting",
+    State.CONNECTED: "connected",
+    State.NEEDS_AUTH: "sign-in wanted",
+    State.KEYRING_LOCKED: "keyring locked",
+    State.FAILED: "failed",
+    State.STOPPING: "closing",
+}
+
+# At the head of a server's line: one that failed, one that wants the user, and so on.
+GLYPHS = {
+    State.DISABLED: "–",
+    State.IDLE: "○",
+    State.CONNECTING: "…",
+    State.CONNECTED: "●",
+    State.NEEDS_AUTH: "!",
+    State.KEYRING_LOCKED: "!",
+    State.FAILED: "✗",
+    State.STOPPING: "○",
+}
+
+# -- foreign text ----------------------------------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """One line without anything that draws nothing: controls, bidirectional marks, zero-width characters."""
+    line = one_line(text[:READ])
+    return line if line.isprintable() else " ".join("".join(filter(str.isprintable, line)).split())
+
+
+def fit(text: str, limit: int = LINE) -> str:
+    """`text` as one plain line of at most `limit` characters and columns."""
+    line = shortened(plain(text), limit)
+    return line if len(line) <= limit else line[: limit - len(ELLIPSIS)].rstrip() + ELLIPSIS
+
+
+def name(text: str, limit: int = NAME) -> str:
+    """A server's or a client's name; never empty."""
+    return fit(text, limit) or "(no name)"
+
+
+def server_name(server: ServerStatus, limit: int = NAME) -> str:
+    """As the user knows it: what a project alone has runs under NAME@DIGEST."""
+    return name(server.name.rpartition("@")[0] or server.name if server.project else server.name, limit)
+
+
+def base_name(path: str) -> str:
+    """The last part of a path, of whatever system."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def listed(names: Sequence[str], words: str = "", before: str = "") -> str:
+    """`a, b and c failed`; `a, b and 4 more failed`: as many names as fit into a line around `words`."""
+    for number in range(NAMES_LISTED, 0, -1):
+        line = before + _enumerated([name(text, NAME) for text in names], number) + words
+        if len(line) <= LINE:
+            return line
+    return before + _enumerated([name(text, NAME // 2) for text in names], 1) + words
+
+
+def _enumerated(names: list[str], number: int) -> str:
+    shown, rest = names[:number], len(names) - number
+    last = f"{rest} more" if rest > 0 else shown.pop() if len(shown) > 1 else ""
+    return f"{', '.join(shown)} and {last}" if last else ", ".join(shown)
+
+
+def wrapped(text: str, lines: int = 2) -> list[str]:
+    """A foreign sentence on up to `lines` lines."""
+    parts = textwrap.wrap(plain(text), LINE, break_on_hyphens=False)
+    return parts if len(parts) <= lines else [*parts[: lines - 1], fit(" ".join(parts[lines - 1 :]))]
+
+
+def sentences(*parts: str) -> str:
+    """Foreign sentences one after the other, each with its end: `no such program: my-db. Is it installed?`."""
+    each = [plain(part) for part in parts]
+    return " ".join(part if part[-1] in ".?!" else f"{part}." for part in each if part)
+
+
+def within(lines: Sequence[str], units: int) -> str:
+    """As many whole lines as fit into `units` UTF-16 units; of the first one a part if need be."""
+    kept = ""
+    for line in lines:
+        longer = f"{kept}\n{line}" if kept else line
+        if len(longer.encode("utf-16-le")) > units * 2:
+            break
+        kept = longer
+    return kept or lines[0].encode("utf-16-le")[: units * 2].decode("utf-16-le", "ignore")
+
+
+def sentence(text: str) -> str:
+    """With a capital at its begin; for words of ours only, a name must stay as it is."""
+    return text[:1].upper() + text[1:]
+
+
+# -- the gateway as a whole ------------------------------------------------------------------------------------------
+
+STARTING = "The gateway is starting"
+STOPPING = "The gateway is stopping"
+HANGS = "The gateway does not answer"
+HANGS_HINT = "Choose Restart gateway in the menu, or wait"
+UNREADABLE = "The gateway's state cannot be read"
+RESTARTING = "The gateway stopped and is started again"
+CRASH_LOOP = "The gateway keeps crashing"
+CRASH_LOOP_HINT = "Choose Retry in the menu, or look at the logs"
+PAUSED = "Paused, no server can be reached"
+PAUSED_HINT = "Choose Resume in the menu to go on"
+NO_SERVERS = "No servers yet"
+ALL_DISABLED = "All servers are disabled"
+NO_SERVERS_HINT = "Add one in servers.yaml"
+ALL_WELL = "All is well"
+NO_WORDS = "It failed"
+ALARMS = {"orders.": "looks like orders to the model", "hidden.": "hides text from you"}  # what weighs most, first
+
+
+def ready(ready_count: int, wanted: int, tools: int) -> str:
+    """`5 of 7 servers ready, 112 tools`."""
+    return f"{ready_count} of {count(wanted, 'server')} ready, {count(tools, 'tool')}"
+
+
+def connecting(number: int) -> str:
+    """`3 servers are connecting`."""
+    return f"{count(number, 'server')} {'is' if number == 1 else 'are'} connecting"
+
+
+def header(words: str) -> str:
+    """The first line of menu and tooltip."""
+    return fit(f"{APP}: {words[:1].lower() + words[1:]}")
+
+
+def failed(names: Sequence[str]) -> str:
+    """`github failed`; `github, linear and 3 more failed`."""
+    return listed(names, " failed")
+
+
+def sign_in_wanted(names: Sequence[str]) -> str:
+    """`linear wants a sign-in`."""
+    return listed(names, " wants a sign-in" if len(names) == 1 else " want a sign-in")
+
+
+def permissions_wanted(names: Sequence[str]) -> str:
+    """`linear wants more permissions`."""
+    return listed(names, " wants more permissions" if len(names) == 1 else " want more permissions")
+
+
+def approval_wanted(names: Sequence[str]) -> str:
+    """`github: changed tools wait for you`."""
+    return listed(names, ": changed tools wait for you")
+
+
+def alarm(codes: Sequence[str]) -> str:
+    """What findings in a tool's definition come to, in words for people; "" for none."""
+    for begin, words in ALARMS.items():
+        if any(code.startswith(begin) for code in codes):
+            return words
+    return "looks suspicious" if codes else ""
+
+
+def suspicious(number: int) -> str:
+    """`Look at 1 tool that reads like an order ...`."""
+    return f"Look at {count(number, 'tool')} that {'reads like an order' if number == 1 else 'read like orders'} ..."
+
+
+def alarmed(names: Sequence[str], codes: Sequence[str]) -> str:
+    """`bank: a changed tool looks like orders to the model`."""
+    return listed(names, f": a changed tool {alarm(codes)}")
+
+
+def clients(names: Sequence[str]) -> str:
+    """`2 AI tools connected: Codex and Cursor`."""
+    if not names:
+        return "No AI tool is connected"
+    each = [f"{client} ({number})" if number > 1 else client for client, number in sorted(Counter(names).items())]
+    return listed(each, before=f"{count(len(each), 'AI tool')} connected: ")
+
+
+def reason(error: Mapping[str, object] | None) -> str:
+    """What happened, in the words of whoever failed; in ours where those show nothing."""
+    return plain(str((error or {}).get("title") or "")) or NO_WORDS
+
+
+def failed_why(server: ServerStatus) -> str:
+    """`github: It ended at once`; the name only once where the reason holds it."""
+    why = reason(server.error)
+    return fit(why if names_server(why, server.name) else f"{server_name(server)}: {why}")
+
+
+def place(problem: Problem) -> str:
+    """`servers.yaml, line 12`."""
+    file = fit(base_name(problem.file), NAME) or "servers.yaml"
+    return f"{file}, line {problem.line}" if problem.line else file
+
+
+def problem_words(problem: Problem) -> str:
+    """`servers.yaml, line 12: Unknown key comand`, at any length."""
+    server = f"{name(problem.server)}: " if problem.server and not names_server(problem.message, problem.server) else ""
+    return f"{place(problem)}: {server}{problem.message}"
+
+
+def problem_line(problem: Problem) -> str:
+    """The same on one line."""
+    return fit(problem_words(problem))
+
+
+# -- the menu --------------------------------------------------------------------------------------------------------
+
+SERVERS = "Servers"
+RECONNECT = "Reconnect"
+RECONNECT_ALL = "Reconnect all"
+REFRESH = "Refresh tools"
+SIGN_IN = "Sign in ..."
+SIGN_OUT = "Sign out"
+UNLOCK_KEYRING = "! Unlock the keyring ..."
+UNLOCK_NOW = "Unlock"
+KEYRING_LOCKED = "The keyring is locked"
+GRANT = "Grant more permissions ..."
+ENABLED = "Enabled"
+SHOW_LOG = "Show log"
+OPEN_FILE = "Open servers.yaml"
+AI_TOOLS = "AI tools"
+NO_CLIENTS = "No AI tool was found on this computer"
+LOOKING_FOR_CLIENTS = "Looking for AI tools ..."
+COPY_COMMAND = "Copy stdio command"
+SHOW_LOGS = "Show logs"
+HELP = "Logs and help"
+GATEWAY_LOG = "Gateway log"
+LOG_FOLDER = "Log folder"
+CHECK = "Check everything"
+DIAGNOSTICS = "Copy diagnostics"
+NOTHING_LOGGED = "It has written nothing itself. What the gateway's log says of it:"
+SWITCH_OFF = "Switch off"
+OPEN_ENTRY = "Open its entry"
+PAUSE = "Pause"
+RESUME = "Resume"
+RETRY = "! Retry: start the gateway again"
+RESTART = "Restart gateway"
+RESTART_FOREIGN = "Restart gateway (started by another program)"
+AUTOSTART = "Start at login"
+AUTOSTART_IMPOSSIBLE = "Start at login (not possible here)"
+ABOUT = "About multi-mcp ..."
+QUIT = "Quit"
+QUIT_ATTACHED = "Quit (the gateway goes on)"
+
+
+def keyring(state: KeyringState, error: Mapping[str, str]) -> str:
+    """`! Sign-ins are not kept: there is no keyring`."""
+    why = plain(error.get("title", "")) or ("The keyring is locked" if state == "locked" else "There is no keyring")
+    return fit(f"! Sign-ins are not kept: {why[:1].lower() + why[1:]}")
+
+
+def is_unlockable(state: KeyringState | None, error: Mapping[str, str]) -> bool:
+    """True if a dialog of the desktop's opens the place of secrets: not where an encrypted file has another key."""
+    return state == "locked" and "keyring" in error.get("title", "keyring")
+
+
+def server_line(server: ServerStatus) -> str:
+    """`● github: connected, 26 tools`."""
+    has_tools = server.tools.enabled and server.state is not State.DISABLED
+    tools = f", {count(server.tools.enabled, 'tool')}" if has_tools else ""
+    failed = server.failed
+    glyph = GLYPHS[State.FAILED if failed else server.state]
+    return fit(f"{glyph} {server_name(server)}: {STATES[State.FAILED if failed else server.state]}{tools}")
+
+
+def failed_entry(server: ServerStatus) -> str:
+    """`! db failed: no such program: my-db`."""
+    why = reason_alone(server)
+    return fit(f"! {why}" if why.startswith(server.name) else f"! {server_name(server)} failed: {why}")
+
+
+def reason_alone(server: ServerStatus) -> str:
+    """The reason without `Cannot start NAME: ` before it, where the name stands beside it anyway."""
+    why = reason(server.error)
+    return re.sub(rf"^(Cannot \w+( to)? )?{re.escape(server.name)}: ", "", why) or why
+
+
+def without_commands(hint: str) -> str:
+    """The sentences of a hint that name no command of ours: below it stand the entries that do that."""
+    parts = re.split(r"(?<=[.?!;])\s+", plain(hint))
+    return " ".join(part for part in parts if f"{APP} " not in part)
+
+
+def clients_line(names: Sequence[str]) -> str:
+    """`2 AI tools connected: Claude Code and Codex`."""
+    unique = list(dict.fromkeys(names))
+    return listed(unique, before=f"{count(len(unique), 'AI tool')} connected: ")
+
+
+def quit_text(names: Sequence[str]) -> str:
+    """`Quit (Codex and Cursor start the gateway again)`: their next call does."""
+    unique = list(dict.fromkeys(names))
+    after = " starts the gateway again)" if len(unique) == 1 else " start the gateway again)"
+    return listed(unique, after, "Quit (") if unique else QUIT
+
+
+def removal(number: int) -> str:
+    """`Take 5 servers out of them ...`; they are here too."""
+    return f"Take {count(number, 'server')} out of them ..."
+
+
+def only_in(project: str) -> str:
+    """For a server that a project alone has."""
+    return fit(f"Only in the project {base_name(project)}")
+
+
+def wanted(words: str) -> str:
+    """An entry that asks for a click."""
+    return f"! {words} ..."
+
+
+def sign_in_to(server: ServerStatus) -> str:
+    """`Sign in to linear`."""
+    return f"Sign in to {server_name(server, 40)}"
+
+
+def grant_to(server: ServerStatus) -> str:
+    """`Grant linear more permissions`."""
+    return f"Grant {server_name(server, 40)} more permissions"
+
+
+def approve(server: str, codes: Sequence[str] = ()) -> str:
+    """`Approve changed tools of github`; with findings: `bank: a changed tool looks like orders to the model`."""
+    if not codes:
+        return f"Approve changed tools of {name(server)}"
+    return alarmed([shortened(plain(server), NAME // 2) or name(server)], codes)
+
+
+def problem_entry(problem: Problem) -> str:
+    """An entry that asks for a click."""
+    return fit(f"! {problem_words(problem)}")
+
+
+def problem_lines(problem: Problem) -> list[str]:
+    """All that there is to say of it, for below its entry; nothing where the entry says it all."""
+    whole = problem_words(problem)
+    if not plain(problem.hint) and fit(f"! {whole}") == f"! {plain(whole)}":
+        return []
+    return [*wrapped(whole, PROBLEM_LINES), *wrapped(problem.hint, PROBLEM_LINES)]
+
+
+# The ways to those that do not fit; what stands for the braces says how many.
+MORE_SIGN_INS = "! Sign in to {}"
+MORE_GRANTS = "! Grant {} more permissions"
+MORE_APPROVALS = "! Approve changed tools of {}"
+MORE_PROBLEMS = "! {}"
+MORE_FAILURES = "! {} failed"
+
+
+def more(way: str, number: int, thing: str = "server") -> str:
+    """One of these, filled in: `! Sign in to 3 more servers`."""
+    return way.format(count(number, f"more {thing}"))
+
+
+TAKE_OUT = "Take them out, with a backup of each file"
+TAKE_OVER = "Use them"
+TAKE_OVER_HIDDEN = "Use them, secrets into the keyring"
+TAKE_OVER_CLEAR = "Use them as they are"
+LEAVE = "Leave them where they are"
+SHOW_OFFER = "Show them"
+OFFER_TEXT = "Nothing is started until you say yes."
+
+
+def offer(servers: Sequence[Offered]) -> str:
+    """`! Use the 5 servers of Cursor and Zed`."""
+    number = "server" if len(servers) == 1 else f"{len(servers)} servers"
+    return fit(listed(_tools_of(servers), before=f"! Use the {number} of "))
+
+
+def offer_title(servers: Sequence[Offered]) -> str:
+    """`Cursor and Zed have 5 servers`."""
+    titles = _tools_of(servers)
+    return listed(titles, f" {'has' if len(titles) == 1 else 'have'} {count(len(servers), 'server')}")
+
+
+def _tools_of(servers: Sequence[Offered]) -> list[str]:
+    return list(dict.fromkeys(server.title for server in servers))
+
+
+def offered(server: Offered) -> str:
+    """`github: npx -y server-github`."""
+    return fit(f"{name(server.name)}: {server.starts}")
+
+
+def doubled(server: Offered) -> str:
+    """`Cursor: github`."""
+    return fit(f"{name(server.title)}: {name(server.name)}")
+
+
+def group(first: ServerStatus, last: ServerStatus, number: int) -> str:
+    """Name servers of a long list, from the first one's name to the last one's."""
+    return fit(f"{server_name(first, 20)} to {server_name(last, 20)} ({number})")
+
+
+def client(title: str, drift: str | None) -> str:
+    """An AI tool; `drift` says that a click writes its entry anew."""
+    return fit(f"{name(title)}: renew its entry ({fit(drift)})") if drift else name(title)
+
+
+# -- notifications (notices) ------------------------------------------------------------------------------------------
+
+FILE_MENDED = "servers.yaml is fine again"
+FILE_MENDED_TEXT = "Its changes are applied."
+FILE_BROKEN_TEXT = "Until it is mended, the servers run as before."
+ENTRY_BROKEN_TEXT = "All other servers run."
+CRASHED = "The gateway stopped unexpectedly and runs again"
+CRASHED_TEXT = "Calls that were under way got an error. Its log says why it stopped."
+CRASH_LOOP_TEXT = "It is not started again until you choose Retry. Its log says why it ends."
+HANGS_TEXT = "AI tools wait for it. Restart it, or wait: one of this app's own is restarted by itself."
+RETRY_NOW = "Retry"
+SIGN_IN_NOT_KEPT = "No keyring keeps it: after a restart, sign in again."
+NOT_KEPT = "Sign-ins are not kept"
+NOT_KEPT_TEXT = "Until then they end with the gateway."
+UNLOCK_TEXT = "Sign-ins and secrets are in it. Until it is open, servers that need them wait."
+INSTALL_KEYRING = "There is no keyring. Install one to keep them."
+SIGN_IN_NOW = "Sign in"
+SIGN_IN_TEXT = "Its tools answer once you have signed in."
+SIGN_IN_TEXT_MANY = "Their tools answer once you have signed in."
+GRANT_NOW = "Sign in again"
+GRANT_TEXT = "A call was refused. Sign in again to allow it."
+GRANT_TEXT_MANY = "Calls were refused. Sign in again to allow them."
+SHOW_CHANGES = "Show what changed"
+APPROVE_SHOWN = "Approve what was shown"
+APPROVE_TEXT = "What changed is held back until you have looked at it."
+TRY_AGAIN = "Try again once the gateway runs."
+ALARM_TEXT = "Its new words are held back. Look at them before you approve."
+
+
+def servers_failed(number: int) -> str:
+    """For a title, when the names are in the text."""
+    return f"{count(number, 'server')} failed"
+
+
+def file_broken(problem: Problem) -> str:
+    """`servers.yaml cannot be used`; `db in servers.yaml cannot be used`."""
+    file = fit(base_name(problem.file), NAME) or "servers.yaml"
+    return f"{name(problem.server, 18)} in {file} cannot be used" if problem.server else f"{file} cannot be used"
+
+
+def open_file(problem: Problem) -> str:
+    """`Open servers.yaml`."""
+    return f"Open {fit(base_name(problem.file), NAME) or 'servers.yaml'}"
+
+
+def tool_change(added: int, gone: int) -> str:
+    """`2 new tools, 1 gone`."""
+    parts = [count(added, "new tool")] if added else []
+    parts += [f"{gone} gone" if parts else f"{count(gone, 'tool')} gone"] if gone else []
+    return ", ".join(parts)
+
+
+def tools_changed(changes: Sequence[tuple[str, int, int]]) -> tuple[str, str]:
+    """Title and text for (server, added, gone), each."""
+    lines = [fit(f"{name(server)}: {tool_change(added, gone)}") for server, added, gone in changes]
+    title = f"The tools of {count(len(changes), 'server')} changed" if len(changes) > 1 else "Tools changed"
+    return title, bounded(lines)
+
+
+def bounded(lines: Sequence[str], most: int = 3) -> str:
+    """The first lines, and how many more there are."""
+    rest = len(lines) - most
+    return "\n".join([*lines[:most], f"and {rest} more"] if rest > 0 else lines)

@@ -1,0 +1,133 @@
+"""What is shown for a state: icon, tooltip, summary, menu. A pure function of TrayState; the types are in state.
+
+Times (how long something runs, how long ago it failed) are in none of it: a view changes only with what it tells.
+Never here: pystray, I/O, clocks, drawing; the wording (texts), the entries of the menu (menu).
+"""
+
+from __future__ import annotations
+
+from trayapp.model.child import ChildState
+from trayapp.tray.state import texts
+from trayapp.tray.state.facts import ANSWERS, Facts, facts
+from trayapp.tray.state.menu import client_titles, menu
+from trayapp.tray.state.state import Action, IconKind, TrayState, Verb, View
+
+SUMMARY_LINES = 5
+WHY_LINES = 2  # of the summary; the tooltip has room for one
+
+# Where no gateway serves, its process decides alone: icon, headline, what to do about it.
+WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
+    ChildState.STARTING: (IconKind.STARTING, texts.STARTING, ""),
+    ChildState.STOPPING: (IconKind.STARTING, texts.STOPPING, ""),  # on its way too, the other one
+    ChildState.RESTARTING: (IconKind.DOWN, texts.RESTARTING, ""),
+    ChildState.CRASH_LOOP: (IconKind.DOWN, texts.CRASH_LOOP, texts.CRASH_LOOP_HINT),
+    ChildState.PAUSED: (IconKind.PAUSED, texts.PAUSED, texts.PAUSED_HINT),
+}
+FIRST_BUTTONS = {
+    ChildState.PAUSED: (texts.RESUME, Action(Verb.RESUME)),
+    ChildState.CRASH_LOOP: (texts.RETRY_NOW, Action(Verb.RETRY)),
+}
+
+
+def view(state: TrayState) -> View:
+    """What to show for `state`; never raises, whatever names and texts the state holds."""
+    known = facts(state)
+    headline = _headline(state, known)
+    troubles = _troubles(state, known)
+    return View(
+        icon=icon_kind(state, known),
+        tooltip=texts.within([texts.header(headline), *(troubles or _under_way(known))], texts.TOOLTIP),
+        menu=menu(state, known, texts.header(headline)),
+        buttons=_buttons(state, known),
+        summary="\n".join(
+            [headline, *(_summary(state, known, troubles) if known.live else _why_down(state, WHY_LINES))]
+        ),
+    )
+
+
+def _buttons(state: TrayState, known: Facts) -> tuple[tuple[str, Action], ...]:
+    """What is wanted first; the first one is also what a click on the notification does, so that is never Quit."""
+    first = FIRST_BUTTONS.get(state.child, (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
+    buttons = [first]
+    if known.live is not None:
+        buttons = [(texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name)) for server in known.sign_in[:1]]
+        buttons.append((texts.RECONNECT_ALL, Action(Verb.RECONNECT)) if known.wanted else first)
+    return *buttons, (texts.QUIT, Action(Verb.QUIT))
+
+
+def icon_kind(state: TrayState, known: Facts) -> IconKind:
+    """The icon of a state. What is listed first wins:
+
+    down (restarting, crash loop, hanging), paused, starting (and stopping): no gateway serves; attention: a sign-in,
+    the keyring, a permission or an approval is wanted; degraded: a server failed, a file or an entry of it cannot be
+    used, or the gateway cannot be understood; else healthy. A server that connects, and problems that are not fatal,
+    change nothing.
+    """
+    if state.child not in ANSWERS:
+        return WITHOUT_GATEWAY[state.child][0]
+    if state.hangs:
+        return IconKind.DOWN
+    if known.live is None:
+        return IconKind.DEGRADED if state.error else IconKind.STARTING
+    if known.sign_in or known.locked or known.permissions or known.approvals:
+        return IconKind.ATTENTION
+    return IconKind.DEGRADED if known.failed or known.fatal else IconKind.HEALTHY
+
+
+def _headline(state: TrayState, known: Facts) -> str:
+    """One line: what there is, or why there is nothing."""
+    if state.child not in ANSWERS:
+        return WITHOUT_GATEWAY[state.child][1]
+    if state.hangs:
+        return texts.HANGS
+    if known.live is not None:
+        return _counts(known)
+    if state.error:
+        return texts.UNREADABLE
+    return texts.STOPPING if state.snapshot and state.snapshot.gateway.state == "stopping" else texts.STARTING
+
+
+def _counts(known: Facts) -> str:
+    if known.wanted:
+        return texts.ready(known.ready, known.wanted, known.tools)
+    return texts.ALL_DISABLED if known.servers else texts.NO_SERVERS
+
+
+def _troubles(state: TrayState, known: Facts) -> list[str]:
+    """What is wrong or wanted, a line each, what wants the user first."""
+    if known.live is None:
+        return _why_down(state)
+    lines = [texts.KEYRING_LOCKED] if known.locked else []
+    lines += [texts.sign_in_wanted(list(map(texts.server_name, known.sign_in)))] if known.sign_in else []
+    names = list(map(texts.server_name, known.permissions))
+    lines += [texts.permissions_wanted(names)] if names else []
+    alarming = [server for server in known.servers if server.findings and server.name in known.approvals]
+    codes = [code for server in alarming for code in server.findings or ()]
+    lines += [texts.alarmed([server.name for server in alarming], codes)] if alarming else []
+    lines += [texts.approval_wanted(known.approvals)] if known.approvals and not alarming else []
+    lines += [texts.failed_why(known.failed[0])] if len(known.failed) == 1 else []
+    lines += [texts.failed(list(map(texts.server_name, known.failed)))] if len(known.failed) > 1 else []
+    lines += [texts.problem_line(problem) for problem in known.fatal]
+    return lines if known.servers or lines else [texts.NO_SERVERS_HINT]
+
+
+def _why_down(state: TrayState, lines: int = 1) -> list[str]:
+    """Why no gateway serves, on so many lines, and what to do."""
+    hint = (
+        texts.HANGS_HINT if state.hangs else ""
+    )  # one that is not ours is not restarted: then it is said how to end it
+    hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hint
+    return [*texts.wrapped(state.error or "", lines), *([hint] if hint else [])]
+
+
+def _under_way(known: Facts) -> list[str]:
+    """Why not all are ready, where nothing is wrong."""
+    return [texts.connecting(known.connecting)] if known.connecting else []
+
+
+def _summary(state: TrayState, known: Facts, troubles: list[str]) -> list[str]:
+    """The lines below the headline for a gateway that serves, never none."""
+    assert known.live is not None
+    lines = troubles or _under_way(known) or [texts.ALL_WELL]
+    shown = texts.bounded(lines, SUMMARY_LINES).split("\n")
+    return [*shown, texts.clients(client_titles(state, known))]
