@@ -13,7 +13,7 @@ import pytest
 from tests.wire.pair import Waiting
 from trayapp.gateway.http.peer import REQUEST_CANCELLED, HttpPeer
 from trayapp.gateway.http.streams import EventStore, EventStream
-from trayapp.wire.messages import CANCELLED, Reply
+from trayapp.wire.messages import CANCELLED, Reply, Request
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,8 @@ class Side(HttpPeer):
         super().__init__(standing)
         self.heard: list[Any] = []
 
-    def on_request(self, request_id: Any, method: str, params: Any) -> None:
+    def on_request(self, request: Request) -> None:
+        request_id, method = request.id, request.method
         self.heard.append(method)
         if method == "breaks":
             raise LookupError(method)

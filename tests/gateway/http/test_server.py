@@ -79,7 +79,7 @@ async def test_a_stream_ends_whole_and_says_so_to_who_waits_at_it(asks: Any, cap
 
 @pytest.mark.requirement("http-own")
 def test_what_listens_loads_nothing_of_the_sdk() -> None:
-    program = "import sys, trayapp.gateway.run, trayapp.gateway.http.server; print(*sys.modules)"
+    program = "import sys, trayapp.gateway.main, trayapp.gateway.http.server; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "trayapp.gateway.http.streamable" in loaded
     large = ("mcp", "mcp_types", "pydantic", "pydantic_core", "starlette", "sse_starlette", "httpx2")

@@ -23,7 +23,7 @@ from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.port import bind
 from trayapp.gateway.http.sessions import GONE_S, IDLE_S, HttpSessions
 from trayapp.gateway.http.streams import EventStore
-from trayapp.wire.messages import Reply
+from trayapp.wire.messages import Reply, Request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-client-gone")]
 
@@ -227,8 +227,8 @@ async def test_a_session_that_ends_while_its_client_is_introduced_again_leaves_n
         await anyio.wait_all_tasks_blocked()
         sessions.end(session)
 
-        def answer(request_id: Any, method: str, params: Any) -> None:
-            made[1].respond(request_id, Reply.of_result({}))
+        def answer(request: Request) -> None:
+            made[1].respond(request.id, Reply.of_result({}))
 
         tasks.start_soon(made[1].run, answer, lambda method, params: None)
         await anyio.wait_all_tasks_blocked()

@@ -14,10 +14,11 @@ from tests.e2e.http_client import STREAMS, HttpClient, http_client
 from tests.gateway.http.place import TOKEN, Place, place, until
 from tests.gateway.world import serve, server
 from tests.wire.pair import Waiting
-from trayapp.backends.handshake import HANDSHAKE_VERSIONS
+from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.http.sessions import GONE_S
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-both-eras")]
 
@@ -91,7 +92,7 @@ async def test_a_session_is_opened_used_and_ended_without_a_stream(tmp_path: Pat
         assert answer.headers["content-type"] == "application/json"
         assert answer.json()["id"] == "l"
         assert "a_echo" in [tool["name"] for tool in answer.json()["result"]["tools"]]
-        (status,) = at.made.gateway.snapshot().gateway.sessions
+        (status,) = snapshot_of(at.made.gateway).gateway.sessions
         assert (status.client, status.protocol, status.transport) == ("plain", version, "http")
         assert (await http.delete("/mcp", headers=headers)).status_code == 200
         await until(lambda: not at.made.gateway.sessions)
@@ -315,7 +316,7 @@ async def test_what_is_told_before_the_stream_is_there_comes_by_it(tmp_path: Pat
         headers = await opened(http)
         await http.post("/mcp", json=message("tools/list"), headers=headers)
         at.made.apply(server("a"), server("b"))
-        await at.made.gateway.pool.settled()
+        await at.made.gateway.services.pool.settled()
         await at.made.told()
         async with http.stream("GET", "/mcp", headers=headers) as stream:
             assert stream.headers["mcp-session-id"] == headers["Mcp-Session-Id"]
@@ -329,7 +330,7 @@ async def test_what_is_asked_beside_all_requests_is_asked_by_the_stream(tmp_path
         async with http_client(f"{at.url}/mcp", OLDER, ACCESS) as client:
             assert isinstance(client, HttpClient)
             await client.initialize(OLDER, **ABLE)
-            await until(lambda: any(session.ready for session in at.made.gateway.sessions))
+            await until(lambda: any(session.client.ready for session in at.made.gateway.sessions))
             (session,) = at.made.gateway.sessions
             waiting = Waiting()
             session.peer.relay("roots/list", None, waiting)
