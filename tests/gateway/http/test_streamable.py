@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -357,3 +358,38 @@ async def test_a_stream_can_be_opened_again_and_ends_with_its_session(tmp_path: 
             assert (await other.get("/mcp", headers={**headers, "Accept": "application/json"})).status_code == 406
             await other.delete("/mcp", headers=headers)
             assert [line async for line in second.aiter_lines()] == []
+
+
+# -- hostile clients -------------------------------------------------------------------------------------------------
+
+ODD: tuple[Any, ...] = (
+    *(None, True, 0, -1, 1.5, 10**30, "", "x", "\ud800", [], [1], {}, {"a": 1}),
+    *("tools/call", "initialize", "notifications/cancelled", "notifications/progress", "resources/read"),
+    *({"requestId": 1}, {"requestId": True}, {"progressToken": 1, "progress": 1}, {"name": "a_echo", "arguments": []}),
+    *({"_meta": []}, {"_meta": {"progressToken": {}}}, {"_meta": {"io.modelcontextprotocol/protocolVersion": 1}}),
+)
+
+
+@pytest.mark.requirement("safe-limits")
+@pytest.mark.parametrize("version", ["2025-03-26", OLDER, "2026-07-28"])
+async def test_whatever_members_a_message_has_the_server_goes_on(tmp_path: Path, version: str, caplog: Any) -> None:
+    """No status of the 500s, no error in the log, and the session lives."""
+    dice = random.Random(version)
+
+    def part() -> Any:
+        names = [name for name in ("jsonrpc", "id", "method", "params", "result", "error") if dice.random() < 0.7]
+        return {name: "2.0" if name == "jsonrpc" else dice.choice(ODD) for name in names}
+
+    async with place(tmp_path) as at, at.http() as http:
+        await known(at)
+        session = await opened(http, min(version, OLDER))
+        sent = {**session, **JSON, "Mcp-Protocol-Version": version}
+        for _ in range(400):
+            body = part() if dice.random() < 0.8 else [part() for _ in range(dice.randrange(4))]
+            headers = (
+                {**sent, "Mcp-Method": body["method"]} if isinstance(body, dict) and body.get("method") == "x" else sent
+            )
+            answer = await http.post("/mcp", content=json.dumps(body).encode(), headers=headers)
+            assert answer.status_code < 500, (body, answer.text)
+        assert (await http.post("/mcp", json=message("ping"), headers=session)).status_code == 200
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []

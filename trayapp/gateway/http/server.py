@@ -125,7 +125,7 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
     pending = PendingConnections()
     config = uvicorn.Config(
         ended_in_order(app), http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
-        server_header=False, date_header=False, backlog=pending.burst,
+        server_header=False, date_header=False, proxy_headers=False, backlog=pending.burst,
     )  # fmt: skip
     config.load()
     config.http_protocol_class = cast(type[asyncio.Protocol], partial(HttpConnection, pending))
