@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run_cli
-from trayapp.config.own_log import RedactingFormatter, start_logging
 from trayapp.config.paths import find_paths
 from trayapp.config.urls import name_of_url, unsafe_url
+from trayapp.service.logging import RedactingFormatter, start_logging
 
 URLS = [
     ("sec-09", "https://mcp.deepwiki.com/mcp", True),

@@ -52,7 +52,7 @@ def dispatch(argv: list[str]) -> int:
 
 
 def find_package() -> None:
-    """Started by its path (service/command does so): imports come from the package's parent, not from its inside."""
+    """Find our modules where this file is started by its path: in the parent of the package, not inside it."""
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0]) == here:
         del sys.path[0]

@@ -57,7 +57,7 @@ async def test_a_sign_in_ends_with_a_token_for_that_address_and_a_page_that_says
         assert header is not None
         assert header.removeprefix("Bearer ") in server.issuer.access
         assert "Signed in to web" in made.pages[0]
-        assert made.accounts.under_way(server.url()) is None
+        assert made.accounts._under_way == {}
         assert begun.error is None
         status = made.accounts.status(server.url())
         assert status is not None

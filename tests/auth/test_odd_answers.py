@@ -75,6 +75,29 @@ async def test_an_answer_that_cannot_be_read_ends_a_sign_in_in_words(place: str,
         assert failed.value.hint
 
 
+@pytest.mark.requirement("auth-bounded")
+@pytest.mark.parametrize("member", ["registration_endpoint", "token_endpoint"])
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1/" + "a" * 100_000, "http://127.0.0.1:1/\x00", "x:\n", 5, []])
+async def test_an_address_that_nobody_can_ask_ends_a_sign_in_in_words(member: str, address: Any) -> None:
+    async with guarded() as server, person() as made:
+        server.issuer.also_says = {member: address}
+        with pytest.raises(SignInError) as failed:
+            await to_the_end(made, server.url())
+        assert "See gateway.log" not in failed.value.hint
+
+
+@pytest.mark.requirement("auth-bounded")
+@pytest.mark.parametrize("place", ["/token", RENEWAL])
+@pytest.mark.parametrize("token", ["a\nb", "a\0b", "a\rb", " ab", "ab\t", "\u00e9", "\U0001f680", "\ud800"])
+async def test_a_token_that_no_header_can_hold_is_none(place: str, token: str) -> None:
+    said = json.dumps({"access_token": token, "token_type": "Bearer", "refresh_token": "r"})
+    async with guarded() as server, person() as made:
+        server.issuer.instead[place] = Response(said, media_type="application/json")
+        with pytest.raises(SignInError) as failed:
+            await to_the_end(made, server.url())
+        assert token not in failed.value.title
+
+
 async def to_the_end(made: Person, url: str) -> None:
     """A sign-in and a renewal. Raises SignInError; where none of that failed, one that says so."""
     await made.sign_in(url)

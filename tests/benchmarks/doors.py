@@ -22,7 +22,7 @@ from tests.benchmarks.ways import DIRECT, Home, environment, fresh_home, gateway
 from tests.e2e.client import Conversation, client_of
 from tests.e2e.http_client import http_client
 from trayapp.gateway.http.tokens import TOKEN_NAME
-from trayapp.service.command import shim_command
+from trayapp.service.command_line import shim_command
 
 MARK = "MULTI_MCP_BENCHMARK"  # in the environment of all that belongs to one stage
 HOME = "MULTI_MCP_HOME"  # of all that belongs to a gateway of ours

@@ -22,7 +22,7 @@ from tests.benchmarks.sharing import connect_all
 from tests.benchmarks.ways import DIRECT, environment, fresh_home, gateway
 from tests.benchmarks.workloads import Workload
 from trayapp.gateway.http.tokens import TOKEN_NAME
-from trayapp.service.command import shim_command
+from trayapp.service.command_line import shim_command
 
 WARM_UP, WARM_UP_S = 200, 1.0  # calls, at most so long
 WORDS = 160  # characters of a reason: a line of a table

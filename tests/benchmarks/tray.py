@@ -20,7 +20,7 @@ from tests.benchmarks.idle import MIB, Meter
 from tests.benchmarks.starts import MS
 from tests.benchmarks.ways import Home, fresh_home
 from tests.fixtures.ending import end
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 
 LIMIT_S = 20.0  # for anything that is waited for
 LOOK_S = 0.002  # of the error of a figure

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.catalog.strategies import tools as tool_names
-from trayapp.catalog.filters import passes, visible_tools, why_hidden
-from trayapp.model.offer import Offer
+from trayapp.catalog.filters import passes, why_hidden
 from trayapp.model.servers import ServerConfig, ToolSwitch
 
 PATTERNS: list[tuple[str, str, str, str, bool]] = [
@@ -87,12 +86,8 @@ def server(tools: dict[str, ToolSwitch] | None, new_tools: Literal["enabled", "d
     return ServerConfig("s", command="x", tools=tools, new_tools=new_tools)
 
 
-def offer(*names: Any) -> Offer:
-    return Offer(tools=tuple({"name": name, "at": at} for at, name in enumerate(names)))
-
-
-def visible(config: ServerConfig, *names: Any) -> list[Any]:
-    return [item["name"] for item in visible_tools(config, offer(*names))]
+def visible(config: ServerConfig, *names: str) -> list[str]:
+    return [name for name in names if why_hidden(config, name, names) is None]
 
 
 @pytest.mark.requirement("merge-no-tools-key")
@@ -118,8 +113,3 @@ def test_a_tool_that_the_switches_do_not_name_is_what_new_tools_says() -> None:
 def test_a_switch_cannot_bring_back_what_a_pattern_excludes() -> None:
     config = ServerConfig("s", command="x", tools={"a": ToolSwitch()}, exclude_tools=("a",))
     assert visible(config, "a", "b") == ["b"]
-
-
-def test_tools_without_a_usable_name_or_listed_twice_are_left_out() -> None:
-    items = visible_tools(server(None), offer("a", None, 3, "a", "b"))
-    assert [(item["name"], item["at"]) for item in items] == [("a", 0), ("b", 4)]

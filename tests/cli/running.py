@@ -18,7 +18,7 @@ import anyio.abc
 
 from trayapp.gateway.calls.errors import to_rpc
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 from trayapp.wire import control
 from trayapp.wire.context import Outbound, RequestContext
 from trayapp.wire.endpoint import Link, listen

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
+from typing import Any
 
 import pytest
 
 from tests.cli.persons import Person
-from tests.cli.running import run_cli
+from tests.cli.running import FakeGateway, run_cli
 from tests.fixtures.odd import Odd
 from trayapp.config.parse import parse
+from trayapp.model.errors import KeyringUnavailableError, StorageError
+from trayapp.wire.control import SECRET_DELETE, SECRET_LIST, SECRET_SET
 
 TOKEN = "ghp_abcdefghijklmnop1234567890abcd"
 
@@ -129,6 +132,48 @@ def test_secrets_in_what_is_added_are_offered_to_what_can_keep_them(person: Pers
         ("--api-key", "${keyring:b.api-key}"),
     )
     assert person.says("secret", "list").stdout == "b.GITHUB_TOKEN\nb.api-key\n"
+
+
+def keeps(*names: str, error: Any = None) -> dict[str, Any]:
+    """A gateway's answers that keeps these secrets alone."""
+
+    def kept(params: dict[str, Any]) -> Any:
+        return error if error and params["name"] not in names else {"kept": params["name"] in names}
+
+    return {SECRET_LIST: {"keyring": "available", "names": []}, SECRET_SET: kept, SECRET_DELETE: {"deleted": True}}
+
+
+WORDS = ("--env", f"A_TOKEN={TOKEN}", "--env", f"B_TOKEN={TOKEN}", "--env", f"C_TOKEN={TOKEN}", "--", "tool")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a pseudo terminal")
+def test_a_secret_that_is_not_kept_keeps_no_other_from_the_keyring_and_is_named(person: Person) -> None:
+    person.servers.write_text("servers: {}\n", encoding="utf-8")
+    with FakeGateway(person.home, keeps("a.B_TOKEN")):
+        shown = person.answers("add", "a", *WORDS, typed="y\n")
+    entry = parse(person.servers.read_text(), "f").servers["a"]
+    assert entry.env == {"A_TOKEN": TOKEN, "B_TOKEN": "${keyring:a.B_TOKEN}", "C_TOKEN": TOKEN}
+    assert "2 secrets not kept: There is no keyring that would keep secrets (a.A_TOKEN, a.C_TOKEN)" in shown
+
+
+def test_all_secrets_that_are_not_kept_are_named_and_nothing_is_left_where_all_must_be(person: Person) -> None:
+    person.servers.write_text("servers: {}\n", encoding="utf-8")
+    full = StorageError("The disk is full", "Free some space")
+    with FakeGateway(person.home, keeps("a.B_TOKEN", error=full)) as gateway:
+        done = person.says("add", "a", "--keyring", *WORDS)
+    assert done.returncode == 1
+    assert done.stderr == "Error: 2 secrets not kept: The disk is full (a.A_TOKEN, a.C_TOKEN)\nFree some space\n"
+    assert person.servers.read_text() == "servers: {}\n"
+    assert (SECRET_DELETE, {"name": "a.B_TOKEN"}) in gateway.requests
+
+
+def test_a_keyring_that_does_not_open_is_asked_once_for_all_secrets(person: Person) -> None:
+    person.servers.write_text("servers: {}\n", encoding="utf-8")
+    locked = KeyringUnavailableError("The keyring is locked", "Unlock it", "locked")
+    with FakeGateway(person.home, keeps(error=locked)) as gateway:
+        done = person.says("add", "a", "--keyring", *WORDS)
+    assert "3 secrets not kept: The keyring is locked (a.A_TOKEN, a.B_TOKEN, a.C_TOKEN)" in done.stderr
+    assert [method for method, _ in gateway.requests].count(SECRET_SET) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a pseudo terminal; macOS and Windows always have a keyring")

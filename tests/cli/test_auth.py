@@ -126,7 +126,7 @@ def test_without_a_server_it_unlocks_the_keyring(home: Path) -> None:
 
 
 def test_a_server_without_sign_in_is_a_usage_error(home: Path) -> None:
-    with FakeGateway(home, {LOGIN: UsageError("web takes no sign-in: its auth is bearer", "Take its token out")}):
+    with FakeGateway(home, {LOGIN: UsageError("Cannot sign in to web: its auth is bearer", "Take its token out")}):
         ran = run_cli(home, "auth", "web")
     assert ran.returncode == 2
 

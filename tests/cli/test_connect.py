@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.persons import Person
-from trayapp.service.command import shim_command
+from trayapp.service.command_line import shim_command
 
 CURSOR = """\
 {

@@ -17,7 +17,7 @@ from tests.cli.samples import FAILED, server, snapshot
 from trayapp.cli.tray import plain_lines
 from trayapp.model.lifecycle import State
 from trayapp.service.child import await_ready, is_alive
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 from trayapp.service.pause import Pause, StartTurn
 from trayapp.wire.endpoint import GatewayLock
 from trayapp.wire.rundir import run_dir

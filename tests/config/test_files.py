@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.world import wait_until
+from trayapp.config import files, leases
+from trayapp.config.exchange import exchange
 from trayapp.config.files import QUIET_LOOKS, replace_file, wait_until_quiet, write_atomic
 from trayapp.model.errors import FileChangedError
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="Windows replaces no file that is open")
+exchange_only = pytest.mark.skipif(sys.platform not in ("linux", "darwin"), reason="Linux and macOS exchange files")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells who has a file open")
 
 
@@ -62,10 +66,36 @@ def slow_writer(path: Path, pieces: list[bytes], pause_s: float, flags: int, beg
     os.close(descriptor)
 
 
+def moved(one: Path, to: Path) -> None:
+    one.replace(to)
+
+
+def is_opened(path: Path, began: threading.Event) -> None:
+    """Until the editor writes, or its open(2) waits for the end of our lease."""
+    number = path.stat().st_ino
+    wait_until(lambda: began.is_set() or waits_for_lease(number))
+
+
+def waits_for_lease(number: int) -> bool:
+    if sys.platform != "linux":
+        return False
+    return any(f":{number} " in line and "BREAKING" in line for line in Path("/proc/locks").read_text().splitlines())
+
+
+@pytest.fixture(params=["with leases", "without leases", "without exchange", "with neither"])
+def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a system or a disk can do."""
+    if request.param in ("without leases", "with neither"):
+        monkeypatch.setattr(leases, "_set", lambda descriptor, kind: None)
+    if request.param in ("without exchange", "with neither"):
+        monkeypatch.setattr(files, "exchange", lambda one, other: False)
+    return str(request.param)
+
+
 @posix_only
 @pytest.mark.requirement("file-slow-editor")
-def test_an_editor_that_begins_in_the_last_moment_wins_whole(tmp_path: Path) -> None:
-    """It opened the file before we replaced it, and writes on for a while into what has no name any more."""
+def test_an_editor_that_begins_in_the_last_moment_wins_whole(tmp_path: Path, disk: str) -> None:
+    """It opens the file before we replace it, and writes for a while."""
     path, began = tmp_path / "f", threading.Event()
     path.write_bytes(b"old")
     os.utime(path, (1000, 1000))
@@ -74,12 +104,81 @@ def test_an_editor_that_begins_in_the_last_moment_wins_whole(tmp_path: Path) -> 
 
     def last_moment() -> None:
         editor.start()
-        assert began.wait(10)
+        is_opened(path, began)
 
     with pytest.raises(FileChangedError):
         write_atomic(path, b"ours", last_moment)
     editor.join()
     assert path.read_bytes() == b"".join(pieces)
+    assert [file.name for file in tmp_path.iterdir()] == ["f"]
+
+
+@exchange_only
+@pytest.mark.requirement("file-slow-editor")
+def test_an_editor_that_replaces_the_file_in_the_last_moment_wins(tmp_path: Path) -> None:
+    path, fresh = tmp_path / "f", tmp_path / "g"
+    path.write_bytes(b"old")
+    fresh.write_bytes(b"saved")
+    with pytest.raises(FileChangedError):
+        write_atomic(path, b"ours", lambda: moved(fresh, path))
+    assert path.read_bytes() == b"saved"
+    assert [file.name for file in tmp_path.iterdir()] == ["f"]
+
+
+@exchange_only
+@pytest.mark.requirement("file-slow-editor")
+def test_an_editor_that_moves_the_file_away_in_the_last_moment_finds_none(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"old")
+    with pytest.raises(FileChangedError):
+        write_atomic(path, b"ours", lambda: moved(path, tmp_path / "f~"))
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("f~", b"old")]
+
+
+@linux_only
+@pytest.mark.requirement("file-slow-editor")
+def test_nobody_reads_our_text_until_it_is_known_to_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads at once after saving, and saves again, would lose the first save."""
+    path, fresh, seen = tmp_path / "f", tmp_path / "g", list[bytes]()
+    path.write_bytes(b"old")
+    fresh.write_bytes(b"saved")
+    reader = threading.Thread(target=lambda: seen.append(path.read_bytes()))
+
+    def exchange_and_read(one: Path, other: Path) -> bool:
+        done = exchange(one, other)
+        if reader.ident is None:
+            number = other.stat().st_ino
+            reader.start()
+            wait_until(lambda: bool(seen) or waits_for_lease(number))
+        return done
+
+    monkeypatch.setattr(files, "exchange", exchange_and_read)
+    with pytest.raises(FileChangedError):
+        write_atomic(path, b"ours", lambda: moved(fresh, path))
+    reader.join()
+    assert (seen, path.read_bytes()) == ([b"saved"], b"saved")
+
+
+@linux_only
+@pytest.mark.requirement("file-slow-editor")
+def test_an_editor_that_found_the_file_before_it_was_replaced_and_opens_it_after_that_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, began = tmp_path / "f", threading.Event()
+    path.write_bytes(b"old")
+    editor: list[threading.Thread] = []
+
+    def open_late(folder: Path) -> None:
+        (left,) = folder.glob(".f.*.tmp")  # the old file still has this name
+        editor.append(threading.Thread(target=slow_writer, args=(left, [b"one ", b"two"], 0.03, os.O_TRUNC, began)))
+        editor[0].start()
+        is_opened(left, began)
+
+    monkeypatch.setattr(files, "_sync_folder", open_late)
+    with pytest.raises(FileChangedError):
+        write_atomic(path, b"ours")
+    editor[0].join()
+    assert path.read_bytes() == b"one two"
     assert [file.name for file in tmp_path.iterdir()] == ["f"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.config.layers import merge_entry, merge_layers
+from trayapp.config.layers import merge_entry
 
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ("config-05", {"command": "cursor", "args": ["1"]}, {"env": {"A": "1"}},
@@ -41,21 +41,3 @@ def test_an_entry_lies_over_another(lower: dict[str, Any], upper: dict[str, Any]
     before = (dict(lower), dict(upper))
     assert merge_entry(lower, upper) == expected
     assert (lower, upper) == before
-
-
-def test_higher_layers_win() -> None:
-    cursor, own, project = {"x": {"command": "1"}}, {"x": {"command": "2"}}, {"x": {"command": "3"}}
-    assert merge_layers([own, project], [cursor]) == project  # config-01
-    assert merge_layers([own], [cursor]) == own  # config-02
-
-
-def test_the_first_import_that_has_a_name_wins_whole() -> None:
-    cursor = {"same": {"command": "cursor"}}
-    claude = {"same": {"command": "claude", "env": {"T": "secret"}}, "more": {"command": "m"}}
-    assert merge_layers([], [cursor, claude]) == cursor | {"more": {"command": "m"}}  # config-03
-    assert merge_layers([], [claude, cursor]) == claude  # config-04
-
-
-def test_an_entry_that_is_no_mapping_is_kept_for_the_parser_to_name() -> None:
-    assert merge_layers([{"x": {"command": "c"}}, {"x": 5}]) == {"x": 5}
-    assert merge_layers([{"x": 5}, {"x": {"command": "c"}}]) == {"x": {"command": "c"}}

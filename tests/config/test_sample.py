@@ -7,7 +7,7 @@ import pytest
 from trayapp.config.parse import parse
 from trayapp.config.sample import sample_text, with_sample
 from trayapp.model.settings import Settings
-from trayapp.service.command import SAMPLE_VERB
+from trayapp.service.command_line import SAMPLE_VERB
 
 COMMANDS = [
     ["/usr/bin/python3", "-I", "-S", "/opt/trayapp/samples/server.py"],

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
-from trayapp.config.files import storage_error
+from trayapp.config import edits
+from trayapp.config.files import QUIET_LOOKS, QUIET_S, _take_place, storage_error
+from trayapp.config.locks import WAIT_S, locked
 from trayapp.config.parse import parse
 from trayapp.config.problems import Unparsable
 from trayapp.config.sample import sample_text
 from trayapp.config.splice import EditRefusedError
-from trayapp.config.store import Loaded, Store, signature
+from trayapp.config.store import EDIT_S, Loaded, Store, signature
 from trayapp.config.text import MAX_BYTES
 from trayapp.model.errors import FileChangedError, StorageError
 from trayapp.model.servers import ToolSwitch
+from trayapp.tray.actions import VERB_S
 
 TEXT = "# mine\r\nservers:\r\n  s: {command: 'x'}   # é\r\n"
 posix_only = pytest.mark.skipif(os.name == "nt", reason="modes and links as on POSIX")
@@ -48,6 +54,10 @@ def nobody(folder: Path) -> Iterator[None]:
         os.setresuid(0, 0, 0)
 
 
+def switch(store: Store, server: str, enabled: bool) -> bool:
+    return store.edit(lambda text: edits.set_server_enabled(text, server, enabled, store.path.name))
+
+
 def only_file_in(folder: Path) -> str:
     (file,) = folder.iterdir()
     return file.name
@@ -55,14 +65,14 @@ def only_file_in(folder: Path) -> str:
 
 @pytest.mark.requirement("file-comments-kept")
 def test_an_edit_keeps_every_other_byte(path: Path) -> None:  # merge-13
-    assert Store(path).set_server_enabled("s", False)
+    assert switch(Store(path), "s", False)
     assert path.read_bytes() == TEXT.replace("'x'}", "'x', disabled: true}").encode()
     assert only_file_in(path.parent) == "servers.yaml"
 
 
 def test_an_edit_that_changes_nothing_writes_nothing(path: Path) -> None:
     before = signature(path)
-    assert not Store(path).set_server_enabled("s", True)
+    assert not switch(Store(path), "s", True)
     assert Store(path).merge_tools({"s": {}, "other": {"a": ToolSwitch()}}) == {"other": "other is not in servers.yaml"}
     assert signature(path) == before
 
@@ -77,7 +87,7 @@ def test_edits_at_the_same_moment_are_all_written(path: Path) -> None:
 def test_every_edit_is_there(path: Path) -> None:
     store = Store(path)
     assert store.merge_tools({"s": {"a": ToolSwitch(), "b": ToolSwitch()}}) == {}
-    assert store.set_tools_enabled("s", ["a"], False)
+    assert store.edit(lambda text: edits.set_tools_enabled(text, "s", ["a"], False))
     assert store.add_server("t", {"url": "https://x/"})
     assert store.set_setting("expose", "search")
     config = parse(store.read().text, "servers.yaml")
@@ -119,6 +129,27 @@ def test_an_edit_starts_again_when_somebody_saved_in_between(path: Path) -> None
     assert path.read_bytes() == b"servers: {s: {command: z}}\n# edited\n"
 
 
+@pytest.mark.requirement("file-slow-editor")
+def test_a_file_that_is_emptied_to_be_saved_as_it_is_read_is_read_again(path: Path) -> None:
+    editors: list[threading.Thread] = []
+
+    def save(file: BinaryIO) -> None:
+        with file:
+            time.sleep(0.05)
+            file.write(TEXT.encode())
+
+    class EmptiedMeanwhile(Store):
+        def read(self) -> Loaded:
+            if not editors:
+                editors.append(threading.Thread(target=save, args=(self.path.open("wb"),)))
+                editors[0].start()
+            return super().read()
+
+    assert EmptiedMeanwhile(path).merge_tools({"s": {"found": ToolSwitch()}}) == {}
+    editors[0].join()
+    assert (parse(path.read_text(encoding="utf-8"), "f").servers["s"].tools or {}).keys() == {"found"}
+
+
 def test_an_edit_gives_up_against_an_editor_that_never_rests(path: Path) -> None:
     saved = 0
 
@@ -128,16 +159,33 @@ def test_an_edit_gives_up_against_an_editor_that_never_rests(path: Path) -> None
         path.write_text(f"# save {saved}\n")
         return text + "x: 1\n"
 
-    with pytest.raises(FileChangedError):
-        Store(path).edit(change, attempts=3)
-    assert path.read_text() == "# save 3\n"
+    with pytest.raises(FileChangedError, match="saved it again and again") as caught:
+        Store(path).edit(change, within_s=1.0)
+    assert caught.value.hint
+    assert saved > 1
+    assert path.read_text() == f"# save {saved}\n"
     assert only_file_in(path.parent) == "servers.yaml"
+
+
+def test_an_edit_ends_before_the_tray_gives_it_up() -> None:
+    """The last attempt may wait for an editor: before it reads, before it writes, after it wrote, and to look again."""
+    last_attempt_s = 4 * QUIET_LOOKS * QUIET_S
+    assert EDIT_S + last_attempt_s < VERB_S
+    assert WAIT_S < VERB_S
+
+
+def test_an_edit_waits_for_other_programs_edits_no_longer_than_for_all(home: Path) -> None:
+    store = Store(home / "servers.yaml")
+    with locked(store.path), pytest.raises(StorageError, match="cannot be changed") as caught:
+        store.edit(lambda text: text + "x: 1\n", within_s=0.05)
+    assert caught.value.hint
+    assert not store.path.exists()
 
 
 def test_a_file_that_cannot_be_read_is_left_alone(path: Path) -> None:  # merge-11, config-32
     path.write_bytes(b"servers: [\n")
     with pytest.raises(Unparsable) as caught:
-        Store(path).set_server_enabled("s", False)
+        switch(Store(path), "s", False)
     assert caught.value.problem.file == "servers.yaml"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(Unparsable, match="UTF-8"):
@@ -151,7 +199,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(path: Path) -> None:  # merge-
 def test_an_edit_that_is_refused_leaves_the_file_alone(path: Path) -> None:
     path.write_bytes(b"servers:\n  a: &a {command: x}\n  s: *a\n")
     with pytest.raises(EditRefusedError):
-        Store(path).set_server_enabled("s", False)
+        switch(Store(path), "s", False)
     assert path.read_bytes() == b"servers:\n  a: &a {command: x}\n  s: *a\n"
 
 
@@ -171,7 +219,7 @@ def test_a_missing_file_is_made_from_the_first_text(tmp_path: Path) -> None:
 
 def test_the_first_edit_makes_the_file_too(tmp_path: Path) -> None:
     store = Store(tmp_path / "servers.yaml", sample_text)
-    assert store.set_server_enabled("sample", False)
+    assert switch(store, "sample", False)
     assert parse(store.read().text, "f").servers["sample"].disabled
     bare = Store(tmp_path / "bare.yaml")
     assert bare.add_server("s", {"command": "x"})
@@ -193,7 +241,7 @@ def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
 @pytest.mark.requirement("file-atomic-write")
 def test_the_mode_of_a_file_is_kept(path: Path) -> None:
     path.chmod(0o640)
-    Store(path).set_server_enabled("s", False)
+    switch(Store(path), "s", False)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
@@ -203,7 +251,7 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, path: Path) -> 
     target = path.rename(tmp_path / "dotfiles" / "mine.yaml")
     path.symlink_to(tmp_path / "dotfiles" / "mine.yaml")
     before = signature(path)
-    Store(path).set_server_enabled("s", False)
+    switch(Store(path), "s", False)
     assert path.is_symlink()
     assert b"disabled" in target.read_bytes()
     assert signature(path) != before
@@ -256,12 +304,34 @@ def test_a_read_only_folder_or_file_is_a_clear_error(home: Path) -> None:
     with nobody(home):
         home.chmod(0o500)
         with pytest.raises(StorageError, match="permission"):
-            Store(path).set_server_enabled("s", False)
+            switch(Store(path), "s", False)
         home.chmod(0o700)
         path.chmod(0o400)
         with pytest.raises(StorageError, match="permission"):
-            Store(path).set_server_enabled("s", False)
+            switch(Store(path), "s", False)
         assert path.read_bytes() == TEXT.encode()
+
+
+@posix_only
+@pytest.mark.requirement("file-slow-editor")
+def test_what_cannot_be_replaced_yet_is_looked_at_again_before_the_next_try(home: Path) -> None:
+    """Windows replaces no file that an editor has open. Once the editor has closed it, it has saved it."""
+    path, fresh, looks = home / "servers.yaml", home / "fresh", list[bytes]()
+    path.write_bytes(b"old")
+    fresh.write_bytes(b"ours")
+
+    def still_as_seen() -> None:
+        looks.append(path.read_bytes())
+        if looks[-1] != b"old":
+            raise FileChangedError("changed")
+        path.write_bytes(b"saved")
+
+    with nobody(home):
+        home.chmod(0o500)  # as if it were open
+        with pytest.raises(FileChangedError):
+            _take_place(fresh, path, still_as_seen, tries=3)
+        home.chmod(0o700)
+    assert looks == [b"old", b"saved"]
 
 
 @posix_only
@@ -275,7 +345,7 @@ def test_a_full_disk_leaves_the_old_file_whole(path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))  # no file over 8 bytes: a write stops in the middle
     try:
         with pytest.raises(StorageError, match="cannot be written"):
-            Store(path).set_server_enabled("s", False)
+            switch(Store(path), "s", False)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, old)

@@ -25,7 +25,7 @@ from mcp_types import METHOD_NOT_FOUND
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tests.conformance.reference.server import RETRY_MS, Events
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 
 LINE_LIMIT = 64 << 20
 META = "io.modelcontextprotocol/"

@@ -22,7 +22,7 @@ import anyio
 import anyio.to_thread
 
 from tests.e2e.client import Message, RawClient, RpcFailure, client_of
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 from trayapp.wire.control import LOGIN, LOGIN_WAIT, REFRESH, SNAPSHOT, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 

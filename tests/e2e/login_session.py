@@ -22,7 +22,7 @@ from tests.auth.places import PASSWORD, Desk
 from tests.cli.running import RUN_TIMEOUT_S
 from tests.e2e.client import RawClient, client_of
 from tests.tools import missing, require
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 from trayapp.wire.greeting import read_endpoint
 
 INSIDE = 'mount --bind "$0" /run && exec "$@"'

@@ -17,7 +17,7 @@ import pytest
 from tests.cli.running import environment, run_cli
 from tests.e2e.client import client_of
 from tests.e2e.gateway import Gateway
-from trayapp.service.command import sample_command
+from trayapp.service.command_line import sample_command
 
 pytestmark = pytest.mark.anyio
 TWO_MINUTES_S = 120.0

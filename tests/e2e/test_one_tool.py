@@ -15,7 +15,7 @@ from tests.e2e.client import RawClient, client_of
 from tests.e2e.gateway import Gateway
 from tests.e2e.test_real_servers import Real
 from tests.fixtures.odd import until
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from tests.e2e.client import client_of
 from tests.e2e.gateway import Gateway, entry
 from tests.e2e.test_calls import said
 from tests.fixtures.odd import Odd, alive, until
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 
 pytestmark = pytest.mark.anyio
 

@@ -23,7 +23,7 @@ from tests.cli.running import environment, run_cli
 from tests.servers import REMEDY
 from tests.tools import require, require_file
 from trayapp.config.sample import sample_text
-from trayapp.service.command import shim_command
+from trayapp.service.command_line import shim_command
 
 PATIENCE_S = 50.0
 MODULES = NPM_CLIENTS / "node_modules"

@@ -23,7 +23,7 @@ from tests.e2e.cell import MODERN
 from tests.e2e.gateway import Gateway, gateway_in
 from tests.servers import REMEDY
 from tests.tools import require, require_file
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("sdk-clients")]
 

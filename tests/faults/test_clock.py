@@ -1,6 +1,6 @@
 """The wall clock is set 8 h forward or 1 h back under a running gateway and its sessions: nothing is lost.
 
-Never here: sleeps of the machine (tests/backends/test_wake), when a cached list is too old (tests/catalog).
+Never here: sleeps of the machine (tests/backends/wake/test_watch), when a cached list is too old (tests/catalog).
 """
 
 from __future__ import annotations

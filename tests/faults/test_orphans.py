@@ -1,6 +1,6 @@
 """However the gateway ends, none of its servers' processes outlives it by 10 s, and nobody else is harmed.
 
-Never here: the guardian's own rules (tests/backends/test_guardian).
+Never here: the guardian's own rules (tests/backends/stdio/test_guardian).
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def test_what_a_gateway_and_its_guardian_left_the_next_gateway_ends(gateway: Gat
 
 
 def test_a_registry_that_cannot_be_written_hides_no_server(gateway: Gateway, tmp_path: Path) -> None:
-    """A folder is in its place; what junk in it does: tests/backends/test_keeper."""
+    """A folder is in its place; what junk in it does: tests/backends/stdio/test_orphans."""
     deaf, more = Counting(tmp_path, "deaf", ("--stays",)), Counting(tmp_path, "more", ("--stays",))
     serving(gateway, deaf)
     registry = next((gateway.home / "run").glob("backends-*.tsv"))

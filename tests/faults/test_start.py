@@ -17,7 +17,7 @@ from tests.faults.world import PATIENCE_S, ShimClient, gateway_pid, processes_of
 from tests.fixtures.odd import alive
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.child import RUNS_ALREADY
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 from trayapp.wire.control import WATCH, ControlClient
 
 AT_ONCE = 20

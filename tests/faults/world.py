@@ -29,7 +29,7 @@ from tests.e2e.gateway import Gateway
 from tests.fixtures.odd import alive, until
 from tests.patience import stretched
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 
 PROGRAM = Path(__file__).with_name("servers.py")
 LONG = os.environ.get("MULTI_MCP_LONG_TESTS") == "1"

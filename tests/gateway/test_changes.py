@@ -9,7 +9,7 @@ import pytest
 
 from tests.fixtures.clock import FakeClock
 from tests.gateway.world import house, server
-from trayapp.gateway.changes import TELL_DELAY_S, TELL_REST
+from trayapp.gateway.changes import BROADCAST_DELAY_S, BROADCAST_REST
 
 pytestmark = pytest.mark.anyio
 
@@ -56,11 +56,11 @@ async def test_telling_that_takes_long_is_followed_by_a_longer_rest(tmp_path: Pa
         for number in range(40):  # many servers that come one by one
             made.apply(*(server(f"s{n}") for n in range(number)))
             await made.clock.pass_(1.0)
-        assert len(told) <= 2 + 40 / (cost_s * TELL_REST)
+        assert len(told) <= 2 + 40 / (cost_s * BROADCAST_REST)
         cost_s = 0.0
-        await made.clock.pass_(cost_s + TELL_REST + TELL_DELAY_S)
+        await made.clock.pass_(cost_s + BROADCAST_REST + BROADCAST_DELAY_S)
         before = len(told)
         for number in range(3):
             made.apply(*(server(f"t{n}") for n in range(number)))
-            await made.clock.pass_(TELL_REST + TELL_DELAY_S)
+            await made.clock.pass_(BROADCAST_REST + BROADCAST_DELAY_S)
         assert len(told) >= before + 2  # quick again, soon told again

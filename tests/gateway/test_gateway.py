@@ -13,7 +13,7 @@ from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
 from tests.gateway.world import BrokenClock, House, echo_of, house, offer, serve, server
 from trayapp import __version__
-from trayapp.gateway.changes import TELL_DELAY_S
+from trayapp.gateway.changes import BROADCAST_DELAY_S
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.lifecycle import State
@@ -37,7 +37,7 @@ async def test_a_pool_task_that_fails_in_a_way_that_we_do_not_know_is_logged_and
         await made.gateway.services.pool.settled()
         await settle()
         clock.broken = False
-        assert "_discover failed in a way that we do not know" in caplog.text
+        assert "Unexpected error in Pool._discover" in caplog.text
         assert "ZeroDivisionError" in caplog.text
         client = await made.ready()
         assert "result" in await client.call("b_echo")
@@ -57,7 +57,7 @@ async def test_an_exposure_that_cannot_be_made_ends_neither_the_gateway_nor_its_
         made.gateway.services.listings.take(server("a"), offer("x", prompts=(BAD,)))
         made.apply(server("a", exclude_tools=("x",)))
         await made.told()
-        assert "broadcast failed" in caplog.text
+        assert "Unexpected error in Changes.broadcast" in caplog.text
         assert "error" in await client.ask("prompts/list")
         made.gateway.services.listings.take(server("a"), offer("y"))
         made.apply(server("a"))
@@ -203,7 +203,7 @@ async def test_nothing_is_computed_when_nobody_listens(tmp_path: Path) -> None:
         before = made.gateway.servers.view.exposure()
         for _ in range(1_000):
             made.gateway.services.changes.changed()
-        await made.clock.pass_(TELL_DELAY_S * 3)
+        await made.clock.pass_(BROADCAST_DELAY_S * 3)
         assert made.gateway.servers.view.exposure() is before
         assert "tools_result" not in vars(before)
 

@@ -18,7 +18,7 @@ from tests.fixtures.fake_transport import FakeNet, FakeServer
 from trayapp.backends.clock import Clock
 from trayapp.backends.launch import no_secrets
 from trayapp.catalog.cache import CacheEntry, save
-from trayapp.gateway.changes import TELL_DELAY_S
+from trayapp.gateway.changes import BROADCAST_DELAY_S
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
 from trayapp.gateway.gateway import Gateway, Parts
@@ -220,6 +220,7 @@ class House:
             look=lambda folder, user: self.look(folder, user),
         )
         self.gateway = Gateway(self.parts, tasks)
+        self.gateway.services.given_names.load()
 
     def _write(self, switches: Switches) -> None:
         if self.write_failure is not None:
@@ -247,6 +248,7 @@ class House:
         self.apply(*servers, settings=settings)
         self.start()
         await self.gateway.services.pool.settled()
+        await self.gateway.intake.read_words_now()
         await self.gateway.services.writer.written()
         await self.told()
 
@@ -260,7 +262,7 @@ class House:
 
     async def told(self) -> None:
         """Let changes be told."""
-        await self.clock.pass_(TELL_DELAY_S * 2)
+        await self.clock.pass_(BROADCAST_DELAY_S * 2)
 
     def client(self, lasting: bool = True, **options: Any) -> Client:
         """A client that has come in; no handshake yet. `options` of its first line."""

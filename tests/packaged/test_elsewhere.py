@@ -15,7 +15,7 @@ from devtools.steps import StepFailed
 from devtools.windows_version import TITLES, numbers, strings
 from trayapp import __version__
 from trayapp.service.autostart.macos import LABEL
-from trayapp.service.command import SHIM, TRAY, WHOLE
+from trayapp.service.command_line import SHIM, TRAY, WHOLE
 
 PACKAGING = Path(__file__).resolve().parents[2] / "packaging"
 SCRIPT = (PACKAGING / "windows" / "multi-mcp.iss").read_text(encoding="utf-8")

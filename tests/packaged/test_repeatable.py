@@ -16,7 +16,7 @@ from devtools import deb
 from devtools.alike import differences, listed, manifest
 from devtools.bundle import build_bundle, disguised
 from tests.tools import require
-from trayapp.service.command import SHIM
+from trayapp.service.command_line import SHIM
 
 VERSION = "1.2.3"
 

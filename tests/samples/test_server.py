@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import PROGRAM, environment
-from trayapp.service.command import sample_command
+from trayapp.service.command_line import sample_command
 
 
 def answers(*messages: Any, command: list[str] | None = None) -> list[dict[str, Any]]:

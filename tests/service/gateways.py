@@ -11,7 +11,7 @@ from typing import Any
 
 from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.service.supervision import Seen, Timing, WishKind
+from trayapp.service.supervision import CommandKind, Seen, Timing
 from trayapp.service.supervisor import Supervisor
 
 PATIENCE_S = 20.0
@@ -226,7 +226,7 @@ class Watched:
 
     def __exit__(self, *_: object) -> None:
         if not self.supervisor.join(0):
-            self.supervisor.wish(WishKind.QUIT)
+            self.supervisor.command(CommandKind.QUIT)
         assert self.supervisor.join(PATIENCE_S)
         for stream in self.place.streams:
             stream.close()

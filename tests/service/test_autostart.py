@@ -18,7 +18,7 @@ from trayapp.service.autostart.linux import XdgEntry
 from trayapp.service.autostart.macos import LABEL, LaunchAgent
 from trayapp.service.autostart.switch import Autostart, find_autostart
 from trayapp.service.autostart.windows import APPROVED, RUN, RunKey, split_command, windows_command
-from trayapp.service.command import tray_command
+from trayapp.service.command_line import tray_command
 
 PROGRAM = ("/opt/multi mcp/bin/multi-mcp", "tray", "--autostart")
 ODD_PATHS = ["/a b/x", "/ä/ü", '/q"uote/x', "/back\\slash/x", "/semi;colon/x", "/single'quote/x", "/hash#/x", "/<&>/x"]

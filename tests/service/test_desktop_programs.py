@@ -12,9 +12,9 @@ from trayapp import __version__
 from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.about import commit_of, version_text
 from trayapp.service.clipboard import copy, encoded
+from trayapp.service.connect import connect_gateway
+from trayapp.service.gateway_process import why_it_ended
 from trayapp.service.pause import Pause, PausedError, refuse_while_paused
-from trayapp.service.place import why_it_ended
-from trayapp.service.reach import reach
 from trayapp.service.verb import run_verb
 
 HASH = "3de80d5" + "0" * 33
@@ -87,10 +87,10 @@ def test_while_it_is_paused_nobody_starts_a_gateway_for_a_client(home: Path) -> 
         refuse_while_paused(run)
     assert "Resume" in caught.value.hint
     with pytest.raises(PausedError):
-        reach(run, 1.0)
+        connect_gateway(run, 1.0)
     pause.end()
     with pytest.raises(NoGatewayError, match="The gateway is not running"):
-        reach(run, 1.0)
+        connect_gateway(run, 1.0)
     refuse_while_paused(run)
     pause.end()
 

@@ -12,10 +12,10 @@ import pytest
 from tests.service.gateways import HANGING, QUICK, FakePlace, FakeProcess, Watched
 from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError, StorageError
-from trayapp.service.supervision import Timing, WishKind
+from trayapp.service.supervision import CommandKind, Timing
 from trayapp.service.supervisor import Supervisor
 
-S, W = ChildState, WishKind
+S, W = ChildState, CommandKind
 WAIT_S = 25.0  # for what takes a moment on a machine that is not busy
 HUNG_SEEN_S, HUNG_SEEN_AT_START_S = 2.0, 5.0  # what users are promised
 
@@ -38,7 +38,7 @@ def test_without_a_gateway_one_is_started_and_is_ours(place: FakePlace) -> None:
 def test_who_quits_before_it_begins_leaves_no_gateway(place: FakePlace) -> None:
     supervisor = Supervisor(place, lambda seen: None, QUICK)
     assert not supervisor.join(0)
-    supervisor.wish(W.QUIT)  # a signal that came while the icon was made
+    supervisor.command(W.QUIT)  # a signal that came while the icon was made
     supervisor.start()
     assert supervisor.join(WAIT_S)
     assert place.processes == []
@@ -125,7 +125,7 @@ def test_five_deaths_are_a_crash_loop_which_retry_ends(place: FakePlace) -> None
             place.die()
         watched.state(S.CRASH_LOOP)
         assert len(place.processes) == 5
-        watched.supervisor.wish(W.START)
+        watched.supervisor.command(W.START)
         watched.state(S.RUNNING)
         place.die()
         watched.until(lambda seen: seen.state is S.RUNNING and seen.snapshot == {"revision": 6})
@@ -147,7 +147,7 @@ def test_one_that_somebody_stopped_stays_stopped_until_resume(place: FakePlace) 
         place.stop()
         watched.state(S.PAUSED)
         assert place.paused == []  # nobody said Pause: shims may start one
-        watched.supervisor.wish(W.START)
+        watched.supervisor.command(W.START)
         watched.state(S.RUNNING)
 
 
@@ -208,7 +208,7 @@ def test_one_that_is_not_ours_is_left_alone_however_long_it_hangs(place: FakePla
         watched.state(S.ATTACHED)
         watched.until(lambda seen: seen.hangs)
         with pytest.raises(MultiMcpError, match="does not answer, and was not started here") as caught:
-            watched.supervisor.wish(W.RESTART)
+            watched.supervisor.command(W.RESTART)
         assert caught.value.hint == "End it with: kill -9 77"
         assert watched.until(lambda seen: seen.state is S.ATTACHED).hangs
         assert place.processes == []
@@ -220,7 +220,7 @@ def test_one_that_promised_no_signs_of_life_may_be_silent(place: FakePlace) -> N
         watched.state(S.RUNNING)
         place.stream.say({"revision": 100})
         watched.until(lambda seen: seen.snapshot == {"revision": 100} and not seen.hangs)
-        watched.supervisor.wish(W.PAUSE)  # a while later it was asked like any other
+        watched.supervisor.command(W.PAUSE)  # a while later it was asked like any other
         assert place.process.signals == []
 
 
@@ -241,11 +241,11 @@ def test_one_that_a_shim_or_an_earlier_tray_started_is_looked_after_like_our_own
 
 @pytest.mark.requirement("tray-adopts")
 @pytest.mark.parametrize("wish", [W.QUIT, W.PAUSE, W.RESTART])
-def test_an_adopted_one_is_stopped_by_quit_pause_and_restart(place: FakePlace, wish: WishKind) -> None:
+def test_an_adopted_one_is_stopped_by_quit_pause_and_restart(place: FakePlace, wish: CommandKind) -> None:
     left = place.leave()
     with Watched(place) as watched:
         watched.state(S.RUNNING)
-        watched.supervisor.wish(wish)
+        watched.supervisor.command(wish)
         assert (left.returncode, left.signals) == (0, [])
 
 
@@ -281,7 +281,7 @@ def test_shims_wait_while_the_tray_starts_or_ends_a_gateway_and_at_no_other_time
         watched.state(S.RUNNING)
         assert (place.turns[0], place.turns[-1]) == (True, False)
         place.turns.clear()
-        watched.supervisor.wish(W.RESTART)
+        watched.supervisor.command(W.RESTART)
         watched.until(lambda seen: seen.state is S.RUNNING and seen.snapshot == {"revision": 1})
         assert place.turns == [True, True, False]  # stopping, starting, running
         place.turns.clear()
@@ -297,11 +297,11 @@ def test_shims_wait_while_the_tray_starts_or_ends_a_gateway_and_at_no_other_time
 def test_pause_stops_it_keeps_shims_from_starting_one_and_resume_brings_it_back(place: FakePlace) -> None:
     with Watched(place) as watched:
         watched.state(S.RUNNING)
-        watched.supervisor.wish(W.PAUSE)
+        watched.supervisor.command(W.PAUSE)
         assert watched.seen[-1].state is S.PAUSED
         assert place.paused == [True]
-        watched.supervisor.wish(W.PAUSE)  # it is so already
-        watched.supervisor.wish(W.START)
+        watched.supervisor.command(W.PAUSE)  # it is so already
+        watched.supervisor.command(W.START)
         watched.state(S.RUNNING)
         assert place.paused == [True, False]
         assert len(place.processes) == 2
@@ -312,7 +312,7 @@ def test_pause_asks_an_attached_one_to_end(place: FakePlace) -> None:
     place.answering, place.ours = True, False
     with Watched(place) as watched:
         watched.state(S.ATTACHED)
-        watched.supervisor.wish(W.PAUSE)
+        watched.supervisor.command(W.PAUSE)
         assert watched.states == [S.STARTING, S.ATTACHED, S.STOPPING, S.PAUSED]
 
 
@@ -322,7 +322,7 @@ def test_an_attached_one_that_does_not_end_when_asked_is_left_and_the_user_told(
     with Watched(place) as watched:
         watched.state(S.ATTACHED)
         with pytest.raises(MultiMcpError, match="did not end, and was not started here"):
-            watched.supervisor.wish(W.PAUSE)
+            watched.supervisor.command(W.PAUSE)
         assert watched.states[-2:] == [S.STOPPING, S.ATTACHED]
 
 
@@ -330,7 +330,7 @@ def test_one_of_ours_that_does_not_end_when_asked_is_ended_by_force(place: FakeP
     place.stop_refused = True
     with Watched(place) as watched:
         watched.state(S.RUNNING)
-        watched.supervisor.wish(W.PAUSE)
+        watched.supervisor.command(W.PAUSE)
         assert place.process.signals == ["kill"]
         assert watched.seen[-1].state is S.PAUSED
 
@@ -339,7 +339,7 @@ def test_one_of_ours_that_does_not_end_when_asked_is_ended_by_force(place: FakeP
 def test_a_pause_ends_when_the_user_starts_a_gateway_elsewhere(place: FakePlace) -> None:
     with Watched(place) as watched:
         watched.state(S.RUNNING)
-        watched.supervisor.wish(W.PAUSE)
+        watched.supervisor.command(W.PAUSE)
         place.answering, place.ours = True, False
         watched.state(S.ATTACHED)
         assert place.paused == [True, False]
@@ -349,7 +349,7 @@ def test_pause_during_a_start_ends_what_was_started(place: FakePlace) -> None:
     place.launch_answers = False
     with Watched(place) as watched:
         watched.until(lambda _: len(place.processes) == 1)
-        watched.supervisor.wish(W.PAUSE)
+        watched.supervisor.command(W.PAUSE)
         assert place.process.signals == ["terminate"]
         assert watched.seen[-1].state is S.PAUSED
 
@@ -357,7 +357,7 @@ def test_pause_during_a_start_ends_what_was_started(place: FakePlace) -> None:
 def test_restart_ends_one_and_starts_the_next(place: FakePlace) -> None:
     with Watched(place) as watched:
         watched.state(S.RUNNING)
-        watched.supervisor.wish(W.RESTART)
+        watched.supervisor.command(W.RESTART)
         watched.until(lambda seen: seen.state is S.RUNNING and seen.snapshot == {"revision": 1})
         assert watched.states == [S.STARTING, S.RUNNING, S.STOPPING, S.STARTING, S.RUNNING]
         assert place.paused == []
@@ -369,7 +369,7 @@ def test_restart_of_one_that_hangs_does_not_wait_for_it(place: FakePlace) -> Non
         watched.until(lambda seen: seen.hangs)
         first = place.process
         place.answering = False
-        watched.supervisor.wish(W.RESTART)
+        watched.supervisor.command(W.RESTART)
         assert first.signals == ["kill"]
         watched.until(lambda seen: seen.state is S.RUNNING and not seen.hangs)
 
@@ -379,11 +379,11 @@ def test_restart_starts_one_where_there_is_none(place: FakePlace, state: ChildSt
     with Watched(place) as watched:
         watched.state(S.RUNNING)
         if state is S.PAUSED:
-            watched.supervisor.wish(W.PAUSE)
+            watched.supervisor.command(W.PAUSE)
         else:
             place.die(code=3)
         watched.state(state)
-        watched.supervisor.wish(W.RESTART)
+        watched.supervisor.command(W.RESTART)
         watched.state(S.RUNNING)
 
 
@@ -403,7 +403,7 @@ def test_quit_stops_ours_and_leaves_an_attached_one(place: FakePlace) -> None:
 def test_quit_during_a_pause_lets_shims_start_one_again(place: FakePlace) -> None:
     with Watched(place) as watched:
         watched.state(S.RUNNING)
-        watched.supervisor.wish(W.PAUSE)
+        watched.supervisor.command(W.PAUSE)
     assert place.paused[-1] is False
 
 
@@ -413,8 +413,8 @@ def test_two_wishes_at_once_both_come_true(place: FakePlace) -> None:
         watched.until(lambda _: len(place.processes) == 1)
         first: FakeProcess = place.process
         place.launch_answers = True
-        watched.supervisor.wish(W.PAUSE)
-        watched.supervisor.wish(W.RESTART)
+        watched.supervisor.command(W.PAUSE)
+        watched.supervisor.command(W.RESTART)
         watched.state(S.RUNNING)
         assert first.signals == ["terminate"]
 
@@ -422,13 +422,13 @@ def test_two_wishes_at_once_both_come_true(place: FakePlace) -> None:
 def test_a_wish_after_the_end_is_not_waited_for(place: FakePlace) -> None:
     with Watched(place) as watched:
         watched.state(S.RUNNING)
-    watched.supervisor.wish(W.PAUSE)
+    watched.supervisor.command(W.PAUSE)
 
 
 def test_a_machine_that_slept_is_not_taken_for_a_gateway_that_hangs(place: FakePlace) -> None:
     with Watched(place, replace(QUICK, silent=0.05, first_sign=0.05, hung_grace=0.0, late=0.0)) as watched:
         watched.state(S.RUNNING)
-        watched.supervisor.wish(W.PAUSE)  # with late=0 every wait took longer than it should
+        watched.supervisor.command(W.PAUSE)  # with late=0 every wait took longer than it should
         assert not any(seen.hangs for seen in watched.seen)
         assert place.process.signals == []
 

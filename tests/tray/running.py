@@ -19,7 +19,7 @@ import psutil
 from tests.cli.running import environment
 from tests.tray.bus import Item, NotificationServer, Watcher, until
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.command import own_command, sample_command
+from trayapp.service.command_line import own_command, sample_command
 from trayapp.wire.control import SNAPSHOT, STOP, ControlClient
 from trayapp.wire.rundir import run_dir
 

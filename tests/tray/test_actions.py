@@ -15,7 +15,7 @@ from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.autostart.entry import Start
 from trayapp.service.autostart.linux import XdgEntry
 from trayapp.service.autostart.switch import Autostart
-from trayapp.service.supervision import WishKind
+from trayapp.service.supervision import CommandKind
 from trayapp.tray.actions import Actions, Means, offered_of
 from trayapp.tray.state import outcomes
 from trayapp.tray.state.state import Action, IconKind, Offered, Verb, View, offer_key
@@ -68,7 +68,7 @@ class World:
         return Means(
             ask=lambda method, params: self._do("ask", (method, params), self.answers.get(method, {})),
             run=lambda argv, timeout_s: self._do("run", list(argv), VERBS.get(argv[0], CLIENT)),
-            wish=lambda kind: self._do("wish", kind),
+            command=lambda kind: self._do("wish", kind),
             create_file=self._create,
             open_file=lambda path: self._do("open", path),
             open_url=lambda url: self._do("browse", url) is None and self.has_browser,
@@ -123,10 +123,10 @@ SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.TAKE_OVER_HIDDEN, OFFER), ("changed", None), "2 servers taken over"),
     (Action(V.TAKE_OUT, DOUBLED), ("changed", None), "Zed has multi-mcp alone now"),
     (Action(V.LEAVE_SERVERS), ("changed", None), "They stay where they are"),
-    (Action(V.PAUSE), ("wish", WishKind.PAUSE), None),
-    (Action(V.RESUME), ("wish", WishKind.START), None),
-    (Action(V.RESTART), ("wish", WishKind.RESTART), None),
-    (Action(V.RETRY), ("wish", WishKind.START), None),
+    (Action(V.PAUSE), ("wish", CommandKind.PAUSE), None),
+    (Action(V.RESUME), ("wish", CommandKind.START), None),
+    (Action(V.RESTART), ("wish", CommandKind.RESTART), None),
+    (Action(V.RETRY), ("wish", CommandKind.START), None),
     (Action(V.AUTOSTART_ON), ("changed", None), "multi-mcp starts at login"),
     (Action(V.AUTOSTART_OFF), ("changed", None), "multi-mcp does not start at login any more"),
     (Action(V.SHOW_STATE), None, "multi-mcp"),

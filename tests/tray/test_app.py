@@ -24,7 +24,7 @@ from tests.tray.bus import until
 from tests.tray.running import END_S, Panel, TrayApp, tray_app
 from trayapp.cli.tray import has_desktop
 from trayapp.model.child import CRASHES_MOST
-from trayapp.service.command import own_command, sample_command
+from trayapp.service.command_line import own_command, sample_command
 from trayapp.service.pause import RESUME_HINT as PAUSED_HINT
 from trayapp.tray.linux.hosts import PANEL_WAIT_S
 from trayapp.wire.control import STOP

@@ -22,7 +22,7 @@ from tests.tray.test_drawing import FakeEntry
 from trayapp.config.parse import parse
 from trayapp.service.autostart.entry import Start
 from trayapp.service.autostart.switch import Autostart
-from trayapp.service.command import own_command, sample_command
+from trayapp.service.command_line import own_command, sample_command
 from trayapp.tray.desk import Desk
 from trayapp.tray.start import SystemFace
 from trayapp.tray.state.notices import Kind, Notice

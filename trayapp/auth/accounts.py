@@ -179,10 +179,6 @@ class Accounts:
         for url in urls:
             await self.of(url).grant()
 
-    def under_way(self, url: str) -> SignIn | None:
-        """The sign-in that waits for the user there."""
-        return self._under_way.get(canonical(url))
-
     def sign_in(self, target: Target) -> SignIn:
         """Start one, because the user said so; the one that is under way where there is one."""
         key = canonical(target.url)

@@ -41,11 +41,17 @@ async def bounded(response: httpx2.Response) -> httpx2.Response:
 
 
 def plain_token(response: httpx2.Response) -> httpx2.Response:
-    """A token answer whose `expires_in` is a number of seconds or absent, as the SDK wants it (RFC 6749 5.1)."""
+    """A token answer as the SDK wants it: `expires_in` is a number of seconds or absent (RFC 6749 5.1).
+
+    A token that no header can hold is absent, too (RFC 6750 2.1).
+    """
     said = json_object(response)
-    if not isinstance(said.get("access_token"), str) or "expires_in" not in said:
+    token = said.get("access_token")
+    if not isinstance(token, str):
         return response
-    seconds = lifetime(said.pop("expires_in"))
+    if not all("!" <= letter <= "~" for letter in token):
+        del said["access_token"]
+    seconds = lifetime(said.pop("expires_in", None))
     if seconds is not None:
         said["expires_in"] = int(seconds)
     return httpx2.Response(response.status_code, json=said, request=response.request)

@@ -80,7 +80,7 @@ async def authorize(wish: Wish, ask: Ask, now: Callable[[], float]) -> Grant:
                 await _close(flow)
     except SignInError:
         raise
-    except (OAuthFlowError, ValueError, httpx2.HTTPError) as error:
+    except (OAuthFlowError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise explained(error, last, wish.url) from None
     return provider.grant(now())
 
@@ -96,7 +96,7 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
         request = await provider.refresh_request()
         async with _client() as client:
             response = plain_token(await _sent(client, request))
-    except (OAuthFlowError, httpx2.HTTPError, ValueError) as error:
+    except (OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
         raise SignInError(f"{host} cannot be reached: {why_of(error, host)}", "Check the network") from None
     if response.status_code in (200, 201):
         with suppress(ValueError):
@@ -120,7 +120,7 @@ async def revoke(grant: Grant) -> bool:
         async with _client(REVOKE_S) as client:
             request = client.build_request("POST", endpoint, data=body, headers=headers)
             return (await _sent(client, request)).is_success
-    except (SignInError, OAuthFlowError, httpx2.HTTPError, ValueError):
+    except (SignInError, OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, ValueError):
         return False
 
 

@@ -232,6 +232,8 @@ class Connection:
         finally:
             self.in_flight -= 1
         if "tools" in offer.failed:
+            if live.transport.refusal.unauthorized:
+                raise refused(self.name, live.transport.refusal)
             raise ServerError(self.name, f"{self.name} {offer.failure}")
         return offer
 

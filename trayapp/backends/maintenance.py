@@ -31,6 +31,7 @@ OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # what a server tells by its
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each; one fetch answers them all
 HEALTH_BEAT_S = 5.0  # of `health_interval` so much may be missing, for all servers to be asked at one moment
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; this long means that it hangs
+LAST_LISTS_S = 0.5  # lists that were read before a server ended count; the others fail at once
 PROBE_JITTER_S = 0.5  # many connections that are asked for the same reason are not asked in the same moment
 
 
@@ -106,6 +107,9 @@ class Maintenance:
                 if self._live.peer.modern:
                     tasks.start_soon(self.subscription.listen)
                 yield
+                if self._live.transport.gone.is_set() and self._round is not None:
+                    with anyio.move_on_after(LAST_LISTS_S):
+                        await self._round.ended.wait()
                 tasks.cancel_scope.cancel()
         finally:
             self._tasks = None

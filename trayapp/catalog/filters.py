@@ -10,16 +10,9 @@ from collections.abc import Container, Iterable
 from functools import lru_cache
 
 from trayapp.catalog.names import call_spelling, spelled
-from trayapp.model.offer import Item, Offer
+from trayapp.model.offer import Item
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import PREFIX_MODES
-
-
-def visible_tools(server: ServerConfig, offer: Offer) -> list[Item]:
-    """The tools that clients may see and call, in the server's order. Of a name listed twice the first counts."""
-    named = {name: item for item in reversed(offer.tools) if isinstance(name := item.get("name"), str)}
-    hidden = {name for name in named if why_hidden(server, name)}
-    return [item for item in offer.tools if named.get(_name(item)) is item and _name(item) not in hidden]
 
 
 def why_hidden(server: ServerConfig, tool: str, siblings: Container[str] = ()) -> str | None:

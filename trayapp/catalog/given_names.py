@@ -31,9 +31,19 @@ class GivenNames:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
-        self._by_mode: dict[str, Names] | None = None
+        self._by_mode: dict[str, Names] = {}
         self._views: dict[tuple[str, frozenset[tuple[str, str]]], Given] = {}
         self._dirty = False
+
+    def load(self) -> None:
+        """Read what was kept, before the first name is asked for. Blocks. Nothing where it cannot be used: then names
+        are given again."""
+        try:
+            self._by_mode = _parsed(loads(read_file(self._path)))
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            log.warning("Cannot read the names of tools, they are given again: %s", error)
 
     def of(self, mode: PrefixMode, plain: Mapping[str, str]) -> Given:
         """Return the names given in that mode; `plain`: the names of a view's servers by their keys."""
@@ -65,7 +75,7 @@ class GivenNames:
         if not self._dirty:
             return
         self._dirty = False
-        names = {mode: dict(names) for mode, names in dict(self._by_mode or {}).items()}
+        names = {mode: dict(names) for mode, names in dict(self._by_mode).items()}
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(self._path, dumps({"version": VERSION, "names": names}))
@@ -76,19 +86,7 @@ class GivenNames:
             ) from error
 
     def _names(self, mode: PrefixMode) -> Names:
-        if self._by_mode is None:
-            self._by_mode = self._load()
         return self._by_mode.setdefault(mode, {})
-
-    def _load(self) -> dict[str, Names]:
-        """Return what was kept; nothing when it cannot be used: then names are given again. Blocks for a moment."""
-        try:
-            return _parsed(loads(read_file(self._path)))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("Cannot read the names of tools, they are given again: %s", error)
-            return {}
 
 
 def _first(keys: list[Key], plain: Mapping[str, str]) -> Key | None:

@@ -53,7 +53,7 @@ class Pin:
     An approved one with `findings` is served, and told of until the user has approved it.
 
     `text`: its definition as JSON, read again only when the server says something else. `beside`: the members beside
-    PINNED count, too; in files of earlier versions they did not.
+    PINNED count, too; in files of earlier versions they did not. `unread`: nobody has looked for orders in it yet.
     """
 
     hash: str
@@ -61,6 +61,7 @@ class Pin:
     approved: bool = True
     findings: tuple[Finding, ...] = ()
     beside: bool = True
+    unread: bool = False
 
     @property
     def definition(self) -> Item:
@@ -168,7 +169,7 @@ def save(folder: Path, server: str, tools: Mapping[str, Pin]) -> None:
 def _as_json(pin: Pin) -> dict[str, Any]:
     findings = [asdict(found) for found in pin.findings]
     written = {"hash": pin.hash, "definition": pin.text, "approved": pin.approved, "findings": findings}
-    return {**written, "beside": pin.beside}
+    return {**written, "beside": pin.beside, **({"unread": True} if pin.unread else {})}
 
 
 def _parse(server: str, data: bytes) -> dict[str, Pin]:
@@ -192,7 +193,8 @@ def _pin(value: Any) -> Pin:
     text = pinned(definition) if isinstance(definition, dict) else definition
     if not isinstance(text, str) or not isinstance(approved, bool) or not isinstance(findings, list):
         raise ValueError("a tool is not as it was written")
-    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), value.get("beside") is True)
+    beside, unread = value.get("beside") is True, value.get("unread") is True
+    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), beside, unread)
 
 
 def _finding(value: Any) -> Finding:

@@ -21,7 +21,7 @@ from trayapp.cli.secret_keeping import keep_all, may_keep
 from trayapp.cli.servers_file import own_config, own_store
 from trayapp.cli.shown_server import environment_lines, secret_lines, starts
 from trayapp.cli.switch import tell_gateway
-from trayapp.cli.text import count, one_line, visible
+from trayapp.cli.text import count, escape_unprintable, one_line
 from trayapp.cli.trial import try_server
 from trayapp.clients import project_file
 from trayapp.clients.importing import writing_fault
@@ -113,13 +113,13 @@ def _decisive(server: ServerConfig) -> Iterator[str]:
     """What decides what the server does, secrets redacted."""
     yield redacted(starts(server))
     if server.command is not None and server.cwd is not None:
-        yield f"in the folder {visible(server.cwd)}"
+        yield f"in the folder {escape_unprintable(server.cwd)}"
     yield from environment_lines(server)
     yield from secret_lines(server)
 
 
 def _hidden(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) -> dict[str, Any]:
-    """The entry with its secrets in the keyring, where that is wanted and can be."""
+    """Return the entry with those of its secrets in the keyring that are wanted there and can be."""
     found = secrets_of(name, entry)
     if not found:
         return entry
@@ -128,9 +128,8 @@ def _hidden(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) 
             taken = secret_names()
         except MultiMcpError:
             taken = []
-        if keep_all(secrets_of(name, entry, taken), insist=hide is True):
-            return without_secrets(name, entry, taken)
-    if not asks:
+        entry = without_secrets(name, entry, taken, keep_all(secrets_of(name, entry, taken), insist=hide is True))
+    elif not asks:
         said = ", ".join(secret.name for secret in found)
         note(one_line(f"{count(len(found), 'secret')} in clear text ({said}); to keep them apart: --keyring"))
     return entry

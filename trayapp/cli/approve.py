@@ -16,7 +16,7 @@ import click
 
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import Table, is_terminal, print_json, print_table, say
-from trayapp.cli.person import at_terminal, require_person
+from trayapp.cli.person import require_person
 from trayapp.cli.text import clean, count, one_line, width
 from trayapp.model.errors import UsageError
 from trayapp.wire.control import APPROVALS, APPROVE, INSPECT
@@ -49,9 +49,9 @@ def approve_verb(what: str | None, all_: bool, yes: bool, as_json: bool) -> int:
     number = len(rows)
     if not as_json:
         say(*(_lines(rows) if rows else ["Nothing waits for an approval"]))
-    if number and (yes or all_ or not as_json):
-        require_person("approve a tool")
-    agreed = bool(number) and (yes or all_ or (not as_json and _agreed(number, rows)))
+    decides = bool(number) and (yes or all_ or not as_json)
+    can_ask = decides and require_person("approve a tool")
+    agreed = decides and (yes or all_ or _agreed(number, rows, can_ask))
     done = _approve(rows) if agreed else {"approved": [], "missed": []}
     if as_json:
         print_json({"waiting": rows, **done})
@@ -68,9 +68,9 @@ def _approve(rows: list[Row]) -> dict[str, Any]:
     return done
 
 
-def _agreed(number: int, rows: list[Row]) -> bool:
+def _agreed(number: int, rows: list[Row], can_ask: bool) -> bool:
     """Ask. Raises UsageError where nobody can answer."""
-    if not at_terminal():
+    if not can_ask:
         raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the tools above; then pass --yes")
     question = f"Approve {'it' if number == 1 else f'these {number}'}? [y/N/d = show all]"
     while (answer := click.prompt(question, default="n", show_default=False).strip().lower()) == "d":

@@ -12,7 +12,7 @@ import click
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import print_json, say
 from trayapp.service.autostart.switch import find_autostart
-from trayapp.service.command import tray_command
+from trayapp.service.command_line import tray_command
 
 
 @click.command("autostart", epilog=examples("multi-mcp autostart on"))

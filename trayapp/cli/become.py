@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.command import own_command, sample_command
+from trayapp.service.command_line import own_command, sample_command
 from trayapp.service.detached import gateway_environment
 from trayapp.service.installed import is_followed
 from trayapp.service.pause import refuse_out_of_turn, refuse_while_paused
@@ -23,7 +23,7 @@ from trayapp.wire.rundir import run_dir
 if TYPE_CHECKING:
     from trayapp.clients.layers import ClientLayers
 
-LINGERING = ["start", "--linger"]  # what service/command starts: a client waits, and nobody reads
+LINGERING = ["start", "--linger"]  # what service/command_line starts: a client waits, and nobody reads
 
 
 def lingering_gateway() -> int:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.command import shim_command
+from trayapp.service.command_line import shim_command
 from trayapp.service.detached import FROM_ANYWHERE
 
 PROTOCOL = "2025-11-25"

@@ -298,31 +298,22 @@ def _asked(offer: Offer) -> list[str]:
 
 
 def _hidden(new: list[Offer], hide: bool | None, asks: bool) -> list[Offer]:
-    """The offers, with their secrets in the keyring where that is wanted and can be; a lost secret is none."""
+    """Return the offers with those of their secrets in the keyring that are wanted there and can be."""
     names = [secret.name for offer in new for secret in _secrets(offer)]
     if not names or not may_keep(names, hide, asks):
         return new
-    kept, hidden = _named_anew(new)
-    if keep_all(kept, insist=hide is True):
-        return hidden
-    note("No keyring would keep them: they are taken over as they are. See: multi-mcp doctor")
-    return new
-
-
-def _named_anew(new: Sequence[Offer]) -> tuple[list[Secret], list[Offer]]:
-    """The secrets, under names that nothing in the keyring has: a server of another folder may be named alike."""
     try:
         taken = set(secret_names())
     except MultiMcpError:
-        taken = set()  # what cannot be listed cannot be kept either, which _kept tells
+        taken = set()  # what cannot be listed cannot be kept either, which keep_all tells
+    found: list[tuple[Offer, set[str]]] = []
     secrets: list[Secret] = []
-    hidden: list[Offer] = []
-    for offer in new:
-        found = secrets_of(offer.name, offer.found.entry, taken)
-        hidden.append(with_entry(offer, without_secrets(offer.name, offer.found.entry, taken)))
-        secrets += found
-        taken |= {secret.name for secret in found}
-    return secrets, hidden
+    for offer in new:  # a server of another folder may be named alike: each secret gets a name that none has
+        found.append((offer, set(taken)))
+        secrets += (own := secrets_of(offer.name, offer.found.entry, taken))
+        taken |= {secret.name for secret in own}
+    kept = keep_all(secrets, insist=hide is True)
+    return [with_entry(o, without_secrets(o.name, o.found.entry, before, kept)) for o, before in found]
 
 
 def _write(taken: Sequence[Offer], store: Store) -> list[Offer]:

@@ -16,8 +16,8 @@ import click
 from trayapp.cli.output import waiting
 from trayapp.model.errors import NoGatewayError
 from trayapp.model.logs import GATEWAY_LOG
+from trayapp.service.connect import connect_gateway
 from trayapp.service.pause import PausedError
-from trayapp.service.reach import reach
 from trayapp.wire.control import DEFAULT_TIMEOUT_S, SETTLE, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
@@ -57,7 +57,7 @@ def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
     """
     run = run_dir(os.environ)
     try:
-        return reach(run, timeout)
+        return connect_gateway(run, timeout)
     except PausedError:
         raise
     except NoGatewayError:
@@ -65,7 +65,7 @@ def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
         if context is None or not context.meta.get(STARTS):
             raise
     _start(run)
-    return reach(run, timeout)
+    return connect_gateway(run, timeout)
 
 
 def start_option() -> click.Option:

@@ -19,11 +19,14 @@ def at_terminal() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
 
-def require_person(what: str) -> None:
-    """Raise UsageError unless a person is at this terminal, or a script runs unattended on purpose.
+def require_person(what: str) -> bool:
+    """True if a person is at this terminal; False if a script runs unattended on purpose. Raises UsageError otherwise.
 
     `what`: the decision, as in "approve a tool". Programs without a terminal are AI tools' shells, too: they are not
     told how to decide for the user.
     """
-    if not at_terminal() and os.environ.get(UNATTENDED) != "1":
+    if at_terminal():
+        return True
+    if os.environ.get(UNATTENDED) != "1":
         raise UsageError(f"Only the user can {what}", "Ask the user to do it in a terminal or in the tray")
+    return False

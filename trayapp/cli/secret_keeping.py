@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import click
 
@@ -16,8 +17,8 @@ from trayapp.cli.servers_file import own_config, own_store
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import count, one_line
 from trayapp.clients.secrets import Secret
-from trayapp.model.errors import MultiMcpError, UsageError
-from trayapp.service.secrets import can_keep, store_secret
+from trayapp.model.errors import KeyringUnavailableError, MultiMcpError, UsageError
+from trayapp.service.secrets import can_keep, delete_secret, store_secret
 
 PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # opens the encrypted file (auth/sealed)
 
@@ -51,17 +52,50 @@ def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
     return False
 
 
-def keep_all(secrets: Sequence[Secret], *, insist: bool) -> bool:
-    """Keep all of them; False if that cannot be. Raises MultiMcpError where the user said that they must be."""
+def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
+    """Keep each of them; return the names of those that are kept, and note the others with the reason.
+
+    Where the user said that all must be kept, raise MultiMcpError instead, and keep none.
+    """
+    refused: dict[str, MultiMcpError] = {}
+    keyring: MultiMcpError | None = None  # the error of one that opens for no secret: its user is not asked again
+    for secret in secrets:
+        error = keyring or _kept(secret)
+        if error is not None:
+            refused[secret.name] = error
+            keyring = error if error.code == KeyringUnavailableError.code else None
+    kept = {secret.name for secret in secrets} - refused.keys()
+    if refused and insist:
+        for name in kept:
+            with suppress(MultiMcpError):
+                delete_secret(name)
+        raise _refusal(refused)
+    if refused:
+        error = _refusal(refused)
+        note(error.title, *error.hint.splitlines())
+    return kept
+
+
+def _kept(secret: Secret) -> MultiMcpError | None:
+    """Keep one; return why it is not kept."""
     try:
-        if all(store_secret(secret.name, secret.value) for secret in secrets):
-            return True
-    except MultiMcpError:
-        if insist:
-            raise
-    if insist:
-        raise MultiMcpError("There is no keyring that would keep secrets", "Write them as they are with --clear")
-    return False
+        if store_secret(secret.name, secret.value):
+            return None
+    except MultiMcpError as error:
+        return error
+    return MultiMcpError("There is no keyring that would keep secrets", "Write them as they are with --clear")
+
+
+def _refusal(refused: Mapping[str, MultiMcpError]) -> MultiMcpError:
+    """Return one error for all of them: which secrets, each reason once, what to do."""
+    names: dict[str, list[str]] = {}
+    for name, error in refused.items():
+        names.setdefault(error.title, []).append(name)
+    why = "; ".join(f"{title} ({', '.join(of)})" for title, of in names.items())
+    hints = dict.fromkeys(error.hint for error in refused.values() if error.hint)
+    error = MultiMcpError(one_line(f"{count(len(refused), 'secret')} not kept: {why}"), "\n".join(hints))
+    error.code = next(iter(refused.values())).code
+    return error
 
 
 def _can_keep() -> bool:

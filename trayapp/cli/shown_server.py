@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 
-from trayapp.cli.text import visible
+from trayapp.cli.text import escape_unprintable
 from trayapp.config.interpolate import keyring_names, variable_names
 from trayapp.model.redact import redacted
 from trayapp.model.servers import ServerConfig
@@ -27,7 +27,7 @@ _LOADS_CODE = re.compile(
 
 def starts(server: ServerConfig) -> str:
     """Return the command line or the address, what is invisible in it as escapes."""
-    return visible(server.url or shlex.join([server.command or "", *server.args]))
+    return escape_unprintable(server.url or shlex.join([server.command or "", *server.args]))
 
 
 def loading_code(env: Mapping[str, str]) -> dict[str, str]:
@@ -58,7 +58,7 @@ def redacted_value(name: str, value: str, mark: str = "=") -> str:
 
 
 def _pair(name: str, value: str, mark: str = "=") -> str:
-    return visible(f"{name}{mark}{value}")  # whole: what decides may stand at the end
+    return escape_unprintable(f"{name}{mark}{value}")  # whole: what decides may stand at the end
 
 
 def gets(server: ServerConfig) -> tuple[list[str], list[str]]:
@@ -72,8 +72,8 @@ def gets(server: ServerConfig) -> tuple[list[str], list[str]]:
 def secret_lines(server: ServerConfig) -> Iterator[str]:
     """Yield to which address or program which secrets and variables go."""
     secrets, variables = gets(server)
-    what = [f"the secret {visible(name)} of the keyring" for name in secrets]
-    what += [f"the variable {visible(name)}" for name in variables]
+    what = [f"the secret {escape_unprintable(name)} of the keyring" for name in secrets]
+    what += [f"the variable {escape_unprintable(name)}" for name in variables]
     if what:
         to = server.url if server.url is not None else server.command or ""
-        yield f"{'sends' if server.url is not None else 'gives'} {' and '.join(what)} to {visible(to)}"
+        yield f"{'sends' if server.url is not None else 'gives'} {' and '.join(what)} to {escape_unprintable(to)}"

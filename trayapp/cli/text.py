@@ -11,13 +11,24 @@ from typing import Any
 
 from trayapp.model.text import CONTROLS, ago, clean, count, first_line, one_line, shortened, width
 
-__all__ = ["ago", "byte_size", "clean", "count", "first_line", "json_text", "one_line", "shortened", "visible", "width"]
+__all__ = [
+    "ago",
+    "byte_size",
+    "clean",
+    "count",
+    "escape_unprintable",
+    "first_line",
+    "json_text",
+    "one_line",
+    "shortened",
+    "width",
+]
 
 _UNSAFE_JSON = re.compile(f"{CONTROLS.pattern}|[\u2028\u2029\ud800-\udfff]")
 
 
-def visible(text: str) -> str:
-    """All of a text in one line, with an escape for whatever a terminal would not show as it is."""
+def escape_unprintable(text: str) -> str:
+    """Return all of a text in one line, with an escape for whatever a terminal would not show as it is."""
     return "".join(letter if letter.isprintable() else _escape_of(letter) for letter in text)
 
 

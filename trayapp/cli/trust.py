@@ -14,11 +14,11 @@ import click
 
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import print_json, say
-from trayapp.cli.person import at_terminal, require_person
+from trayapp.cli.person import require_person
 from trayapp.cli.servers_file import own_config, own_store
 from trayapp.cli.shown_server import environment_lines, gets, loading_code, secret_lines, starts
 from trayapp.cli.switch import tell_gateway
-from trayapp.cli.text import one_line, visible
+from trayapp.cli.text import escape_unprintable, one_line
 from trayapp.config.overlay import Overlay, preview
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable
@@ -49,9 +49,8 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     laid = preview(_user_config(), file)
     if not as_json:
         say(*_lines(file, laid))
-    if yes or not as_json:
-        require_person("trust a project")
-    if yes or (not as_json and _agreed()):
+    can_ask = (yes or not as_json) and require_person("trust a project")
+    if yes or (not as_json and _agreed(can_ask)):
         if store.approve(file):
             tell_gateway()
         if not as_json:
@@ -78,9 +77,9 @@ def _user_config() -> Config:
         return Config()
 
 
-def _agreed() -> bool:
+def _agreed(can_ask: bool) -> bool:
     """Ask. Raises UsageError where nobody can answer."""
-    if not at_terminal():
+    if not can_ask:
         raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the servers above; then pass --yes")
     return click.confirm("Trust this file to start these programs, and to get what is said above?", default=False)
 
@@ -98,15 +97,15 @@ def _revoke(store: TrustStore, folder: Path, as_json: bool) -> int:
 
 def _lines(file: ProjectFile, laid: Overlay) -> Iterator[str]:
     """The file, each server with all that decides what it does, what is wrong in it."""
-    yield visible(str(file.path))
+    yield escape_unprintable(str(file.path))
     for name in laid.named:
         server = laid.config.servers[name]
-        yield f"  {visible(name)}: {starts(server)}"
+        yield f"  {escape_unprintable(name)}: {starts(server)}"
         for remark in _remarks(server, laid):
             yield f"    {remark}"
         for script in file.scripts:
             if script.server == name:
-                yield f"    runs {visible(script.name)}, whose content is approved with this file"
+                yield f"    runs {escape_unprintable(script.name)}, whose content is approved with this file"
     for problem in laid.config.problems:
         yield f"  line {problem.line}: {one_line(problem.message)}"
     if not laid.named:
@@ -117,7 +116,7 @@ def _remarks(server: ServerConfig, laid: Overlay) -> Iterator[str]:
     if server.name not in laid.own:
         yield "your own server, started as in servers.yaml"
     if server.command is not None and server.cwd not in (None, str(laid.folder)):
-        yield f"in the folder {visible(str(server.cwd))}"
+        yield f"in the folder {escape_unprintable(str(server.cwd))}"
     yield from environment_lines(server)
     yield from secret_lines(server)
     if server.disabled:

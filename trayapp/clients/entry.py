@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from trayapp.clients.family import Document, Keys, lookup
 from trayapp.clients.table import NAME, Client, Entry
 from trayapp.model.settings import HttpSettings
-from trayapp.service.command import SHIM as SHIM_PROGRAM
-from trayapp.service.command import TRAY, WHOLE
+from trayapp.service.command_line import SHIM as SHIM_PROGRAM
+from trayapp.service.command_line import TRAY, WHOLE
 
 SHIM = "stdio"  # the verb
 _PROGRAMS = frozenset((WHOLE, TRAY, SHIM_PROGRAM, "multi_mcp"))

@@ -46,9 +46,15 @@ def secrets_of(server: str, entry: Entry, taken: Collection[str] = ()) -> list[S
     return list({secret.name: secret for secret in found}.values())
 
 
-def without_secrets(server: str, entry: Entry, taken: Collection[str] = ()) -> dict[str, Any]:
-    """The entry with `${keyring:NAME}` in the place of each of them."""
-    return _Walk(server, lambda secret: f"${{keyring:{secret.name}}}", taken).entry(entry)
+def without_secrets(
+    server: str, entry: Entry, taken: Collection[str] = (), kept: Collection[str] | None = None
+) -> dict[str, Any]:
+    """The entry with `${keyring:NAME}` in the place of each of them, or of those that are `kept`."""
+
+    def hide(secret: Secret) -> str:
+        return f"${{keyring:{secret.name}}}" if kept is None or secret.name in kept else secret.value
+
+    return _Walk(server, hide, taken).entry(entry)
 
 
 class _Walk:

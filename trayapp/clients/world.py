@@ -17,7 +17,7 @@ from trayapp.config.files import read_bytes, wait_until_quiet, write_atomic
 from trayapp.config.locks import locked
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import StorageError
-from trayapp.service.command import shim_command
+from trayapp.service.command_line import shim_command
 
 RECORD_NAME = "clients.json"  # beside servers.yaml
 VERSION = 1
@@ -37,7 +37,7 @@ class World:
     machine: Machine
     record: Path
     command: list[str] = field(default_factory=shim_command)
-    settle: Callable[[Path], None] = wait_until_quiet
+    settle: Callable[[Path], object] = wait_until_quiet
 
 
 def this_world(environ: Mapping[str, str] | None = None) -> World:

@@ -12,13 +12,14 @@ import errno
 import os
 import secrets
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from trayapp.config import leases
+from trayapp.config.exchange import exchange
 from trayapp.model.errors import FileChangedError, StorageError
 
 FILE_MODE = 0o600  # a new file may come to hold secrets
@@ -74,27 +75,30 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
 
 def wait_until_quiet(
     path: Path, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
-) -> None:
+) -> Signature | None:
     """Wait, a moment at most, while some program may be writing the file: it was saved so lately, or is open for that.
 
     Half of a file may be readable, and a program that writes on after it was replaced writes into nothing. What we
-    wrote ourselves is waited for by nobody (`replace_file`). Blocks.
+    wrote ourselves is waited for by nobody (`replace_file`). Return the signature that was seen last: what is read
+    while the file has it is whole. Blocks.
     """
+    seen = signature(path)
     for _ in range(QUIET_LOOKS):
-        try:
-            age = now() - path.stat().st_mtime
-        except (OSError, ValueError):
-            return
+        if seen is None:
+            break
+        age = now() - seen[0] / 1e9
         if abs(age) >= QUIET_S and not is_open_for_writing(path):  # the clock of a network's disk may be far ahead
-            return
+            break
         sleep(QUIET_S - max(age, 0) if age < QUIET_S else QUIET_S)
+        seen = signature(path)
+    return seen
 
 
 def is_open_for_writing(path: Path) -> bool:
     """True if a program has the file open to write it, where the system tells (Linux)."""
     try:
         with _opened(path) as file:
-            return file is not None and _has_writer(file.descriptor)
+            return file is not None and file.has_writer() is True
     except (OSError, ValueError):
         return False
 
@@ -103,25 +107,19 @@ def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lamb
     """Replace the file by `data`, or leave it as it was and raise StorageError; of a link the target is replaced.
 
     An existing file keeps its mode, a new one gets FILE_MODE, missing folders FOLDER_MODE. `still_right` is called at
-    the last moment and may raise to refuse. A program that was writing into the file that was replaced wins: its text
-    is put back, and FileChangedError raised.
+    the last moment and may raise to refuse. A program that saves the file in that moment wins: its file stays, or is
+    put back, and FileChangedError raised.
     """
     try:
         target = path.resolve()
         mode = _mode_of(target)
         target.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        with _opened(target) as old:
-
-            def may_go() -> None:
-                if old is not None:
-                    old.wait_for_writer()
-                still_right()
-
-            replace_file(target, data, mode, may_go)
-            if old is not None and old.was_written():
-                _put_back(target, old, signature(target), mode)
-                raise FileChangedError(f"{path} was changed in the meantime", "Try again")
-        _sync_folder(target.parent)
+        with _opened(target) as old, _temporary(target, data, mode) as fresh:
+            if old is None:
+                _take_place(fresh, target, still_right)
+                _sync_folder(target.parent)
+            else:
+                _replace(old, fresh, target, still_right)
     except OSError as error:
         raise storage_error(error, path, "written") from error
     except RuntimeError:  # Python before 3.13 says so of a link that leads back to itself
@@ -141,38 +139,64 @@ def _mode_of(target: Path) -> int:
 
 
 class _Opened:
-    """A file that is about to be replaced, held open: what other programs still write into it is seen here alone."""
+    """A file that is about to be replaced, held open: what other programs still write into it is seen here alone.
+
+    With a lease of it, whoever opens it to write it waits, and we see that somebody does: nobody writes unnoticed.
+    """
 
     def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+        self._descriptor = descriptor
         self._seen = os.fstat(descriptor)
         self._has_writer = False  # that it had one for so long that it says nothing
+        self._is_leased = False
+
+    def has_writer(self) -> bool | None:
+        """True if some program has it open to write it; None where the system does not tell."""
+        may = leases.take(self._descriptor)
+        if may:
+            leases.end(self._descriptor)
+        return None if may is None else not may
 
     def wait_for_writer(self) -> None:
-        """Wait, a moment at most, while some program has the file open to write it."""
-        self._has_writer = True
+        """Wait, a moment at most, while some program has the file open to write it; then hold a lease, if possible."""
         for _ in range(QUIET_LOOKS):
-            if not _has_writer(self.descriptor):
-                self._has_writer = False
+            may = leases.take(self._descriptor)
+            if may is not False:
+                self._is_leased = may is True
                 return
             time.sleep(QUIET_S)
+        self._has_writer = True
 
     def was_written(self) -> bool:
-        """True if some program writes into the file, or wrote since it was opened here."""
-        now = os.fstat(self.descriptor)
-        is_same = (now.st_mtime_ns, now.st_size) == (self._seen.st_mtime_ns, self._seen.st_size)
-        return not is_same or (not self._has_writer and _has_writer(self.descriptor))
+        """True if some program writes into the file, is about to, or wrote since it was opened here."""
+        now = os.fstat(self._descriptor)
+        if (now.st_mtime_ns, now.st_size) != (self._seen.st_mtime_ns, self._seen.st_size):
+            return True
+        if self._is_leased:
+            return leases.is_awaited(self._descriptor)
+        return not self._has_writer and self.has_writer() is True
+
+    def end_lease(self) -> None:
+        """Let go on whoever waits to write it."""
+        if self._is_leased:
+            leases.end(self._descriptor)
+            self._is_leased = False
+
+    def is_at(self, path: Path) -> bool:
+        """True if it is the file at `path`."""
+        return os.path.samestat(self._seen, path.lstat())
 
     def is_quiet(self) -> bool:
         """True if nobody writes; where the system does not tell, if nobody did a moment ago."""
-        if sys.platform == "linux":
-            return not _has_writer(self.descriptor)
-        return abs(time.time() - os.fstat(self.descriptor).st_mtime) >= QUIET_S
+        has_writer = self.has_writer()
+        if has_writer is None:
+            return abs(time.time() - os.fstat(self._descriptor).st_mtime) >= QUIET_S
+        return not has_writer
 
     def content(self) -> bytes:
         """Read all of it."""
-        os.lseek(self.descriptor, 0, os.SEEK_SET)
-        with open(self.descriptor, "rb", closefd=False) as file:
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        with open(self._descriptor, "rb", closefd=False) as file:
             return file.read()
 
 
@@ -181,7 +205,7 @@ def _opened(target: Path) -> Iterator[_Opened | None]:
     """Hold the file open that is about to be replaced; None where that cannot be."""
     descriptor = -1
     if os.name != "nt":  # Windows replaces no file that is open, by us or by who writes it
-        with contextlib.suppress(FileNotFoundError, PermissionError):
+        with contextlib.suppress(FileNotFoundError, PermissionError, BlockingIOError):  # the last: a lease
             descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
     try:
         yield _Opened(descriptor) if descriptor >= 0 else None
@@ -190,39 +214,70 @@ def _opened(target: Path) -> Iterator[_Opened | None]:
             os.close(descriptor)
 
 
-def _has_writer(descriptor: int) -> bool:
-    """True if a process has the file open for writing. Linux alone tells: it grants no read lease then (fcntl(2))."""
-    if sys.platform != "linux":
-        return False
-    import fcntl
-    import signal
+def _replace(old: _Opened, fresh: Path, target: Path, still_right: Callable[[], None]) -> None:
+    """Let `fresh` take the place of `old`. Raises FileChangedError if a program saves the file in this moment: then
+    its file is in place."""
+    ours = signature(fresh)
+    old.wait_for_writer()
+    still_right()
+    with fresh.open("r+b", buffering=0) as file:
+        leases.take_alone(file.fileno())  # nobody reads ours until we know that it stays
+        try:
+            is_exchanged = exchange(fresh, target)
+        except FileNotFoundError:
+            raise _changed(target) from None
+        if not is_exchanged:
+            fresh.replace(target)
+        elif not old.is_at(fresh) or old.was_written():
+            _exchange_back(fresh, target, ours)
+            file.truncate()
+            with contextlib.suppress(FileNotFoundError):
+                file.write(target.read_bytes())  # for who has opened ours and waits to read it
+            raise _changed(target)
+    _sync_folder(target.parent)
+    # A program may have found the old file in the folder before the exchange and open it only now.
+    if old.was_written():
+        if is_exchanged:
+            _exchange_back(fresh, target, ours)
+        else:
+            _put_back(old, target, ours)
+        raise _changed(target)
 
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # ignored: SIGIO, for a lease that ends, would kill us
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    except OSError as error:
-        return error.errno == errno.EAGAIN
-    return False
+
+def _changed(path: Path) -> FileChangedError:
+    return FileChangedError(f"{path} was changed in the meantime", "Try again")
 
 
-def _put_back(target: Path, old: _Opened, ours: Signature | None, mode: int) -> None:
+def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
+    """Put the file back that we replaced, and that a program saves, unless somebody saved again since."""
+    with contextlib.suppress(FileNotFoundError):
+        exchange(fresh, target)
+        if signature(fresh) != ours:
+            exchange(fresh, target)
+
+
+def _put_back(old: _Opened, target: Path, ours: Signature | None) -> None:
     """Let what a program wrote into the replaced file count as its save, unless somebody saved again since.
 
-    Soon: whoever reads the file meanwhile does not find that save.
+    Where files cannot be exchanged. Soon: whoever reads the file meanwhile does not find that save.
     """
+    old.end_lease()
     latest = time.monotonic() + QUIET_LOOKS * QUIET_S
     while not old.is_quiet() and time.monotonic() < latest:
         time.sleep(PUT_BACK_S)
     if signature(target) == ours:
-        replace_file(target, old.content(), mode)
+        replace_file(target, old.content(), _mode_of(target))
 
 
-def replace_file(
-    path: Path, data: bytes, mode: int = FILE_MODE, still_right: Callable[[], None] = lambda: None
-) -> None:
-    """Make it all of the new content, or leave it as it was. Its folder is there. Raises OSError, what `still_right`
-    raises.
+def replace_file(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
+    """Make it all of the new content, or leave it as it was. Its folder is there. Raises OSError."""
+    with _temporary(path, data, mode) as fresh:
+        _take_place(fresh, path)
+
+
+@contextmanager
+def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+    """Write a file beside that at `path`, to take its place; what is there at the end is removed.
 
     Nobody need wait for more of what is whole at once, so it is dated as quiet.
     """
@@ -235,16 +290,17 @@ def replace_file(
         temporary.chmod(mode)
         now = time.time_ns()
         os.utime(temporary, ns=(now, now - int(QUIET_S * 1e9)))
-        still_right()
-        _take_place(temporary, path)
-    except BaseException:
+        yield temporary
+    finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise
 
 
-def _take_place(temporary: Path, path: Path, tries: int = REPLACE_TRIES) -> None:
+def _take_place(
+    temporary: Path, path: Path, still_right: Callable[[], None] = lambda: None, tries: int = REPLACE_TRIES
+) -> None:
     for left in range(tries - 1, -1, -1):
+        still_right()  # each time: the program that had it open may have saved it
         try:
             temporary.replace(path)
         except PermissionError:

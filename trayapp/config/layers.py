@@ -5,13 +5,12 @@ Never here: reading the files, whether one may be trusted, what a value means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from trayapp.config.spelling import SERVER_KEYS, spelled
 
 Entry = Mapping[str, Any]
-Layer = Mapping[str, Any]  # server name -> raw entry
 
 STDIO_FIELDS = frozenset(("command", "args", "env", "cwd", "inherit_env", "type"))
 HTTP_FIELDS = frozenset(
@@ -50,22 +49,3 @@ def field_of(key: str) -> str:
 
 def _get(entry: Entry, field: str) -> Any:
     return next((value for key, value in entry.items() if field_of(key) == field), None)
-
-
-def merge_layers(layers: Iterable[Layer], imports: Iterable[Layer] = ()) -> dict[str, Any]:
-    """Entries by name: the first of `imports` that has a name gives its whole entry; the `layers`, lowest first, lie
-    over that per field. An entry that is no mapping replaces what lies below, for the parser to say so."""
-    merged: dict[str, Any] = {}
-    for layer in imports:
-        for name, entry in layer.items():
-            merged.setdefault(name, entry)
-    for layer in layers:
-        for name, entry in layer.items():
-            merged[name] = _over(merged.get(name), entry)
-    return merged
-
-
-def _over(below: Any, entry: Any) -> Any:
-    if isinstance(below, Mapping) and isinstance(entry, Mapping):
-        return merge_entry(below, entry)
-    return entry

@@ -17,7 +17,7 @@ from trayapp.model.errors import StorageError
 from trayapp.wire.lock import FileLock
 from trayapp.wire.rundir import run_dir
 
-WAIT_S = 60.0  # fifty processes that change one file each wait some seconds on a busy machine
+WAIT_S = 20.0  # fifty processes that change one file each wait some seconds; the tray waits 30 s for a whole verb
 LOOK_S = 0.01
 NAME_HEX = 16
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ else:
 
 __all__ = ["Loaded", "Store", "signature"]
 
-EDIT_ATTEMPTS = 10  # against an editor that saves at the same moment
+EDIT_S = 20.0  # for an edit, other programs' saves and edits waited for: the tray waits 30 s for a whole verb
 AWAY_LOOKS = 5  # times, a QUIET_S between them, that a file is looked for which an editor may have moved away
 MISSING = ""  # the fingerprint of a file that is not there
 
@@ -93,37 +93,52 @@ class Store:
         write_atomic(self.path, data, still_as_seen)
         return True
 
-    def edit(self, change: Callable[[str], str], attempts: int = EDIT_ATTEMPTS) -> bool:
+    def edit(self, change: Callable[[str], str], within_s: float = EDIT_S) -> bool:
         """Read, change and write; again from the start when somebody else saved in between. Whether bytes changed.
 
         A missing file is changed from the first text. Edits wait for each other, those of other processes too: however
         many there are at once, each is written. `change` may be called several times; what it raises counts if the file
-        is still as it was given. Raises what `change`, `read` and `write` raise, and StorageError (see locked).
+        is still as it was given. No attempt begins after `within_s`. Raises what `change`, `read` and `write` raise,
+        and StorageError (see locked).
         """
-        with locked(self.path):
+        end = time.monotonic() + within_s
+        with locked(self.path, within_s):
             while True:
-                attempts -= 1
-                seen = self._settled()
+                seen = self._settled(end)
                 try:
                     return self.write(change(self._start(seen)), seen)
                 except FileChangedError:
-                    if not attempts:
-                        raise
+                    if time.monotonic() > end:
+                        why = f"{self.path} cannot be changed: another program saved it again and again for"
+                        hint = "Let that program finish, or close it; then try again"
+                        raise FileChangedError(f"{why} {within_s:.0f} s", hint) from None
                 except MultiMcpError:
-                    if not attempts or self._settled().fingerprint == seen.fingerprint:
+                    if time.monotonic() > end or self._settled(end).fingerprint == seen.fingerprint:
                         raise
 
-    def _settled(self) -> Loaded:
-        """Return the file once nobody saves it. Some editors move it away first: then its folder changed just now."""
-        wait_until_quiet(self.path)
-        seen = self.read()
+    def _settled(self, end: float) -> Loaded:
+        """Return the file once nobody saves it, soon after `end` at the latest. Some editors move it away first: then
+        its folder changed just now."""
+        seen = self._quiet(end)
         for _ in range(AWAY_LOOKS):
-            if seen.exists or not self._folder_changed():
+            if seen.exists or time.monotonic() > end or not self._folder_changed():
                 break
             time.sleep(QUIET_S)
-            wait_until_quiet(self.path)
-            seen = self.read()
+            seen = self._quiet(end)
         return seen
+
+    def _quiet(self, end: float) -> Loaded:
+        """Return the file as it was while nobody saved it: one that was emptied to be written is no answer."""
+        while True:
+            quiet = wait_until_quiet(self.path)
+            try:
+                seen = self.read()
+            except MultiMcpError:
+                if self.signature() == quiet or time.monotonic() > end:
+                    raise
+            else:
+                if self.signature() == quiet or time.monotonic() > end:
+                    return seen
 
     def _folder_changed(self) -> bool:
         """True if something came into the file's folder, or went, within the last moments."""
@@ -145,17 +160,8 @@ class Store:
         self.edit(change)
         return refused
 
-    def set_tools_enabled(self, server: str, names: Iterable[str], enabled: bool) -> bool:
-        """See edits.set_tools_enabled; whether bytes changed, as with all that follow."""
-        wanted = list(names)
-        return self.edit(lambda text: edits.set_tools_enabled(text, server, wanted, enabled, self.path.name))
-
-    def set_server_enabled(self, server: str, enabled: bool) -> bool:
-        """See edits.set_server_enabled."""
-        return self.edit(lambda text: edits.set_server_enabled(text, server, enabled, self.path.name))
-
     def add_server(self, name: str, entry: Mapping[str, Any]) -> bool:
-        """See edits.add_server."""
+        """See edits.add_server; whether bytes changed, as with all that follow."""
         return self.edit(lambda text: edits.add_server(text, name, entry, self.path.name))
 
     def remove_server(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The gateway process: sessions, routing, control.
+"""Gateway process: sessions, routing, control.
 
 Never here: the tray, terminals.
 """

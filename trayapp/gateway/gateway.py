@@ -1,7 +1,4 @@
-"""The gateway's state in one place, and who hears of its servers' lives.
-
-Never here: sockets, files' formats, one session's or one connection's own business, what only some parts need.
-"""
+"""Hold the gateway's state, and observe its backends (backends.connection.Observer)."""
 
 from __future__ import annotations
 
@@ -57,12 +54,14 @@ from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import GatewayState, Problem
 from trayapp.wire.messages import Call, Params
 
-CALM_AT_LATEST_S = 1.0  # what no client waits for is done once the first one has its list; without one after this
+# Work that no client waits for begins after the first list, or after this time without a client. A file that is saved
+# before that is to be applied within a second, too.
+CALM_AT_LATEST_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the gateway is built from; tests pass fakes of the same shapes."""
+    """Parts of the gateway from outside. Tests pass real parts or fakes of the same shape."""
 
     clock: Clock
     environ: dict[str, str]
@@ -73,18 +72,18 @@ class Parts:
     write_switches: WriteSwitches
     look: Look = no_projects
     accounts: Accounts | None = None
-    approved_dir: Path | None = None  # None: beside the cache
+    approved_dir: Path | None = None  # None: next to the cache
     calm: anyio.Event = field(default_factory=anyio.Event)  # the first client has its list, or something is started
 
 
 class Gateway:
-    """Implements backends.connection.Observer. Lives inside `tasks`."""
+    """Implements backends.connection.Observer on the event loop. Its tasks run in `tasks`."""
 
     def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
-        self.http_problem: Problem | None = None  # another program holds the port that HTTP clients know
-        self.sessions: dict[Session, None] = {}  # in the order in which they came
+        self.http_problem: Problem | None = None  # another program uses the port that HTTP clients know
+        self.sessions: dict[Session, None] = {}  # in the order in which they began
         self.stop_wanted = anyio.Event()
         self.started = parts.clock.now()
         self._parts = parts
@@ -108,6 +107,7 @@ class Gateway:
             ToolParts(services, own.is_own, ResultFiles(parts.cache_dir / RESULTS), WarmUp(self._spawn)),
             self._list_served,
         )
+        services.approvals.unread = partial(self._spawn, self.once_calm, self.intake.read_words)
         services.approvals.unsaved = services.writer.wake
         services.changes.listen(partial(tell_lists, self.sessions))
         services.changes.listen(self._note_names)
@@ -115,7 +115,7 @@ class Gateway:
             parts.accounts.signed_in = self._signed_in
 
     def _make_services(self, own: SessionServers) -> Services:
-        """Build what the others share; what connections ask for is there by the time that there are any."""
+        """Build the services. Connections call the lambdas only after the gateway is complete."""
         parts = self._parts
         writer = ListingWriter(parts.cache_dir, self._write_switches, self._save_more)
         listings = Listings(parts.cache_dir, lambda: self.servers.shared, writer, parts.clock.time)
@@ -142,7 +142,7 @@ class Gateway:
             clock=parts.clock,
             state=lambda: self.state,
             settings=lambda: self.config.settings,
-            pool=Pool(context, self, cast(anyio.abc.TaskGroup, FencedTasks(self._tasks))),  # it only ever starts tasks
+            pool=Pool(context, self, cast(anyio.abc.TaskGroup, FencedTasks(self._tasks))),  # the pool only starts tasks
             listings=listings,
             writer=writer,
             approvals=approvals,
@@ -168,7 +168,7 @@ class Gateway:
         return self.servers.user
 
     def take_config(self, config: Config) -> None:
-        """Make `config` the one that runs; untouched servers keep their process and their calls."""
+        """Run `config` from now on. Unchanged servers keep their process and their calls."""
         old, new = self.config.settings, config.settings
         self._file_problems = config.problems
         if (old.approve_changes, old.suspicious) != (new.approve_changes, new.suspicious):
@@ -178,23 +178,25 @@ class Gateway:
         self._spawn(self._prepare)
 
     async def _prepare(self) -> None:
-        """Make the tools ready for clients before somebody waits for that, other work in between."""
+        """Prepare the tools before a client asks for them, with pauses for other work."""
         view = self.servers.view
         known = view.catalog
         for _ in prepare(view.exposure(), view.finder):
             await anyio.lowlevel.checkpoint()
             if view.catalog is not known:
-                return  # what is new is made ready when it is asked for: it is little
+                return  # new tools are prepared when a client asks for them: they are few
 
     def _write_switches(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
-        """Note tools in servers.yaml: of the user's own servers. Blocks. Raises MultiMcpError."""
+        """Write tools of the user's own servers to servers.yaml. Blocks. Raises MultiMcpError."""
         users = {name: switches for name, switches in found.items() if name in self.config.servers}
         if users:
             self._parts.write_switches(users)
 
     def _note_names(self) -> None:
-        """Keep the names that tools have now. While servers are asked for the first time, nobody has one for good: they
-        do not depend on which server answers first."""
+        """Keep the current names of tools, unless servers are being asked for the first time.
+
+        So names do not depend on which server answers first.
+        """
         if not self.services.pool.discovering and self.servers.note_names():
             self.services.writer.wake()
 
@@ -204,13 +206,13 @@ class Gateway:
         self.services.given_names.save()
 
     def take_problem(self, problem: Problem) -> None:
-        """Show why the file cannot be used as a whole; what runs goes on."""
+        """Show why the file as a whole cannot be used. The last good configuration goes on."""
         self._file_problems = (*(p for p in self.config.problems), problem)
         self.services.changes.changed()
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Return all that is wrong in the user's files now."""
+        """Return all current problems in the user's files."""
         return (
             *self._file_problems,
             *self.projects.problems,
@@ -219,10 +221,10 @@ class Gateway:
             *((self.http_problem,) if self.http_problem is not None else ()),
         )
 
-    # -- the first moments ---------------------------------------------------------------------------------------
+    # -- start ---------------------------------------------------------------------------------------------------
 
     def start_serving(self) -> None:
-        """Let sessions come: begin to broadcast and to write, and ask servers that are not known."""
+        """Accept sessions: start the broadcasts, the writer and the follower of projects, and ask unknown servers."""
         self.state, services = "running", self.services
         for work in (services.changes.broadcast, services.writer.keep_writing, self.projects.follow):
             self._tasks.start_soon(kept_up, work, services.clock.sleep)
@@ -233,13 +235,13 @@ class Gateway:
         services.changes.changed()
 
     async def once_calm(self, work: Callable[[], Awaitable[Any]]) -> None:
-        """Do what no client waits for: at the start each moment of it would be one that the first client waits."""
+        """Do work that no client waits for, after the first list, so that the first client does not wait for it."""
         with anyio.move_on_after(CALM_AT_LATEST_S):
             await self._parts.calm.wait()
         await work()
 
     def _list_served(self) -> None:
-        """Ask servers with an old cache, once a session has had a list and nobody waits for that."""
+        """Ask servers whose cache has expired, now that a session has a list."""
         if not self._expired_asked:
             self._expired_asked = True
             self.services.pool.discover(self.services.listings.expired())
@@ -248,25 +250,25 @@ class Gateway:
     # -- backends.connection.Observer ---------------------------------------------------------------------------------
 
     def state_changed(self, connection: Connection) -> None:
-        """See Observer."""
+        """Update log levels and subscriptions of a server that has connected, then broadcast the change."""
         if connection.state is State.CONNECTED:
             self.session_parts.notifications.set_level(connection)
             self.session_parts.subscriptions.renew(connection)
         self.services.changes.changed()
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
-        """See Observer."""
+        """Take the lists of a server into the catalog."""
         self.intake.take(connection, offer)
 
     def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
-        """See Observer."""
+        """Pass a server's notification on to the sessions it concerns."""
         if method == UPDATED:
             self.session_parts.subscriptions.updated(connection, params)
         else:
             self.session_parts.notifications.pass_on(connection, method, params, about)
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
-        """See Observer."""
+        """Ask the client that a server's request belongs to, and return its answer. Raises RpcError."""
         return await self.session_parts.server_requests.asked(connection, method, params, about)
 
     # -- sessions ------------------------------------------------------------------------------------------------
@@ -274,11 +276,11 @@ class Gateway:
     def new_session(
         self, peer: ClientPeer, options: dict[str, Any], transport: str, *, lasting: bool = True
     ) -> Session:
-        """Return a session for `serve` (see Session)."""
+        """Return a new session, to be run by `serve`. `lasting`: see Session."""
         return Session(self.session_parts, peer, options, transport, lasting=lasting)
 
     async def serve(self, session: Session) -> None:
-        """Run one session to its end."""
+        """Run one session until its client is gone."""
         self.sessions[session] = None
         self.services.changes.changed()
         try:

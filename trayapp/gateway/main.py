@@ -1,7 +1,4 @@
-"""Builds every part of a gateway process, runs it, and owns its shutdown.
-
-Never here: behaviour; each part is somewhere else.
-"""
+"""Build every part of the gateway process, run it, and own its shutdown."""
 
 from __future__ import annotations
 
@@ -31,13 +28,11 @@ from trayapp.backends.stdio.shellenv import Environment
 from trayapp.backends.transport import Open, first_cause
 from trayapp.backends.wake.watch import watch_wake
 from trayapp.catalog.pins import FOLDER_NAME as APPROVED
-from trayapp.config.own_log import level_of
 from trayapp.config.paths import Paths, find_paths
 from trayapp.config.trust import TRUST_NAME, TrustStore
 from trayapp.gateway.gateway import Gateway, Parts
 from trayapp.gateway.http.port import HttpPort
 from trayapp.gateway.http.tokens import ClientTokens
-from trayapp.gateway.process import event_loop
 from trayapp.gateway.process.memory import tend_memory
 from trayapp.gateway.process.permissions import close_to_others
 from trayapp.gateway.process.server_logs import StderrFiles, start_logging
@@ -48,6 +43,7 @@ from trayapp.gateway.scopes.projects import look_with
 from trayapp.gateway.sessions.peer import FramePeer
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
 from trayapp.model.plan import Config
+from trayapp.service.logging import level_of
 from trayapp.wire.descriptors import raise_descriptor_limit
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
 from trayapp.wire.frames import FrameDispatcher
@@ -61,9 +57,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LINGER_CHECK_S = 5.0
-FOUND_CHECK_S = 5.0  # on the same beat; a look costs one system call
+FOUND_CHECK_S = 5.0  # checked with other regular work; a check costs one system call
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
-MAKES_ROOM = -1  # no exit code: this process is to go on as the program that replaced its own
+MAKES_ROOM = -1  # not an exit code: the process continues as the program that replaced this one
 
 
 def run_gateway(
@@ -75,10 +71,12 @@ def run_gateway(
     on_ready: Callable[[], None] | None = None,
     is_followed: Callable[[], bool] = bool,
 ) -> int:
-    """Be the gateway until told to stop; the exit code. `sample` is the command of the bundled sample server.
+    """Run the gateway until it is told to stop. Return the exit code.
 
-    `linger`: end by itself some minutes after the last session. `layers`: makes the reader of `settings.imports`.
-    `is_followed`: whether the program was replaced; once it was, and nobody would notice, MAKES_ROOM is returned.
+    `linger`: end some minutes after the last session. `sample`: the command of the bundled sample server. `layers`:
+    makes the reader of `settings.imports`. `is_followed`: returns True once the program was replaced. Then the gateway
+    ends when nobody would notice, and MAKES_ROOM is returned.
+
     Raises AlreadyRunningError, StorageError.
     """
     run = run_dir(dict(environ))
@@ -90,34 +88,34 @@ def run_gateway(
         share_one_heap()
         raise_descriptor_limit()
         _prefer_pidfd()
-        process = Process(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
-        # Not uvloop, not as an extra either. In pairs (0.23, Python 3.11), before asyncio's loop was spared most of its
-        # turns, the gateway's CPU a call of 100 B was 88 us there against 94, of 50 KB 254/300, 100 KB 253/301,
-        # 1 MB 995/1,026, with 64 in flight 20.4/20.6; each start takes 3.5 ms and 2 MiB more, and one test of
-        # tests/backends waits for ever: a second loop would have to be proven like the first.
-        event_loop.run(partial(process.main, linger, on_ready or (lambda: None)))
+        process = GatewayProcess(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
+        # No uvloop, not even as an extra. Measured in pairs (0.23, Python 3.11), the gateway's CPU a call of 100 B was
+        # 88 us against 94, of 50 KB 254/300, of 100 KB 253/301, of 1 MB 995/1,026, with 64 in flight 20.4/20.6. Each
+        # start takes 3.5 ms and 2 MiB more, and one test of tests/backends never ends. A selector of our own that
+        # spares asyncio turns used private names and gained nothing any more (0.157 ms a call against 0.172).
+        asyncio.run(process.main(linger, on_ready or (lambda: None)))
     except BaseExceptionGroup as group:
         cause = first_cause(group)
-        _note_end(cause)
+        _log_end(cause)
         raise cause from None
     except (MultiMcpError, OSError) as error:
-        _note_end(error)
+        _log_end(error)
         raise
     finally:
         lock.release()
     return MAKES_ROOM if process.makes_room else 0
 
 
-def _note_end(cause: BaseException) -> None:
-    """Why the gateway ends, in its log: one that a tray or a shim started has nobody who reads its stderr."""
+def _log_end(cause: BaseException) -> None:
+    """Log why the gateway ends: nobody reads the stderr of a gateway that a tray or a shim started."""
     mistake = None if isinstance(cause, MultiMcpError | OSError) else cause
     log.critical("The gateway ends: %s", cause, exc_info=mistake)
 
 
-class Process:
-    """The parts of one gateway process that are not its state: listener, connections, end.
+class GatewayProcess:
+    """Process around the gateway: listener, connections, signals, shutdown.
 
-    `open`: another way to servers than the real one, for tests.
+    `open`: opens transports to servers; tests pass their own.
     """
 
     def __init__(
@@ -149,7 +147,7 @@ class Process:
         self._tasks: anyio.abc.TaskGroup
 
     async def main(self, linger: bool, on_ready: Callable[[], None]) -> None:
-        """From the start to the end. Raises StorageError, in a group."""
+        """Run from start to end. Raises StorageError, in a group."""
         async with anyio.create_task_group() as tasks:
             self._accounts = accounts = self._make_accounts(tasks)
             parts = self._parts()
@@ -162,20 +160,21 @@ class Process:
                 gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed
             )
             await anyio.to_thread.run_sync(self._file.create)
+            await anyio.to_thread.run_sync(gateway.services.given_names.load)
             await self._file.reload()
             self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._http_port.serve, anyio.sleep)
             keep_trying = partial(accounts.vault.keep_trying, anyio.sleep)
             follow_keyring = partial(accounts.vault.follow, secret_service_signals)
-            for work in (keep_trying, follow_keyring, self._file.follow, self._stay_found):
+            for work in (keep_trying, follow_keyring, self._file.follow, self._keep_run_dir):
                 tasks.start_soon(kept_up, partial(gateway.once_calm, work), anyio.sleep)
-            watch = partial(watch_wake, self._look_around, SystemClock())
+            watch = partial(watch_wake, self._probe_servers, SystemClock())
             reap = partial(anyio.to_thread.run_sync, reap_leftovers, self._run)
-            for once in (gateway.sign_ins.look, watch, reap, tend_memory, self._make_room):
+            for once in (gateway.sign_ins.look, watch, reap, tend_memory, self._end_when_replaced):
                 tasks.start_soon(fenced, gateway.once_calm, once)
             if linger:
-                tasks.start_soon(kept_up, self._linger, anyio.sleep)
+                tasks.start_soon(kept_up, self._end_when_unused, anyio.sleep)
             self._stop_on_signals(gateway)
             log.info("Gateway %s ready", __version__)
             on_ready()
@@ -196,9 +195,9 @@ class Process:
             tasks.cancel_scope.cancel()
 
     def _private_places(self) -> list[Path]:
-        """Return what must be this user's alone. servers.yaml is the user's own affair: it may be linked, or shared.
+        """Return the files and folders that must belong to this user alone. servers.yaml may be linked or shared.
 
-        trusted.json is not among them: one that others could write is not closed and then believed (TrustStore).
+        trusted.json is not among them: if others could write it, it must not be closed and then believed (TrustStore).
         """
         paths = self._paths
         names = (APPROVED, SEALED_NAME)
@@ -213,36 +212,36 @@ class Process:
             stderr=StderrFiles(self._paths.log_dir / "servers").sink,
             cache_dir=self._paths.cache_dir,
             write_switches=self._file.note_tools,
-            look=look_with(TrustStore(self._paths.config_file.with_name(TRUST_NAME)), _home()),
+            look=look_with(TrustStore(self._paths.config_file.with_name(TRUST_NAME)), _find_home()),
             accounts=self._accounts,
             approved_dir=self._paths.config_file.with_name(APPROVED),
             calm=self._environ.wanted,
         )
 
     def _make_accounts(self, tasks: anyio.abc.TaskGroup) -> Accounts:
-        """Sign-ins and secrets. Nothing is opened before something needs it."""
+        """Return sign-ins and secrets. The vault opens when something needs it."""
 
         clock, place = SystemClock(), place_for(self._store, self._paths.config_file, self._environ)
         vault = Vault(place, changed=self._keyring_changed)
         return Accounts(vault, tasks, clock.time, clock.sleep, lambda: self._gateway.services.changes.changed())
 
     def _keyring_changed(self) -> None:
-        """It was locked, unlocked, started, or is another place: what is shown, and maybe who can be served."""
+        """Show the vault's new state, and serve again the servers that waited for it."""
         self._gateway.services.changes.changed()
         if self._accounts.vault.state == "available" and self._gateway.state == "running":
             self._tasks.start_soon(fenced, self._gateway.sign_ins.keyring_is_back)
 
     def _follow_store(self, store: Literal["keyring", "file"]) -> None:
-        """`settings.token_store` says another place now."""
+        """Switch the vault to the place that `settings.token_store` names now."""
         if store != self._store:
             self._store = store
             self._accounts.use(place_for(store, self._paths.config_file, self._environ))
             self._tasks.start_soon(fenced, self._gateway.sign_ins.look)
 
     def _take(self, outcome: Outcome) -> None:
-        """What servers.yaml says now becomes what runs; one that cannot be used leaves what runs and is a problem."""
+        """Run a new configuration, or show the problem of an unusable one, which changes nothing."""
         if self._gateway.state == "stopping":
-            return  # nothing is started any more
+            return  # no server starts any more
         if isinstance(outcome, Config):
             self._gateway.take_config(outcome)
             self._http_port.follow(outcome.settings.http)
@@ -251,12 +250,12 @@ class Process:
             self._gateway.take_problem(outcome)
 
     async def _reload(self) -> None:
-        """Read again what the user may have changed: servers.yaml, projects' files and approvals of them."""
+        """Read again what the user may have changed: servers.yaml, projects' files and their approvals."""
         await self._file.reload()
         await self._gateway.projects.refresh()
 
-    def _look_around(self, reason: str) -> None:
-        log.info("Asking every connected server for a sign of life: %s", reason)
+    def _probe_servers(self, reason: str) -> None:
+        log.info("Checking that every connected server still answers: %s", reason)
         self._gateway.services.pool.probe()
 
     # -- connections to the local socket -------------------------------------------------------------------------
@@ -266,52 +265,53 @@ class Process:
             from trayapp.gateway.control.server import Control  # loaded with its first use: no AI tool needs it
 
             control = Control(self._gateway, self._account_requests, link, self._reload)
-            self._tasks.start_soon(self._hold, link, control.run)
+            self._tasks.start_soon(self._serve_link, link, control.run)
             return control.dispatcher
         peer = FramePeer(link.write, link.write_pieces)
         session = self._gateway.new_session(peer, hello.options, "stdio")
-        self._tasks.start_soon(self._hold, link, partial(self._gateway.serve, session))
+        self._tasks.start_soon(self._serve_link, link, partial(self._gateway.serve, session))
         return peer.dispatcher
 
     @cached_property
     def _account_requests(self) -> AccountRequests:
-        from trayapp.gateway.control.accounts import AccountRequests  # as above
+        from trayapp.gateway.control.accounts import AccountRequests  # loaded with its first use, like Control
 
         gateway, keyring = self._gateway, self._accounts.vault.secrets
         return AccountRequests(gateway.services, gateway.sign_ins, self._environ, keyring)
 
     def _http_changed(self, url: str | None) -> None:
-        """The HTTP port was opened or closed: whoever looks into the endpoint file finds it."""
+        """Publish the URL of the HTTP port, or that it is closed, in snapshot and endpoint file."""
         self._gateway.http_url = url
         self._gateway.services.changes.changed()
         if self._gateway.state != "stopping":
             self._listener.publish(url)
 
-    async def _stay_found(self) -> None:
-        """Somebody may remove the runtime folder, a log-out or a cleaner of temporary files: then it is made anew, or,
-        where another gateway has begun there meanwhile, this one ends once no call is under way.
+    async def _keep_run_dir(self) -> None:
+        """Restore the runtime folder if a log-out or a cleaner of temporary files removed it.
+
+        If another gateway has started there meanwhile, end once no call is in progress.
         """
         while True:
             await next_beat(FOUND_CHECK_S)
             if self._gateway.state == "stopping":
-                return  # it is not to be found any more
+                return  # must not be found again
             if self._listener.is_found():
                 continue
             try:
-                await self._listen_anew()
+                await self._listen_again()
             except AlreadyRunningError as error:
-                log.warning("%s, because our runtime folder was removed: ending once no call is under way", error)
+                log.warning("%s, since the runtime folder was removed. Ending once no call is in progress", error)
                 while is_amid(self._gateway.services):
                     await next_beat(FOUND_CHECK_S)
                 self._gateway.stop_wanted.set()
                 return
             except StorageError as error:
-                log.warning("Nobody finds this gateway: %s", error)
+                log.warning("Clients cannot find this gateway: %s", error)
             else:
-                log.warning("The runtime folder had been removed: %s is there again", self._run)
+                log.warning("Restored the runtime folder %s, which had been removed", self._run)
 
-    async def _listen_anew(self) -> None:
-        """Raises AlreadyRunningError, StorageError."""
+    async def _listen_again(self) -> None:
+        """Open the socket again. Raises AlreadyRunningError, StorageError."""
         if self._lock is not None:
             self._lock.acquire_anew()
         self._listener.close()
@@ -319,18 +319,18 @@ class Process:
         if self._gateway.http_url is not None:
             self._listener.publish(self._gateway.http_url)
 
-    async def _hold(self, link: Link, work: Callable[[], Any]) -> None:
-        """One connection from start to end: the boundary at which one session's failure stops."""
+    async def _serve_link(self, link: Link, work: Callable[[], Any]) -> None:
+        """Serve one connection: the boundary that keeps its failure from other connections."""
         self._links.add(link)
         try:
             await work()
         except Exception:
-            log.exception("A connection failed in a way that we do not know")
+            log.exception("Unexpected error in a connection")
         finally:
             self._links.discard(link)
             link.close()
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- shutdown ------------------------------------------------------------------------------------------------
 
     def _stop_on_signals(self, gateway: Gateway) -> None:
         loop = asyncio.get_running_loop()
@@ -340,30 +340,30 @@ class Process:
             else:
                 loop.add_signal_handler(number, gateway.stop_wanted.set)
 
-    async def _linger(self) -> None:
-        """End `settings.linger` minutes after the last session, tray or watcher; with 0 never."""
+    async def _end_when_unused(self) -> None:
+        """End `settings.linger` minutes after the last session, tray or watcher; never if it is 0."""
         gateway, used = self._gateway, anyio.current_time()
         while anyio.current_time() - used < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
             await next_beat(min(LINGER_CHECK_S, limit_s / 4) if limit_s > 0 else LINGER_CHECK_S)
             if self._links or gateway.sessions:
                 used = anyio.current_time()
-        log.info("Nobody has used the gateway for %g minutes", gateway.config.settings.linger)
+        log.info("Stopping: the gateway was idle for %g minutes", gateway.config.settings.linger)
         gateway.stop_wanted.set()
 
-    async def _make_room(self) -> None:
-        """End for a gateway of the program that replaced ours: the clients of this one go on with that."""
-        await await_turn(self._gateway.services, self._is_followed, self._is_asked)
-        log.info("The program was replaced, and nobody is amid anything: the new one goes on")
+    async def _end_when_replaced(self) -> None:
+        """End for a gateway of the program that replaced ours. Clients continue with the new one."""
+        await await_turn(self._gateway.services, self._is_followed, self._has_control_connection)
+        log.info("The program was replaced and nothing is in progress: continuing as the new one")
         self.makes_room = True
         self._gateway.stop_wanted.set()
 
-    def _is_asked(self) -> bool:
-        """Whether there is a connection that is no shim's: of a tray, or of a verb."""
+    def _has_control_connection(self) -> bool:
+        """Return True if a tray or a command is connected."""
         return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
 
 
-def _home() -> Path:
-    """The user's own folder; where none is known, one that is above nothing."""
+def _find_home() -> Path:
+    """Return the user's home folder, "~" if it is unknown."""
     try:
         return Path.home()
     except RuntimeError:
@@ -371,9 +371,9 @@ def _home() -> Path:
 
 
 def _prefer_pidfd() -> None:
-    """Python 3.11 watches each child with a thread of its own; Linux can do better (3.12 does by itself)."""
+    """Watch child processes by pidfd: Python 3.11 uses a thread for each; 3.12 prefers pidfd itself."""
     if sys.version_info < (3, 12) and sys.platform == "linux":
         try:
             asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
         except OSError:
-            log.debug("no pidfd here; each server's end is awaited by a thread")
+            log.debug("pidfd is not available: a thread waits for each server's end")

@@ -1,7 +1,4 @@
-"""What the parts of one gateway share: given to each of them, so that nobody is handed the whole gateway.
-
-Never here: doing anything with it.
-"""
+"""Define what the parts of a gateway share, so that none of them needs the whole gateway."""
 
 from __future__ import annotations
 
@@ -23,17 +20,17 @@ from trayapp.model.status import GatewayState
 
 
 class Spawn(Protocol):
-    """Starts something that ends by itself; its failure is logged."""
+    """Starts a task that ends by itself and logs its failure."""
 
     def __call__(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """`state`, `settings`: of the gateway and of the user's own configuration, as they are now.
+    """Services of one gateway. `state` and `settings` return the current ones of gateway and user.
 
-    `sessions`: those that there are, in the order in which they came. `shared_key`: of the server that a session has
-    for itself, the key under which all share it; of others their own.
+    `sessions`: the current sessions, in the order in which they began. `shared_key`: returns the key of the shared
+    server behind a per-session one; any other key unchanged.
     """
 
     clock: Clock

@@ -10,6 +10,7 @@ import binascii
 import codecs
 import html
 import re
+import string
 import urllib.parse
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -32,11 +33,32 @@ _WRAPPED = late(
 _NUMBERS = late(r"(?:\b[0-9]{2,3}\b[ ,;]{1,2}){11,}[0-9]{2,3}|(?:\b[01]{8}[ ,;]{0,2}){9,}")
 ODD_LEAST = 6  # capitals, digits and escapes of a run: it is made of little else
 _OF_PROSE = b"abcdefghijklmnopqrstuvwxyz \n.,:'`\"()-_"
-# What some part of each of these looks like, and prose hardly ever
-_CODED = late(
-    r"[a-z0-9][A-Z]|[A-Z]{2}[a-z0-9]|[0-9][a-f]|[a-f][0-9]|\\[xu]|&#|%[0-9A-F]|[A-Z2-7]{24}|"
-    r"[0-9]{2}[ ,;:]{1,2}[0-9]{2}|[01]{8}|(?:[0-9A-Fa-f]{2}[ :]){8}|[A-Za-z0-9+/_-]{24}"
+
+
+def _kinds(**members: str) -> bytes:
+    """Return a table for bytes.translate: the members of each kind become its letter, everything else a dot."""
+    table = bytearray(b"." * 256)
+    for kind, letters in members.items():
+        for letter in letters.encode():
+            table[letter] = ord(kind)
+    return bytes(table)
+
+
+# What some part of each run looks like, and prose hardly ever. To look through a translated text takes a tenth of the
+# time that a pattern takes, which every character has to pass.
+_UPPER, _LOWER, _DIGITS = string.ascii_uppercase, string.ascii_lowercase, string.digits
+_LETTERS_AND_DIGITS = _kinds(U=_UPPER, a="abcdef", z=_LOWER[6:], d=_DIGITS, s=" ,;:")
+_IN_ROWS = (b"ddsdd", b"ddssdd")
+_MIXED = (b"aU", b"zU", b"dU", b"UUa", b"UUz", b"UUd", b"da", b"ad", *_IN_ROWS)
+_RUNS = (
+    (_kinds(w=_UPPER + _LOWER + _DIGITS + "+/_-"), b"w" * RUN_SHORTEST),
+    (_kinds(b="01"), b"b" * 8),
+    (_kinds(h=string.hexdigits, s=" :"), b"hhs" * 8),
 )
+_CAPITALS = _kinds(c=_UPPER + "234567")
+_HEX_DIGITS = _kinds(h=string.hexdigits + " :")
+_ESCAPED_BY = ("\\x", "\\u", "&#")
+_PERCENT = late("%[0-9A-F]")
 _WORD = late(r"[A-Za-z]{2,}")
 _URL = late(r"https?://\S+")
 
@@ -46,7 +68,7 @@ def decoded_in(text: str) -> Iterator[str]:
     plain = _URL.sub(" ", text[:READ_MOST])
     if not may_be_coded(plain):
         return
-    for kind, decode in _KINDS:
+    for kind, decode in _possible_kinds(plain):
         for found in islice(kind.finditer(plain), RUNS_MOST):
             if (words := _readable(decode(found[0]))) is not None:
                 yield from _once_more(words)
@@ -55,7 +77,7 @@ def decoded_in(text: str) -> Iterator[str]:
 
 def _once_more(words: str) -> Iterator[str]:
     """What is encoded in decoded words."""
-    for kind, decode in _KINDS if len(words) >= RUN_SHORTEST else ():
+    for kind, decode in _possible_kinds(words) if len(words) >= RUN_SHORTEST else ():
         for found in islice(kind.finditer(words), RUNS_MOST):
             if (inner := _readable(decode(found[0]))) is not None:
                 yield inner
@@ -85,9 +107,35 @@ def turned(text: str) -> Iterator[str]:
 
 def may_be_coded(text: str) -> bool:
     """Whether a text could hold a run, by what is quick to look for."""
-    if len(text) < RUN_SHORTEST or len(text.encode("ascii", "ignore").translate(None, _OF_PROSE)) < ODD_LEAST:
+    if len(text) < RUN_SHORTEST:
         return False
-    return _CODED.search(text) is not None
+    plain = text.encode("ascii", "replace")
+    if len(text.encode("ascii", "ignore").translate(None, _OF_PROSE)) < ODD_LEAST:
+        return False
+    kinds = plain.translate(_LETTERS_AND_DIGITS)
+    return (
+        any(part in kinds for part in _MIXED)
+        or any(mark in text for mark in _ESCAPED_BY)
+        or any(run in plain.translate(table) for table, run in _RUNS)
+        or ("%" in text and _PERCENT.search(text) is not None)
+    )
+
+
+def _possible_kinds(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str], bytes]]]:
+    """Yield the kinds of encoding that a text may hold: a pattern takes ten times as long as a look."""
+    plain = text.encode("ascii", "replace")
+    kinds = plain.translate(_LETTERS_AND_DIGITS)
+    if b"w" * RUN_SHORTEST in plain.translate(_RUNS[0][0]):
+        yield _BASE64, _of_base64
+        if b"c" * RUN_SHORTEST in plain.translate(_CAPITALS):
+            yield _BASE32, _of_base32
+    yield _WRAPPED, _of_wrapped
+    if b"h" * RUN_SHORTEST in plain.translate(_HEX_DIGITS):
+        yield _HEX, _of_hex
+    if any(part in kinds for part in _IN_ROWS):
+        yield _NUMBERS, _of_numbers
+    if "%" in text or any(mark in text for mark in _ESCAPED_BY):
+        yield _ESCAPES, _of_escaped
 
 
 def may_be_turned(text: str) -> bool:
@@ -95,11 +143,15 @@ def may_be_turned(text: str) -> bool:
     low = text[:READ_MOST].lower()
     if any(word in low for word in _UNREADABLE):
         return True
-    return _ODD.search(low) is not None
+    kinds = low.encode("ascii", "replace").translate(_SEPARATED)
+    if b"ldl" in kinds:
+        return True
+    # "?" is what is not of ASCII, such as the dot in the middle
+    return b"l.l.l.l.l" in kinds.replace(b"..", b".") and _SPACED.search(low) is not None
 
 
 _UNREADABLE = (*_BY_ROT13, *_BACKWARDS, "lgnore")
-_ODD = late(r"[a-z][013457@$][a-z]|(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){4}[a-z](?![a-z0-9])")
+_SEPARATED = _kinds(l=_LOWER, d="013457@$")
 
 _DIGITS_WITHIN = late(r"[a-z][013457@$][a-z]")
 _WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")
@@ -161,13 +213,3 @@ def _readable(data: bytes) -> str | None:
         return None
     clear = sum(letter.isprintable() or letter in "\n\t" for letter in text)
     return text if len(text) > 8 and clear == len(text) and len(_WORD.findall(text)) >= 2 else None
-
-
-_KINDS: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
-    (_BASE64, _of_base64),
-    (_WRAPPED, _of_wrapped),
-    (_BASE32, _of_base32),
-    (_HEX, _of_hex),
-    (_NUMBERS, _of_numbers),
-    (_ESCAPES, _of_escaped),
-)

@@ -1,5 +1,7 @@
 """Inspect a definition, or any text of a server: what hides from people is held back, what reads like orders is told.
 
+What hides is found before a tool is served; orders take three times as long, and may be looked for afterwards.
+
 The same text always gives the same findings.
 Never here: what becomes of the tool (gateway/approvals), other servers' tools.
 """
@@ -41,6 +43,21 @@ def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
     return _sorted(_in_texts([(where, text)]))
 
 
+def find_concealed(texts: list[tuple[str, str]], name: str = "") -> tuple[Finding, ...]:
+    """Return what hides from people in these texts, by their places, and in a tool's name."""
+    return _sorted([*_in_name(name), *_concealed(texts)])
+
+
+def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
+    """Return what reads like orders in these texts, by their places."""
+    return _sorted(_orders(texts))
+
+
+def merged(*found: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Return all findings: each code once, what is held back first."""
+    return _sorted([one for some in found for one in some])
+
+
 def _sorted(found: Sequence[Finding] | Iterator[Finding]) -> tuple[Finding, ...]:
     first: dict[str, Finding] = {}
     for one in sorted(found, key=lambda one: one.severity):
@@ -55,37 +72,53 @@ def _in_name(name: str) -> Iterator[Finding]:
 
 
 def _in_texts(texts: list[tuple[str, str]]) -> Iterator[Finding]:
+    yield from _concealed(texts)
+    yield from _orders(texts)
+
+
+def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
     whole = "\n\n".join(text for _, text in texts)
     if not hidden.is_plain(whole):
         for place, text in texts:
             for found in hidden.hidden_in(text):
                 yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
-    if encoded.may_be_coded(whole) or encoded.may_be_turned(whole):
+    if encoded.may_be_coded(whole):
         yield from _decoded(texts)
-    hopeful = _hopeful(hidden.bared(whole).lower())
-    for place, text in texts if hopeful else ():
-        for said in sentences(text):
-            yield from _orders(hopeful, place, said)
+    if encoded.may_be_turned(whole):
+        yield from _turned_round(texts)
     if len(whole) > READ_MOST:
         yield finding("size.unread", "medium", texts[-1][0], "It holds more text than can be looked over")
 
 
 def _hopeful(low: str) -> list[tuple[rules.Rule, list[str]]]:
     """Return the rules that may find something in a lower-case text, each with its hints that stand there."""
-    present = {hint for hint in rules.HINTS if hint in low}
+    starts = rules.HINT_STARTS.intersection(zip(low, low[1:], low[2:], strict=False))
+    present = {hint for start in starts for hint in rules.HINTS_BY_START[start] if hint in low}
+    present.update(hint for hint in rules.SHORT_HINTS if hint in low)
     there = [(rule, [hint for hint in rule.hints if hint in present]) for rule in rules.RULES if present]
     return [(rule, hints) for rule, hints in there if hints]
 
 
-def _orders(hopeful: list[tuple[rules.Rule, list[str]]], place: str, sentence: Sentence) -> Iterator[Finding]:
-    low = sentence.low
-    for rule, hints in hopeful:
-        for hint in hints:
-            if hint in low:
-                if (match := _found(rule.pattern, low)) is not None:
-                    marked = sentence.said[match.start() : match.end()] if len(low) == len(sentence.said) else match[0]
-                    yield finding(rule.code, "medium", place, f"It {rule.reason}", sentence.said, marked)
-                break
+def _orders(texts: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    """Yield the first finding of each rule."""
+    said = [(place, sentence) for place, text in texts for sentence in sentences(text)]
+    hopeful = _hopeful("\n".join(sentence.low for _, sentence in said))
+    for place, sentence in said if hopeful else ():
+        low = sentence.low
+        for one in hopeful.copy():
+            rule, hints = one
+            for hint in hints:
+                if hint in low:
+                    if (match := _found(rule.pattern, low)) is not None:
+                        hopeful.remove(one)
+                        yield _order(rule, place, sentence, match)
+                    break
+
+
+def _order(rule: rules.Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
+    said, low = sentence
+    marked = said[match.start() : match.end()] if len(low) == len(said) else match[0]
+    return finding(rule.code, "medium", place, f"It {rule.reason}", said, marked)
 
 
 def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
@@ -99,26 +132,32 @@ def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
 
 
 def _decoded(texts: list[tuple[str, str]]) -> Iterator[Finding]:
-    """Find text that is an order once it is decoded."""
+    """Find the first text that is an order once it is decoded."""
     for place, text in texts:
-        for words in encoded.decoded_in(text):
-            if (order := _first_order(words)) is not None:
-                yield finding("encoded.payload", "high", place, f"It says when decoded: {order.evidence}", text)
-        if encoded.may_be_turned(text):
-            bare = hidden.bared(text)
-            for words in encoded.turned(bare):
-                plain = {one.code for one in _orders_in(bare)}
-                for order in _orders_in(words):
-                    if order.code.startswith(_TURNED) and order.code not in plain:
-                        yield finding(
-                            "encoded.turned", "high", place, f"It says when turned round: {order.evidence}", text
-                        )
+        if (order := next((one for words in encoded.decoded_in(text) for one in _orders_in(words)), None)) is not None:
+            yield finding("encoded.payload", "high", place, f"It says when decoded: {order.evidence}", text)
+            break
 
 
-def _orders_in(text: str) -> list[Finding]:
-    hopeful = _hopeful(text.lower())
-    return [one for sentence in sentences(text) for one in _orders(hopeful, "", sentence)] if hopeful else []
+def _turned_round(texts: list[tuple[str, str]]) -> Iterator[Finding]:
+    """Find the first text that is an order once it is turned round."""
+    for place, text in texts:
+        if (order := next(_turned(text), None)) is not None:
+            yield finding("encoded.turned", "high", place, f"It says when turned round: {order.evidence}", text)
+            break
 
 
-def _first_order(text: str) -> Finding | None:
-    return next(iter(_orders_in(text)), None)
+def _turned(text: str) -> Iterator[Finding]:
+    """Yield the orders that a text holds only once it is turned round."""
+    if encoded.may_be_turned(text):
+        bare = hidden.bared(text)
+        ways = list(encoded.turned(bare))
+        plain = {one.code for one in _orders_in(bare)} if ways else set()
+        for words in ways:
+            for order in _orders_in(words):
+                if order.code.startswith(_TURNED) and order.code not in plain:
+                    yield order
+
+
+def _orders_in(text: str) -> Iterator[Finding]:
+    return _orders([("", text)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
 
 from trayapp.model.late import late
 
@@ -32,13 +33,13 @@ _TAKE = (
     r"print|grab|copy|include|attach|append)\w*"
 )
 _SECRET_FILE = (
-    r"(?:(?<![\w.])\.ssh\b|\bid_rsa|\bid_ed25519|\bauthorized_keys|(?<![\w.])\.aws/|\.netrc\b|\.pgpass\b|"
-    r"\.git-credentials|\.kube/config|\bkubeconfig|\.docker/config|\.gnupg|/etc/(?:passwd|shadow|sudoers)|"
-    r"/proc/self/environ|\.cursor/mcp|\bmcp(?:_config)?\.json|claude_desktop_config|\.codex/|"
-    r"\.(?:bash|zsh|shell)_history|\bshell history|wallet\.dat|\bcookies\.sqlite|\blogin data\b|\bkeychain\b|"
-    r"\bcredentials?\.(?:json|csv|txt|ya?ml)|\bssh (?:private )?keys?\b|\bprivate (?:ssh )?keys?\b|/gh/hosts\.yml|"
-    r"/keychains\b|/default/cookies\b|(?:user's |their )?(?:documents|downloads) folder\b|\bbrowser (?:cookies|"
-    r"history)\b)"
+    r"(?:\b(?:id_rsa|id_ed25519|authorized_keys|kubeconfig|mcp(?:_config)?\.json|shell history|cookies\.sqlite|"
+    r"login data\b|keychain\b|credentials?\.(?:json|csv|txt|ya?ml)|ssh (?:private )?keys?\b|"
+    r"private (?:ssh )?keys?\b|browser (?:cookies|history)\b)|(?<![\w.])\.(?:ssh\b|aws/)|"
+    r"\.(?:netrc\b|pgpass\b|git-credentials|kube/config|docker/config|gnupg|cursor/mcp|codex/|"
+    r"(?:bash|zsh|shell)_history)|"
+    r"/(?:etc/(?:passwd|shadow|sudoers)|proc/self/environ|gh/hosts\.yml|keychains\b|default/cookies\b)|"
+    r"claude_desktop_config|wallet\.dat|(?:user's |their )?(?:documents|downloads) folder\b)"
 )
 _DOT_ENV = r"(?<![\w.])\.env\b(?!\.|[- ](?:example|template|sample))"
 _SECRET_FILE_HINTS = (
@@ -101,6 +102,9 @@ class Rule:
     honest: tuple[str, ...]
 
 
+START = 3  # characters of a hint by which most of those that are in no text are passed over
+_EDGE = r"\b"
+_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)  # escapes, classes of characters, structure
 _INVARIANT = "Invariant Labs, MCP tool poisoning (2025)"
 _OWASP_INJECTION = "OWASP Top 10 for LLM applications, LLM01 prompt injection"
 _OWASP_LEAK = "OWASP Top 10 for LLM applications, LLM02 disclosure, LLM07 system prompt leakage"
@@ -112,7 +116,21 @@ _MCP = "MCP specification, security principles: consent and tool safety"
 def _rule(code: str, reason: str, source: str, hints: str, patterns: tuple[str, ...], found: str, honest: str) -> Rule:
     """Return a rule; `patterns` are alternatives, `found` and `honest` hold one sentence a line."""
     lines = [tuple(line.strip() for line in text.strip().splitlines()) for text in (found, honest)]
-    return Rule(f"orders.{code}", reason, source, tuple(hints.split("|")), late("|".join(patterns)), lines[0], lines[1])
+    pattern = late(_at_words("|".join(patterns)))
+    return Rule(f"orders.{code}", reason, source, tuple(hints.split("|")), pattern, lines[0], lines[1])
+
+
+def _at_words(pattern: str) -> str:
+    """Return the same pattern, with one look for a word's edge before all alternatives in a row that begin with one."""
+    depth, begin, found = 0, 0, list[str]()
+    for part in _PARTS.finditer(pattern):
+        depth += {"(": 1, ")": -1}.get(part[0], 0)
+        if part[0] == "|" and depth == 0:
+            found.append(pattern[begin : part.start()])
+            begin = part.end()
+    found.append(pattern[begin:])
+    groups = groupby(found, key=lambda one: one.startswith(_EDGE))
+    return "|".join(rf"{_EDGE}(?:{'|'.join(ones)})" if at_edge else "|".join(ones) for at_edge, ones in groups)
 
 
 _CONCEALMENT = (
@@ -355,11 +373,11 @@ _DECEPTION = (
         _MCP,
         "dialog|bother|consent|agreed|approv|authori|permission|confirm|already knows|wants this",
         (
-            r"(?<!if )(?<!once )(?<!after )(?<!when )(?<!until )(?<!unless )(?<!that )(?<!whether )(?<!if the )(?<"
+            r"\b(?<!if )(?<!once )(?<!after )(?<!when )(?<!until )(?<!unless )(?<!that )(?<!whether )(?<!if the )(?<"
             r"!once the )(?<!after the )"
             r"(?<!when the )(?<!until the )(?<!unless the )(?<!that the )(?<!whether the )(?<!if your )(?<!ensure "
             r"the )"
-            rf"\b(?:{_PERSON}|they) (?:has|have|had) (?:already |previously |implicitly )+(?:consented|"
+            rf"(?:{_PERSON}|they) (?:has|have|had) (?:already |previously |implicitly )+(?:consented|"
             r"agreed|approved|authori[sz]ed|"
             r"given (?:\w+ )?(?:permission|consent|approval)|confirmed|granted)",
             rf"\b(?:assume|treat|consider)\b{_NEAR}\b(?:{_PERSON}|they|it|this|them)\b{_NEAR}\b(?:consented|"
@@ -393,7 +411,7 @@ _DECEPTION = (
         _MCP,
         "confirm|approval|consent|permission|dialog",
         (
-            r"(?<!not )(?<!never )(?<!n't )(?<!to )\b(?:skip|bypass|suppress|dismiss|auto-?accept|auto-?approve)"
+            r"\b(?<!not )(?<!never )(?<!n't )(?<!to )(?:skip|bypass|suppress|dismiss|auto-?accept|auto-?approve)"
             r"\b (?:\w+ ){0,3}?(?:confirmation|"
             r"approval|consent|permission) (?:prompt|dialog|dialogue|step|screen|box|request|question|"
             r"popup)s?|\bskip (?:human approval|the confirmation)\b|\bdo not stop for approval\b",
@@ -575,7 +593,7 @@ _OVERRIDES = (
         _OWASP_INJECTION,
         "safety|ethic|guard|stop following|moderation|security polic|security rule|content polic|content filter",
         (
-            r"(?<!not )(?<!never )\b(?:ignor|disregard|bypass|circumvent|violat|disabl|turn(?:ing)? off|"
+            r"\b(?<!not )(?<!never )(?:ignor|disregard|bypass|circumvent|violat|disabl|turn(?:ing)? off|"
             r"suspend|evad)\w*\b (?:\w+ ){0,3}?(?:your (?:safety|content|"
             r"ethic\w*|guard ?rails?|security|moderation|usage)|safety (?:polic|rule|guideline|check|"
             r"filter|training|instruction)|guard ?rails\b|"
@@ -706,8 +724,8 @@ _SECRETS = (
         _INVARIANT,
         _SECRET_FILE_HINTS,
         (
-            rf"(?<!not )(?<!never )(?<!avoid )\b{_TAKE}\b (?!(?:or|and) )[^\n]{{0,60}}?{_SECRET_FILE}",
-            rf"(?<!not )(?<!never )(?<!avoid )\b(?:{_TAKE}|{_GIVE})\b (?!(?:or|and) )[^\n]{{0,60}}?{_DOT_ENV}[^\n]"
+            rf"\b(?<!not )(?<!never )(?<!avoid ){_TAKE}\b (?!(?:or|and) )[^\n]{{0,60}}?{_SECRET_FILE}",
+            rf"\b(?<!not )(?<!never )(?<!avoid )(?:{_TAKE}|{_GIVE})\b (?!(?:or|and) )[^\n]{{0,60}}?{_DOT_ENV}[^\n]"
             rf"{{0,60}}?"
             r"\b(?:and (?:pass|include|send|put|add|submit|attach)|to (?:every|each|https?)|parameter|"
             r"argument|as the|even if)\b",
@@ -735,7 +753,7 @@ _SECRETS = (
         _OWASP_LEAK,
         _SECRET_HINTS,
         (
-            rf"(?<!not )(?<!never )(?<!n't )\b{_GIVE}\b (?:\w+ ){{0,3}}?(?:all|any|every|each|the user's|"
+            rf"\b(?<!not )(?<!never )(?<!n't ){_GIVE}\b (?:\w+ ){{0,3}}?(?:all|any|every|each|the user's|"
             rf"their|stored|found|known) (?:\w+ ){{0,3}}?{_SECRET}(?! (?:that|which) (?:is|are) required)",
             r"\bpass(?:ing)? private information to\b|\bget the cookies for all\b|\b(?:every|any|each) credentials"
             r"? (?:that )?you\b|\b(?:any|all) (?:confidential|personal) (?:information|data)\b[^\n]{0,40}?\b(?:you"
@@ -768,7 +786,7 @@ _SECRETS = (
         _OWASP_LEAK,
         "password|passphrase|phrase|mnemonic|card|cvv|social|code|private key|document.cookie",
         (
-            r"(?<!not )(?<!never )\b(?:ask|prompt|request|urge|convince|trick|demand|get|have)\w* (?:\w+ )?(?:the "
+            r"\b(?<!not )(?<!never )(?:ask|prompt|request|urge|convince|trick|demand|get|have)\w* (?:\w+ )?(?:the "
             r"|your )?(?:user|human|them|customer|operator|owner|person)s?(?: (?:for|to (?:enter|"
             rf"give|provide|paste|type|share|confirm|supply|tell|reveal|re-?enter))){_NEAR}\b(?:master password|"
             r"password again|passphrase|seed phrase|recovery phrase|mnemonic|credit card|"
@@ -821,7 +839,7 @@ _SECRETS = (
         _OWASP_LEAK,
         _TALK_HINTS,
         (
-            rf"(?<!not )(?<!never )\b{_GIVE}\b [^\n]{{0,50}}?\b{_TALK}",
+            rf"\b(?<!not )(?<!never ){_GIVE}\b [^\n]{{0,50}}?\b{_TALK}",
             r"\b(?:contents?|copy|transcript|dump) of (?:the |your |our |this )?(?:\w+ )?(?:conversation|"
             r"chat|dialogue|system prompt|context window|instructions)\b(?! id)",
             rf"{_TALK}[^\n]{{0,60}}?\b(?:must|should|shall|has to|is to|are to|is|are|gets?) (?:\w+ )?(?:be )?(?:p"
@@ -1061,10 +1079,10 @@ _ACTIONS = (
         "mcpservers|launchagents|autostart|/etc/hosts|settings.json|core.hookspath|alwaysallow|permissions.allow|"
         "long-term memory|_base_url|trust=true",
         (
-            r"(?<!not )(?<!never )\b(?:add|append|write|insert|put|install|edit|modify|rewrite|overwrite)\w*\b[^\n"
+            r"\b(?<!not )(?<!never )(?:add|append|write|insert|put|install|edit|modify|rewrite|overwrite)\w*\b[^\n"
             r"]{0,80}?(?:\.bashrc|\.zshrc|\.profile\b|\bcrontab\b|authorized_keys|\.cursor/rules|\.cursorrules|"
             r"launchagents|autostart|/etc/hosts)",
-            r"(?<!not )(?<!never )\b(?:add|append|write|writing|insert|put|edit|update)\b[^\n]{0,50}?(?:claude\.md"
+            r"\b(?<!not )(?<!never )(?:add|append|write|writing|insert|put|edit|update)\b[^\n]{0,50}?(?:claude\.md"
             r"|agents\.md|\bmcp\.json|mcpservers|your (?:long-term )?memory)\b|\b[a-z]+_base_url\b (?:to|"
             r"=) ?https?://|\btrust=true\b|\bcore\.hookspath\b|\balwaysallow\b[^\n]{0,10}\*|\bpermissions\.allow\b",
         ),
@@ -1125,4 +1143,12 @@ RULES: tuple[Rule, ...] = (
     *_OTHER_TOOLS,
     *_ACTIONS,
 )
-HINTS: frozenset[str] = frozenset(hint for rule in RULES for hint in rule.hints)
+# The hints by their first three characters, and those that have fewer
+HINTS_BY_START: dict[tuple[str, ...], list[str]] = {}
+SHORT_HINTS: set[str] = set()
+for _hint in {hint for rule in RULES for hint in rule.hints}:
+    if len(_hint) < START:
+        SHORT_HINTS.add(_hint)
+    else:
+        HINTS_BY_START.setdefault(tuple(_hint[:START]), []).append(_hint)
+HINT_STARTS = frozenset(HINTS_BY_START)

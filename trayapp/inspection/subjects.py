@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from trayapp.inspection.finding import Finding
-from trayapp.inspection.inspect import inspect_text, inspect_tool
+from trayapp.inspection.inspect import find_concealed, find_orders, merged
+from trayapp.inspection.text import texts_of
 from trayapp.model.offer import Item, Offer
 
 INSTRUCTIONS = "(instructions)"  # under which a server's instructions are looked over; a tool of that name is withheld
@@ -67,8 +68,19 @@ def _listed(offer: Offer) -> Iterator[tuple[str, Item]]:
 
 
 def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
-    """What is found in one subject."""
-    if name == INSTRUCTIONS:
-        return inspect_text(str(item.get("description", "")), "instructions")
-    found = inspect_tool(item)
-    return tuple(one for one in found if one.code != "name.look-alike") if is_apart(name) else found
+    """Return what is found in one subject."""
+    return merged(concealed_in(name, item), orders_in(name, item))
+
+
+def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
+    """Return what hides from people in one subject: reason to hold it back."""
+    return find_concealed(_texts_of(name, item), "" if is_apart(name) else str(item.get("name", "")))
+
+
+def orders_in(name: str, item: Item) -> tuple[Finding, ...]:
+    """Return what reads like orders in one subject: the user is told."""
+    return find_orders(_texts_of(name, item))
+
+
+def _texts_of(name: str, item: Item) -> list[tuple[str, str]]:
+    return [("instructions", str(item.get("description", "")))] if name == INSTRUCTIONS else texts_of(item)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from trayapp import __version__
-from trayapp.service.command import PACKAGE
+from trayapp.service.command_line import PACKAGE
 
 COMMIT_FILE = "commit"  # beside the package's modules, written when a program is packaged
 SHORT = 7

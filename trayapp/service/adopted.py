@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import psutil
 
-LINGERS = "--linger"  # of service/command: who starts a gateway with it leaves it to itself
+LINGERS = "--linger"  # of service/command_line: who starts a gateway with it leaves it to itself
 
 
 class Adopted:

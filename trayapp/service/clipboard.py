@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 
 from trayapp.config.environment import own_environment
-from trayapp.service.command import NO_WINDOW
+from trayapp.service.command_line import NO_WINDOW
 
 COPY_S = 3.0  # a clipboard that takes longer has nobody who serves it
 # Program, arguments, and the variable that must be set for it to have a place to copy to.

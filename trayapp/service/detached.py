@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from trayapp.service.command import gateway_command, is_frozen
+from trayapp.service.command_line import gateway_command, is_frozen
 
 TYPE_CHECKING = False  # as in typing, which costs as much
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 By time and not by version: the next build of the same version is another program, too. Never here: what follows.
 """
 
-# ruff: noqa: PTH116, PTH118 (as service/command)
+# ruff: noqa: PTH116, PTH118 (as service/command_line)
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable
 
-from trayapp.service.command import PACKAGE, WHOLE, is_frozen, program
+from trayapp.service.command_line import PACKAGE, WHOLE, is_frozen, program
 from trayapp.wire.greeting import read_endpoint
 
 SETTLED_S = 15.0  # an installer writes for seconds, and the file that we look at may be its first

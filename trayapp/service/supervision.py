@@ -1,6 +1,6 @@
 """What the supervisor works with: its deadlines, the place where gateways run, what it sees, what may be wished.
 
-Never here: deciding (model/child), doing (service/supervisor, service/place).
+Never here: deciding (model/child), doing (service/supervisor, service/gateway_process).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Stream(Protocol):
 
 
 class Place(Protocol):
-    """Where gateways run (service/place has the real one)."""
+    """Where gateways run (service/gateway_process has the real one)."""
 
     def launch(self) -> Process:
         """Start one, detached. Raises MultiMcpError."""
@@ -103,7 +103,7 @@ class Seen:
     hangs: bool = False
 
 
-class WishKind(StrEnum):
+class CommandKind(StrEnum):
     """What the user may want of the gateway."""
 
     PAUSE = "pause"

@@ -23,8 +23,8 @@ from trayapp.model.child import (
     restart_wait_s,
 )
 from trayapp.model.errors import ExitCode, MultiMcpError, NoGatewayError
-from trayapp.service.supervision import Place, Process, Seen, Stream, Timing, WishKind
-from trayapp.service.wishes import Wishes
+from trayapp.service.commands import Commands
+from trayapp.service.supervision import CommandKind, Place, Process, Seen, Stream, Timing
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Supervisor:
         self._crashes: tuple[float, ...] = ()
         self._start_at = 0.0
         self._ended = False
-        self._wishes = Wishes()
+        self._commands = Commands()
         self._begun = threading.Event()
 
     # -- for other threads ---------------------------------------------------------------------------------------
@@ -61,17 +61,17 @@ class Supervisor:
         self._begun.set()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the end that a wish to quit brings; whether it came. Before the start nothing is waited for."""
+        """Wait for the end that a command to quit brings, and return whether it came. Before the start: at once."""
         if not self._begun.is_set():
             return False
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def wish(self, kind: WishKind, timeout_s: float = 60.0) -> None:
+    def command(self, kind: CommandKind, timeout_s: float = 60.0) -> None:
         """Ask for it and wait until it is so. Raises MultiMcpError when it cannot be."""
-        wish = self._wishes.add(kind)
-        if self._thread.is_alive():  # else there is nothing any more to wish for
-            wish.wait(timeout_s)
+        command = self._commands.add(kind)
+        if self._thread.is_alive():  # else there is nothing any more to command
+            command.wait(timeout_s)
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ class Supervisor:
         }
         self._place.claim_start()
         self._tell()
-        self._take_wishes()  # the user may have quit before this thread began
+        self._take_commands()  # the user may have quit before this thread began
         while not self._ended:
             try:
                 work[self._state]()
@@ -103,7 +103,7 @@ class Supervisor:
         self._place.release_start()
         if self._process is not None:
             self._process.returncode = 0  # let go: nobody waits for it, and that is no mistake to warn of
-        self._wishes.close()
+        self._commands.close()
 
     def _event(self, event: ChildEvent, error: str | None = None) -> None:
         """The one place that changes the state."""
@@ -182,7 +182,7 @@ class Supervisor:
                     sign = now  # we slept too; or it is not ours, and nothing more follows from its silence
                 continue
             if not self._readable(watch):
-                continue  # a wish
+                continue  # a command
             try:
                 newest = watch.read()
             except NoGatewayError:
@@ -272,7 +272,7 @@ class Supervisor:
             look_at = time.monotonic() + self._timing.look
             restarting = state is ChildState.RESTARTING
             if self._wait(min(look_at, self._start_at) if restarting else look_at):
-                continue  # a wish
+                continue  # a command
             if self._connected():
                 return
             if restarting and time.monotonic() >= self._start_at:
@@ -281,7 +281,7 @@ class Supervisor:
     # -- stopping ------------------------------------------------------------------------------------------------
 
     def _stop(self) -> None:
-        """Bring it to its end, then to what the wish was."""
+        """Bring it to its end, then to what the command was."""
         try:
             if self._process is not None:
                 self._end_ours()
@@ -289,19 +289,19 @@ class Supervisor:
                 self._end_other(self._watch)
         except MultiMcpError as error:
             self._event(ChildEvent.REFUSED)
-            self._wishes.fulfil(error)
+            self._commands.fulfil(error)
             return
         self._process = None
         self._hang_up()
-        kinds = self._wishes.taken()
-        if WishKind.RESTART in kinds:
+        kinds = self._commands.taken()
+        if CommandKind.RESTART in kinds:
             self._event(ChildEvent.START)
         else:
-            if WishKind.PAUSE in kinds:
+            if CommandKind.PAUSE in kinds:
                 self._place.pause()
             self._event(ChildEvent.STOPPED)
-        self._ended = WishKind.QUIT in kinds
-        self._wishes.fulfil()
+        self._ended = CommandKind.QUIT in kinds
+        self._commands.fulfil()
 
     def _end_ours(self) -> None:
         assert self._process is not None
@@ -343,44 +343,44 @@ class Supervisor:
         process.kill()
         return process.wait()
 
-    # -- wishes --------------------------------------------------------------------------------------------------
+    # -- commands ------------------------------------------------------------------------------------------------
 
-    def _take_wishes(self) -> None:
+    def _take_commands(self) -> None:
         while self._state is not ChildState.STOPPING and not self._ended:
-            kind = self._wishes.take()
+            kind = self._commands.take()
             if kind is None:
                 return
             self._take(kind)
 
-    def _take(self, kind: WishKind) -> None:
+    def _take(self, kind: CommandKind) -> None:
         """Begin what is wanted; what is so already is done at once."""
         state = self._state
-        if kind in (WishKind.START, WishKind.RESTART) and state in RESTING:
+        if kind in (CommandKind.START, CommandKind.RESTART) and state in RESTING:
             self._crashes = ()
             self._event(ChildEvent.START)
-            self._wishes.fulfil()
-        elif kind is WishKind.RESTART or (kind is WishKind.PAUSE and state not in RESTING):
+            self._commands.fulfil()
+        elif kind is CommandKind.RESTART or (kind is CommandKind.PAUSE and state not in RESTING):
             self._event(ChildEvent.STOP)
-        elif kind is WishKind.PAUSE and state is not ChildState.PAUSED:
+        elif kind is CommandKind.PAUSE and state is not ChildState.PAUSED:
             self._place.pause()
             self._event(ChildEvent.STOP)
-            self._wishes.fulfil()
-        elif kind is WishKind.QUIT and self._process is not None:
+            self._commands.fulfil()
+        elif kind is CommandKind.QUIT and self._process is not None:
             self._event(ChildEvent.STOP)
         else:
-            self._ended = kind is WishKind.QUIT
-            self._wishes.fulfil()
+            self._ended = kind is CommandKind.QUIT
+            self._commands.fulfil()
 
     # -- waiting -------------------------------------------------------------------------------------------------
 
     def _wait(self, until: float | None, watch: Stream | None = None) -> bool:
-        """Sleep until that moment, by the monotonic clock; True when the stream or a wish came first.
+        """Sleep until that moment, by the monotonic clock; True when the stream or a command came first.
 
-        Wishes are taken here, so that the state may be another one afterwards.
+        Commands are taken here, so that the state may be another one afterwards.
         """
         timeout = None if until is None else max(0.0, until - time.monotonic())
-        came = self._wishes.wait(timeout, watch)
-        self._take_wishes()
+        came = self._commands.wait(timeout, watch)
+        self._take_commands()
         return came
 
     @staticmethod

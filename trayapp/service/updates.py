@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from trayapp import __version__
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.command import PACKAGE
+from trayapp.service.command_line import PACKAGE
 
 ADDRESS_FILE = "releases"  # beside the package's modules, written when a program is published: who may be asked
 PATIENCE_S = 10.0

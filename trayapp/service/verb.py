@@ -13,7 +13,7 @@ from typing import Any
 
 from trayapp.config.environment import own_environment
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.command import NO_WINDOW, own_command
+from trayapp.service.command_line import NO_WINDOW, own_command
 
 FROM_ANYWHERE = "/" if os.name == "posix" else None
 

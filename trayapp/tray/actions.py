@@ -16,7 +16,7 @@ from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name, names_server
 from trayapp.service.autostart.switch import Autostart
-from trayapp.service.supervision import WishKind
+from trayapp.service.supervision import CommandKind
 from trayapp.tray.state import outcomes, texts
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.state import Action, Offered, Verb, View, offer_key
@@ -39,7 +39,7 @@ class Means:
 
     ask: Callable[[str, dict[str, Any]], Any]  # a control request, however long it takes
     run: Callable[[Sequence[str], float], Any]  # a verb of the command line, within so many seconds
-    wish: Callable[[WishKind], None]
+    command: Callable[[CommandKind], None]
     create_file: Callable[[], None]  # the first servers.yaml
     open_file: Callable[[Path], None]
     open_url: Callable[[str], bool]
@@ -103,10 +103,10 @@ class Actions:
             Verb.LOG_FOLDER: self._log_folder,
             Verb.CHECK: self._check,
             Verb.COPY_DIAGNOSTICS: self._copy_diagnostics,
-            Verb.PAUSE: lambda _: means.wish(WishKind.PAUSE),
-            Verb.RESUME: lambda _: means.wish(WishKind.START),
-            Verb.RESTART: lambda _: means.wish(WishKind.RESTART),
-            Verb.RETRY: lambda _: means.wish(WishKind.START),
+            Verb.PAUSE: lambda _: means.command(CommandKind.PAUSE),
+            Verb.RESUME: lambda _: means.command(CommandKind.START),
+            Verb.RESTART: lambda _: means.command(CommandKind.RESTART),
+            Verb.RETRY: lambda _: means.command(CommandKind.START),
             Verb.AUTOSTART_ON: lambda _: self._autostart(True),
             Verb.AUTOSTART_OFF: lambda _: self._autostart(False),
             Verb.SHOW_STATE: self._show_state,

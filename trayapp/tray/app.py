@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.supervision import Seen, WishKind
+from trayapp.service.supervision import CommandKind, Seen
 from trayapp.service.supervisor import Supervisor
 from trayapp.tray.actions import Actions
 from trayapp.tray.desk import Desk
@@ -149,7 +149,7 @@ class App:
 
     def _end_gateway(self) -> None:
         if not self._supervisor.join(0):
-            self._supervisor.wish(WishKind.QUIT, QUIT_S)
+            self._supervisor.command(CommandKind.QUIT, QUIT_S)
             self._supervisor.join(QUIT_S)
 
     # -- what comes in -------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class App:
         """One of before an update makes room, whoever started it; AI tools keep their sessions by their shims."""
         log.info("The gateway is of a program that was replaced: another one follows")
         try:
-            self._supervisor.wish(WishKind.RESTART)
+            self._supervisor.command(CommandKind.RESTART)
         except MultiMcpError as error:
             log.warning("It does not make room: %s", error)
 

@@ -17,19 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.config.environment import own_environment
-from trayapp.config.own_log import start_logging
 from trayapp.config.paths import Paths, find_paths
 from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.model.logs import TRAY_LOG
 from trayapp.service.about import version_text
 from trayapp.service.autostart.switch import Autostart, absolute_home, find_autostart
 from trayapp.service.clipboard import copy
-from trayapp.service.command import shim_command, tray_command
+from trayapp.service.command_line import shim_command, tray_command
+from trayapp.service.connect import connect_gateway
+from trayapp.service.gateway_process import GatewayProcess
 from trayapp.service.installed import Update
+from trayapp.service.logging import start_logging
 from trayapp.service.opener import open_file, open_url
-from trayapp.service.place import GatewayPlace
-from trayapp.service.reach import reach
-from trayapp.service.single import SingleTray
+from trayapp.service.single_instance import SingleTray
 from trayapp.service.supervisor import Supervisor
 from trayapp.service.verb import run_verb
 from trayapp.tray import darwin, icons, windows
@@ -157,11 +157,11 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
     )
     app = App(desk, face, time.monotonic, Update(run))
     face.app = app
-    supervisor = Supervisor(GatewayPlace(environ, run, paths.log_dir), app.saw)
+    supervisor = Supervisor(GatewayProcess(environ, run, paths.log_dir), app.saw)
     means = Means(
         ask=partial(_ask, run),
         run=lambda argv, timeout_s: run_verb(argv, environ, timeout_s),
-        wish=supervisor.wish,
+        command=supervisor.command,
         create_file=partial(_create, paths.config_file),
         open_file=lambda path: open_file(path, environ, OPENS_S),
         open_url=lambda url: open_url(url, environ, OPENS_S),
@@ -179,7 +179,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
 
 
 def _ask(run: str, method: str, params: dict[str, Any]) -> Any:
-    with reach(run, None) as client:
+    with connect_gateway(run, None) as client:
         return client.call(method, params)
 
 

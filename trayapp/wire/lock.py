@@ -104,6 +104,21 @@ class GatewayLock(FileLock):
         self.acquire()
 
 
+def hold(path: Path) -> int | None:
+    """Hold a file with a content of its own, which stays; None if another process does, or there is none.
+
+    Return the descriptor: who closes it frees the file. To others it is held as by a FileLock.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return None
+    if _lock_now(descriptor):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
 def _holder(descriptor: int) -> int:
     text = os.read(descriptor, 20).strip()
     return int(text) if text.isdigit() else 0

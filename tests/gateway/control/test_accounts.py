@@ -341,7 +341,7 @@ async def test_sec_22_a_token_of_the_users_own_is_sent_and_no_sign_in_is_started
         with pytest.raises(ConnectFailedError, match="does not accept us"):
             await made.gateway.services.pool.find("web").ensure(explicit=True)
         error = await made.control().error("login", {"server": "web"})
-        assert "takes no sign-in" in error["message"]
+        assert "Cannot sign in to web: its auth is" in error["message"]
         assert server.issuer.seen == []
         assert made.row().get("auth") is None
 

@@ -15,7 +15,7 @@ from tests.gateway.catalogue import CATALOGUE, offer_of, said, stocked
 from tests.gateway.world import House, house, serve, server
 from trayapp.config.overlay import Overlay
 from trayapp.gateway.control.catalog import PROJECT_WAIT_S
-from trayapp.gateway.scopes.projects import Finding
+from trayapp.gateway.scopes.projects import ProjectFinding
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
@@ -170,10 +170,10 @@ async def test_arguments_that_do_not_fit_are_said_in_one_line_and_start_nothing(
 # -- projects --------------------------------------------------------------------------------------------------------
 
 
-def finding(folder: Path, user: Config) -> Finding:
+def finding(folder: Path, user: Config) -> ProjectFinding:
     own = ServerConfig("db", command="/bin/sh")
     config = Config(user.settings, {**user.servers, "db": own})
-    return Finding(Overlay(folder, config, ("db",), frozenset({"db"})))
+    return ProjectFinding(Overlay(folder, config, ("db",), frozenset({"db"})))
 
 
 @pytest.mark.requirement("cli-project")
@@ -267,7 +267,7 @@ async def test_a_folder_without_a_trusted_project_is_an_error_that_says_what_to_
         await made.known(server("user"))
         error = await made.control().error(control.LIST, {"project": str(tmp_path)})
         assert "belongs to no project" in error["message"]
-        made.look = lambda folder, user: Finding(problems=(problem,))
+        made.look = lambda folder, user: ProjectFinding(problems=(problem,))
         error = await made.control().error(control.LIST, {"project": str(tmp_path)})
         assert (error["message"], error["data"]["hint"]) == (problem.message, problem.hint)
         assert made.gateway.problems == ()

@@ -224,7 +224,7 @@ async def test_tools_are_there_before_a_list_that_hangs_is_given_up(
         assert "a_late" in await client.names()
 
 
-async def test_a_server_that_ends_before_it_listed_its_tools_is_said_to_have_ended(
+async def test_a_server_that_ends_before_it_listed_its_tools_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although its other lists were read."""
@@ -238,7 +238,25 @@ async def test_a_server_that_ends_before_it_listed_its_tools_is_said_to_have_end
             while made.gateway.services.listings.get("a") is None:
                 await anyio.lowlevel.checkpoint()
         made.net["a"].die()
-        assert "The connection was closed" in (await client.answer(1))["error"]["message"]
+        assert "last words" in (await client.answer(1))["error"]["message"]
+
+
+@pytest.mark.parametrize("kind", ["prompts", "resources", "templates"])
+async def test_a_list_that_ends_its_server_takes_none_that_was_read_before(tmp_path: Path, kind: str) -> None:
+    async with house(tmp_path) as made:
+
+        async def dying(params: Message) -> Message:
+            made.net["a"].die()
+            return await hanging(params)
+
+        full(made.net["a"]).replies[METHODS[kind]] = dying
+        await made.known(server("a"))
+        client = await made.ready()
+        assert "a_echo" in await client.names()
+        assert "result" in await client.call("a_echo")
+        shown = await status(made)
+        assert kind in shown["unlisted"]
+        assert "last words" in shown["error"]["title"]
 
 
 async def test_one_odd_entry_of_a_list_costs_only_itself(tmp_path: Path) -> None:

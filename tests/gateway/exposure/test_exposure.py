@@ -20,6 +20,7 @@ from trayapp.gateway.exposure.exposure import INDEX, INSTRUCTIONS_EACH, Exposure
 from trayapp.gateway.exposure.instructions import INSTRUCTIONS_ALL, instructions
 from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import Choice
+from trayapp.gateway.exposure.tools import ServedOffer
 from trayapp.inspection.subjects import is_apart
 from trayapp.model.errors import ToolNotFoundError
 from trayapp.model.offer import Offer
@@ -293,3 +294,9 @@ def test_whatever_servers_and_tools_are_called_each_listed_name_is_safe_unique_a
     assert len(set(found)) == len(found) == sum(len(set(tools)) for tools in catalog.values())
     assert all(0 < len(name) <= NAME_LENGTH and name.isascii() for name in found)
     assert {seen.find(name) for name in found} == {(name, t) for name, tools in catalog.items() for t in tools}
+
+
+def test_tools_without_a_usable_name_or_listed_twice_are_left_out() -> None:
+    items = tuple({"name": name, "at": at} for at, name in enumerate(("a", None, 3, "a", "b")))
+    tools = ServedOffer(Offer(tools=items)).tools
+    assert [(name, tool.item["at"]) for name, tool in tools.items()] == [("a", 0), ("b", 4)]

@@ -307,7 +307,7 @@ async def test_a_write_of_the_file_that_fails_is_logged_and_the_rest_is_written(
     shelf.offers.take(server("a"), offer("x"))
     shelf.offers.take(server("b"), offer("y"))
     await shelf.write_all()
-    assert "Could not note the tools in servers.yaml" in caplog.text
+    assert "Cannot write the tools to servers.yaml" in caplog.text
     assert shelf.offers.get("a") == offer("x")
     assert {name: load(tmp_path, name) is not None for name in ("a", "b")} == {"a": True, "b": True}
     shelf.write = shelf.written.append

@@ -173,6 +173,21 @@ def test_a_port_that_others_held_begins_again(tmp_path: Path) -> None:
     assert {tokens.take(7461, 7461, []), tokens.take(7462, 7461, [])}.isdisjoint({first, beside})
 
 
+@pytest.mark.requirement("http-token-port")
+def test_the_token_of_another_gateway_that_runs_stays_and_so_does_what_no_gateway_made(tmp_path: Path) -> None:
+    """Gateways with runtime folders of their own share the folder of servers.yaml."""
+    mine, other = ClientTokens(tmp_path), ClientTokens(tmp_path)
+    (tmp_path / f"{TOKEN_NAME}-copy").write_text("kept by the user")
+    beside = other.take(7462, 7461, [])
+    mine.take(7461, 7461, [])
+    assert (tmp_path / f"{TOKEN_NAME}-7462").read_text().strip() == beside
+    other.release()  # it ended, or moved: others may have come to its port
+    mine.take(7461, 7461, [])
+    assert sorted(file.name for file in tmp_path.iterdir()) == [TOKEN_NAME, f"{TOKEN_NAME}-copy"]
+    mine.release()
+    assert (tmp_path / TOKEN_NAME).read_text().strip()
+
+
 @pytest.mark.parametrize("content", [b"", b"short", b"\xff\xfe", b"7462." + b"x" * 40])
 def test_a_token_file_that_is_no_good_is_replaced(tmp_path: Path, content: bytes) -> None:
     (tmp_path / TOKEN_NAME).write_bytes(content)

@@ -17,7 +17,7 @@ from trayapp.gateway.mcp_tool.paging import (
     KEPT_RESULTS,
     LINES_MOST,
     CutResults,
-    Page,
+    ListPage,
     ResultNotFoundError,
     cut_at,
     page,
@@ -40,16 +40,16 @@ def shown(result: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("case", "items", "offset", "limit", "expected"),
     [
-        ("page-02", "abc", 2, 2, Page(["c"], 3, None)),
-        ("page-03", "abc", -5, 0, Page(["a"], 3, 1)),
-        ("page-05", "", 0, 12, Page([], 0, None)),
-        ("page-06", "abc", 5, 1, Page([], 3, None)),
-        ("page-07", "abc", 1, 1, Page(["b"], 3, 2)),
-        ("-", "abc", 0, 3, Page(["a", "b", "c"], 3, None)),
-        ("-", "abc", 0, 10**30, Page(["a", "b", "c"], 3, None)),
+        ("page-02", "abc", 2, 2, ListPage(["c"], 3, None)),
+        ("page-03", "abc", -5, 0, ListPage(["a"], 3, 1)),
+        ("page-05", "", 0, 12, ListPage([], 0, None)),
+        ("page-06", "abc", 5, 1, ListPage([], 3, None)),
+        ("page-07", "abc", 1, 1, ListPage(["b"], 3, 2)),
+        ("-", "abc", 0, 3, ListPage(["a", "b", "c"], 3, None)),
+        ("-", "abc", 0, 10**30, ListPage(["a", "b", "c"], 3, None)),
     ],
 )
-def test_a_page_of_a_list(case: str, items: str, offset: int, limit: int, expected: Page) -> None:
+def test_a_page_of_a_list(case: str, items: str, offset: int, limit: int, expected: ListPage) -> None:
     assert page(items, offset, limit) == expected
 
 
@@ -133,7 +133,7 @@ def test_without_a_file_the_pages_are_all_there_is(tmp_path: Path, caplog: pytes
     store = CutResults(ResultFiles(tmp_path / "results"))
     note = shown(paged(text("x" * 1_000), 300, store))[1]
     assert "All of it" not in note
-    assert "No copy of a long result" in caplog.text
+    assert "Cannot write a long result to a file" in caplog.text
     assert store.get("r1", 0, 0).startswith("x" * 1_000)
 
 

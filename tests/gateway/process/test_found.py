@@ -20,7 +20,7 @@ from tests.cli.running import environment
 from tests.e2e.client import client_of
 from tests.fixtures.odd import Odd, until
 from tests.patience import stretched
-from trayapp.service.command import shim_command
+from trayapp.service.command_line import shim_command
 from trayapp.wire.endpoint import listen
 from trayapp.wire.greeting import endpoint_file, read_endpoint
 from trayapp.wire.rundir import run_dir

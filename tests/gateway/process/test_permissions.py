@@ -28,7 +28,7 @@ def test_what_others_could_reach_is_closed_and_said(tmp_path: Path, caplog: pyte
     folder.chmod(0o755)
     assert close_to_others([file, folder, gone]) == []
     assert (mode(file), mode(folder), gone.exists()) == (0o600, 0o700, False)
-    assert caplog.text.count("now it is closed") == 2
+    assert caplog.text.count("Removed other users' permissions") == 2
     caplog.clear()
     assert (close_to_others([file, folder]), caplog.text) == ([], "")
 

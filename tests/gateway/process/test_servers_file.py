@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 
-from trayapp.gateway.process.servers_file import Outcome, ServersFile
+from trayapp.gateway.process.servers_file import Layers, Outcome, ServersFile
 from trayapp.model.errors import MultiMcpError, StorageError
-from trayapp.model.plan import Config
+from trayapp.model.plan import Config, Imported
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import Problem
 
@@ -246,7 +247,7 @@ async def test_a_server_that_is_no_longer_in_the_file_is_a_line_in_the_log(
 ) -> None:
     taken.path.write_text(ONE, encoding="utf-8")
     taken.file.note_tools({"gone": {"t": ToolSwitch()}, "a": {"t": ToolSwitch()}})
-    assert "Could not note the tools of gone" in caplog.text
+    assert "Cannot write the tools of gone to servers.yaml" in caplog.text
     assert "t:" in taken.path.read_text(encoding="utf-8")
 
 
@@ -263,3 +264,33 @@ async def test_a_file_that_cannot_be_written_is_a_plain_error(taken: Taken) -> N
     taken.path.mkdir()
     with pytest.raises(StorageError):
         taken.file.note_tools({"a": {"t": ToolSwitch()}})
+
+
+class Looked(Layers):
+    """Layers that note from which thread they are looked at."""
+
+    def __init__(self) -> None:
+        self.threads: list[int] = []
+
+    def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
+        self.threads.append(threading.get_ident())
+        return ()
+
+    def signature(self, names: Sequence[str]) -> object:
+        self.threads.append(threading.get_ident())
+        return None
+
+
+async def test_no_file_is_looked_at_on_the_event_loop(tmp_path: Path) -> None:
+    """A disk of the network may take seconds to answer."""
+    taken, looked = Taken(tmp_path / "servers.yaml"), Looked()
+    imports = "settings: {imports: [cursor]}\n"
+    taken.file = ServersFile(taken.path, ["sample"], lambda: taken.config, taken._take, lambda: looked)
+    await taken.reads(imports + ONE)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(taken.file.follow)
+        taken.path.write_text(imports + TWO, encoding="utf-8")
+        await taken.until(["a", "b"])
+        tasks.cancel_scope.cancel()
+    assert len(looked.threads) > 4
+    assert threading.get_ident() not in looked.threads

@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-# Loaded when they are needed (model/late, or inside the functions that need them), with all that they alone bring.
+# Loaded when they are needed (model/late, or imports inside functions), with all that they alone bring.
 LATE = (
     *("click", "rich", "mcp", "httpx2", "starlette", "sqlite3", "keyring", "html", "psutil"),
-    *("trayapp.auth.callback", "trayapp.auth.login", "trayapp.backends.http", "trayapp.backends.stdio.npx"),
+    *("trayapp.auth.callback", "trayapp.auth.login", "trayapp.backends.http.streamable", "trayapp.backends.stdio.npx"),
     *(
         "trayapp.catalog.arguments",
         "trayapp.catalog.describe",

@@ -18,7 +18,7 @@ from trayapp.config.parse import parse
 from trayapp.config.project import read_project
 from trayapp.config.trust import TrustStore
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.gateway.scopes.projects import LOOK_EVERY_S, Finding, look_with
+from trayapp.gateway.scopes.projects import LOOK_EVERY_S, ProjectFinding, look_with
 from trayapp.model.plan import Config
 from trayapp.model.status import ServerStatus
 
@@ -351,7 +351,7 @@ async def test_a_look_that_fails_is_no_project_and_goes_into_the_log(
     async with shops(tmp_path) as made:
         await made.started()
 
-        def broken(folder: Path, user: Config) -> Finding:
+        def broken(folder: Path, user: Config) -> ProjectFinding:
             raise ZeroDivisionError("broken on purpose")
 
         made.made.look = broken
@@ -362,9 +362,9 @@ async def test_a_look_that_fails_is_no_project_and_goes_into_the_log(
 async def test_a_folder_that_hangs_holds_its_session_for_a_moment_only(tmp_path: Path) -> None:
     gate = threading.Event()
 
-    def hanging(folder: Path, user: Config) -> Finding:
+    def hanging(folder: Path, user: Config) -> ProjectFinding:
         gate.wait(30)
-        return Finding()
+        return ProjectFinding()
 
     async with shops(tmp_path) as made:
         await made.started()

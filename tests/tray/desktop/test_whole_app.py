@@ -19,7 +19,7 @@ from tests.tools import require
 from tests.tray.bus import until
 from tests.tray.desktop.session import PANEL_HEIGHT, SCREEN, Box, Desktop, Panel, desktop_session, middle
 from tests.tray.running import TrayApp
-from trayapp.service.command import own_command
+from trayapp.service.command_line import own_command
 from trayapp.tray.icons import COLOURS
 from trayapp.tray.state.state import IconKind
 

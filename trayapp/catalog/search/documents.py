@@ -27,7 +27,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s|[。\n]")
 
 
 def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: Iterable[str]) -> tuple[list[str], ...]:
-    """The stems of each of FIELDS, as they follow each other. A name keeps its stop words: there they matter."""
+    """Return the stems of each of FIELDS, as they follow each other. A name keeps its stop words: there they matter."""
     name, description = text(tool, "name"), text(tool, "description").strip()
     head = _SENTENCE.split(description[: HEAD_CHARS * 2], maxsplit=1)[0][:HEAD_CHARS]
     annotations = tool.get("annotations")
@@ -45,28 +45,28 @@ def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: 
 
 
 def server_stems(server: str, title: str) -> list[str]:
-    """The stems of what a server is called."""
+    """Return the stems of what a server is called."""
     return _stems(f"{server} {title}")
 
 
 def raw_words(server: str, tool: Mapping[str, Any]) -> list[str]:
-    """The words that a misspelt one is likely to mean, as they are written."""
+    """Return the words that a misspelt one is likely to mean, as they are written."""
     return split(f"{text(tool, 'name')} {text(tool, 'description')[:HEAD_CHARS]} {server}")
 
 
 def keywords_of(server: str, tool: str, synonyms: Mapping[str, Sequence[str]]) -> list[str]:
-    """The words that settings give to this tool: of each key that is its name or a pattern (`search_*`, `pg/query`)."""
+    """Return the words that settings give to a tool: of each key that is its name or a pattern like `pg/*`."""
     fitting = (words for key, words in synonyms.items() if _names(key, server, tool))
     return list(dict.fromkeys(word for words in fitting for word in words))
 
 
 def is_pattern(key: str) -> bool:
-    """Whether a key of `settings.synonyms` stands for tools, not for a word."""
+    """True if a key of `settings.synonyms` stands for tools, not for a word."""
     return not {"/", "*", "?"}.isdisjoint(key)
 
 
 def text(values: Mapping[str, Any], key: str) -> str:
-    """The text under `key`, "" for anything else: servers send what they like."""
+    """Return the text under `key`, "" for anything else: servers send what they like."""
     value = values.get(key)
     return value if isinstance(value, str) else ""
 
@@ -77,7 +77,7 @@ def _names(key: str, server: str, tool: str) -> bool:
 
 
 def _compounds(name: str) -> list[str]:
-    """Each two neighbours of a name as one word, since people write mindmap and mind map; and the whole name."""
+    """Return each two neighbors of a name as one word (people write mindmap and mind map), and the whole name."""
     words = split(name)
     pairs = [left + right for left, right in pairwise(words)]
     return [*pairs, "".join(words)] if len(words) > 2 else pairs
@@ -90,12 +90,12 @@ def _stems(written: str) -> list[str]:
 
 
 def _marks(annotations: Mapping[str, Any]) -> Iterator[str]:
-    """The hints that are on, as words: `readOnlyHint: true` is read only."""
+    """Yield the hints that are on, as words: `readOnlyHint: true` is read only."""
     return (key.removesuffix("Hint") for key, value in annotations.items() if value is True)
 
 
 def _parameters(schema: Any, depth: int = 0) -> Iterator[str]:
-    """Names, titles, descriptions and enum values of all parameters."""
+    """Yield names, titles, descriptions and enum values of all parameters."""
     if not isinstance(schema, Mapping) or depth > DEPTH_MOST:
         return
     properties = schema.get("properties")

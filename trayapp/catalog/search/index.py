@@ -89,16 +89,16 @@ class SearchIndex:
 
     @property
     def servers(self) -> frozenset[str]:
-        """Those that are indexed, wholly or in part."""
+        """Return those that are indexed, wholly or in part."""
         return frozenset(self._numbers)
 
     def set_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> None:
-        """Use other synonyms from now on; servers whose tools get other words by them are indexed anew."""
+        """Use other synonyms from now on; servers whose tools get other words by them are indexed again."""
         for server in self.take_synonyms(synonyms):
             self.update(server, [self._entries[number] for number in self._numbers[server]])
 
     def take_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> list[str]:
-        """The same but for indexing: the servers that are to be updated."""
+        """Use other synonyms, but index nothing: return the servers to update."""
         before, self._synonyms = self._synonyms, dict(synonyms)
         self._users = UserSynonyms(self._synonyms)
 
@@ -114,7 +114,7 @@ class SearchIndex:
             pass
 
     def updating(self, server: str, entries: Sequence[Entry]) -> Iterator[None]:
-        """The same in steps of some milliseconds. Between them the index can be searched, and updated elsewhere."""
+        """Update in steps of some milliseconds. Between them the index can be searched, and updated elsewhere."""
         self.remove(server)
         first = self._next
         self._next += len(entries)  # a server's numbers follow each other, whatever comes in between
@@ -163,7 +163,7 @@ class SearchIndex:
         return [_hit(entry, 1.0) for entry in self.listed(server, allowed)]
 
     def listed(self, server: str | None = None, allowed: Container[Key] | None = None) -> list[Entry]:
-        """All entries, or those of one server, as far as they are `allowed`, by exposed name."""
+        """Return all `allowed` entries, or those of one server, by exposed name."""
         among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
         known = (entry for number in among if (entry := self._entries.get(number)) is not None)
         return sorted((e for e in known if allowed is None or e.key in allowed), key=lambda e: (e.exposed_name, e.key))
@@ -191,8 +191,10 @@ class SearchIndex:
 
 
 def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit]:
-    """The first `limit` of `entries` that fit a pattern. Touches no index: any thread may do it. Raises
-    InvalidPatternError for a pattern that takes too long."""
+    """Return the first `limit` of `entries` that fit a pattern. Any thread may call it: it touches no index.
+
+    Raises InvalidPatternError for a pattern that takes too long.
+    """
     fitting = {entry.key: entry for entry in entries if pattern.matches_any(_written(entry))}
     return united([_hit(entry, 1.0) for entry in fitting.values()], {key: e.tool for key, e in fitting.items()})[:limit]
 
@@ -226,7 +228,7 @@ def is_same(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _as_written(asked: frozenset[str], entry: Entry) -> float:
-    """A little more than 1 for words in the very form in which they are asked for: `issues` fits issues best."""
+    """Return a little more than 1 for words in the very form in which they are asked for: `issues` fits issues best."""
     words = {*split(entry.exposed_name), *split(text(entry.tool, "description")[:FIRST_CHARS])}
     return 1 + WRITTEN_MET * len(asked & words) / len(asked)
 
@@ -236,6 +238,6 @@ def _hit(entry: Entry, worth: float, missed: tuple[str, ...] = ()) -> Hit:
 
 
 def _written(entry: Entry) -> Iterator[str]:
-    """What a pattern may match: each name, the title, the first line of the description."""
+    """Yield what a pattern may match: each name, the title, the first line of the description."""
     yield from (entry.exposed_name, entry.name, text(entry.tool, "title"))
     yield from text(entry.tool, "description").strip()[:FIRST_CHARS].splitlines()[:1]

@@ -56,20 +56,27 @@ class Term:
 
 @dataclass(slots=True)
 class Query:
-    """All terms, the stems that follow each other, and what is to be done ("" if unclear).
+    """All terms, weighed, the stems that follow each other, and what is to be done ("" if unclear).
 
-    `servers` are those of the words that a server is named after, with how much each says (0 to 1).
+    `servers` are those of the words that a server is named after, with how much each says (0 to 1). What ranking asks
+    for each document is made once: `gains` are those of all terms, by stem, with the term's place; `worths` how well
+    each stem stands for a term; `rarity` is what a document that meets every word covers.
     """
 
-    terms: list[Term] = field(default_factory=list)
-    pairs: set[tuple[str, str]] = field(default_factory=set)
-    action: str = ""
+    terms: list[Term]
+    pairs: set[tuple[str, str]]
+    action: str
     servers: Mapping[str, float] = field(default_factory=dict)
+    gains: dict[str, list[tuple[int, float]]] = field(init=False, default_factory=dict)
+    worths: dict[str, float] = field(init=False, default_factory=dict)
+    rarity: float = field(init=False, default=0.0)
 
-    @property
-    def rarity(self) -> float:
-        """What a document that meets every word covers."""
-        return sum(term.rarity for term in self.terms if not term.extra)
+    def __post_init__(self) -> None:
+        for place, term in enumerate(self.terms):
+            self.rarity += 0.0 if term.extra else term.rarity
+            for known, gain in term.gains.items():
+                self.gains.setdefault(known, []).append((place, gain))
+                self.worths[known] = max(term.stems[known], self.worths.get(known, 0.0))
 
 
 class UserSynonyms:
@@ -85,7 +92,7 @@ class UserSynonyms:
         self._pairs = [pair for one, two in phrases if one and two for pair in ((one, two), (two, one))]
 
     def of(self, stems: Sequence[str]) -> dict[str, set[str]]:
-        """For stems of a query, the further stems that settings let stand for them."""
+        """Return, for stems of a query, the further stems that settings let stand for them."""
         known = set(stems)
         found: dict[str, set[str]] = {}
         for phrase, others in self._pairs:
@@ -150,7 +157,7 @@ def _guess(term: Term, vocabulary: Vocabulary) -> None:
 
 
 def _joined(written: Iterable[str], vocabulary: Vocabulary) -> list[str]:
-    """Neighbours that documents write as one word: `mind map` for mindmap."""
+    """Return neighbors that documents write as one word: `mind map` for mindmap."""
     both = (left + right for left, right in pairwise(written))
     return [word for word in both if len(word) >= JOINED_SHORTEST and word in vocabulary]
 

@@ -7,7 +7,7 @@ Never here: finding candidates, the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -50,7 +50,7 @@ class View:
 
 
 def view(fields: Sequence[Sequence[str]]) -> View:
-    """The view of a document's fields, given as FIELDS."""
+    """Return the view of a document's fields, given as FIELDS."""
     weights: dict[str, float] = {}
     pairs: set[tuple[str, str]] = set()
     for kind, stems in zip(FIELDS, fields, strict=True):
@@ -65,18 +65,18 @@ def view(fields: Sequence[Sequence[str]]) -> View:
 
 
 def score(query: Query, seen: View, vocabulary: Vocabulary) -> tuple[float, tuple[str, ...]]:
-    """The score, 0 for no match, and the words of the query that are missing."""
-    met, missed = _met(query.terms, seen)
+    """Return the score, 0 for no match, and the words of the query that are missing."""
+    met, missed = _met(query, seen)
     if not met:
         return 0.0, missed
     gained = sum(gain for gain, _ in met)
     covered = sum(term.rarity for _, term in met if not term.extra) / query.rarity
-    factors = _name_factor(met, seen, vocabulary) * _pairs_factor(query, seen) * _server_factor(query, seen)
+    factors = _name_factor(query, seen, vocabulary) * _pairs_factor(query, seen) * _server_factor(query, seen)
     return gained * covered * factors * _action_factor(query, seen), missed
 
 
 def only_own(query: Query, found: list[tuple[int, View]]) -> list[tuple[int, View]]:
-    """For a query of one word: what has the word itself, when anything has; its synonyms come in otherwise."""
+    """Return, for a query of one word, what has the word itself; what has a synonym only if nothing else is there."""
     terms = [term for term in query.terms if not term.extra]
     if len(terms) != 1:
         return found
@@ -84,25 +84,21 @@ def only_own(query: Query, found: list[tuple[int, View]]) -> list[tuple[int, Vie
     return exact or found
 
 
-def _met(terms: Iterable[Term], seen: View) -> tuple[list[_Met], tuple[str, ...]]:
+def _met(query: Query, seen: View) -> tuple[list[_Met], tuple[str, ...]]:
     """Return what the document gains by each term that it meets, and the words of those it misses."""
-    met: list[_Met] = []
-    missed: list[str] = []
-    for term in terms:
-        common = term.gains.keys() & seen.weights.keys()
-        if common:
-            met.append((max(term.gains[known] * seen.weights[known] for known in common), term))
-        elif not term.extra:
-            missed.append(term.word)
-    return met, tuple(missed)
+    best: dict[int, float] = {}
+    for known in query.gains.keys() & seen.weights.keys():
+        weight = seen.weights[known]
+        for place, gain in query.gains[known]:
+            if gain * weight > best.get(place, 0.0):
+                best[place] = gain * weight
+    met = [(best[place], term) for place, term in enumerate(query.terms) if place in best]
+    return met, tuple(term.word for place, term in enumerate(query.terms) if place not in best and not term.extra)
 
 
-def _name_factor(met: Iterable[_Met], seen: View, vocabulary: Vocabulary) -> float:
-    worths: dict[str, float] = {}
-    for _, term in met:
-        for known in term.stems.keys() & seen.name:
-            worths[known] = max(term.stems[known], worths.get(known, 0.0))
-    part = sum(vocabulary.rarity(known) * worth for known, worth in worths.items())
+def _name_factor(query: Query, seen: View, vocabulary: Vocabulary) -> float:
+    known = query.worths.keys() & seen.name
+    part = sum(vocabulary.rarity(one) * query.worths[one] for one in known)
     return 1 + NAME_MET * part / sum(map(vocabulary.rarity, seen.name)) if part else 1.0
 
 

@@ -48,7 +48,7 @@ _KEPT = {"sion": "s", "tion": "t"}  # what of such an ending stays
 
 @lru_cache(maxsize=32_768)
 def stem(word: str) -> str:
-    """The stem of `word` (in lower case); anything but English letters is its own stem."""
+    """Return the stem of `word` (in lower case); anything but English letters is its own stem."""
     if len(word) < SHORTEST or not _ENGLISH.fullmatch(word):
         return word
     word = _participle(_doing(_singular(word)))
@@ -64,7 +64,7 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """How many times vowels are followed by consonants: Porter's `m`."""
+    """Count how many times vowels are followed by consonants: Porter's `m`."""
     return len(_SYLLABLE.findall(_shape(word)))
 
 
@@ -98,7 +98,7 @@ def _participle(word: str) -> str:
 
 
 def _mended(root: str) -> str:
-    """What `-ed` or `-ing` was put behind: `creat` is `create`, `runn` is `run`, `fil` is `file`."""
+    """Return what `-ed` or `-ing` was put behind: `creat` is `create`, `runn` is `run`, `fil` is `file`."""
     if root.endswith(("at", "bl", "iz")):
         return root + "e"
     if len(root) > 1 and root[-1] == root[-2] and root[-1] not in "aeioulsz":

@@ -92,7 +92,7 @@ class Store:
         return self.vocabulary.count(stem) > max(COMMON, COMMON_SHARE * self.vocabulary.documents)
 
     def view(self, number: int) -> View:
-        """The document as ranking needs it; what was asked for once is kept."""
+        """Return the document as ranking needs it; what was asked for once is kept."""
         seen = self._views.get(number)
         if seen is None:
             if len(self._views) >= VIEWS_MOST:

@@ -20,7 +20,7 @@ HALF_SHORTEST = 3  # characters of each part of a compound
 
 
 def rarity(count: int, among: int) -> float:
-    """How much it says to be one of `count`: the inverse document frequency of BM25, as Lucene bounds it at 0."""
+    """Return how much it says to be one of `count`: BM25's inverse document frequency, as Lucene bounds it at 0."""
     return math.log(1 + (among - count + 0.5) / (count + 0.5))
 
 
@@ -37,7 +37,7 @@ class Vocabulary:
         return self._count[stemmed] > 0
 
     def add(self, stems: Iterable[str], spellings: Iterable[str]) -> None:
-        """One more document: its stems, each once, and its words as they are written."""
+        """Count one more document: its stems, each once, and its words as they are written."""
         self.documents += 1
         self._rarities.clear()
         self._count.update(stems)
@@ -45,7 +45,7 @@ class Vocabulary:
             self._spellings[word[0], len(word)].add(word)
 
     def remove(self, stems: Iterable[str]) -> None:
-        """One document less. Its spellings stay: they are asked for only while their stems count."""
+        """Count one document less. Its spellings stay: they are asked for only while their stems count."""
         self.documents -= 1
         self._rarities.clear()
         for stemmed in stems:
@@ -54,18 +54,18 @@ class Vocabulary:
                 del self._count[stemmed]
 
     def count(self, stemmed: str) -> int:
-        """How many documents have a stem."""
+        """Return how many documents have a stem."""
         return self._count[stemmed]
 
     def rarity(self, stemmed: str) -> float:
-        """How much a stem says."""
+        """Return how much a stem says."""
         known = self._rarities.get(stemmed)
         if known is None:
             known = self._rarities[stemmed] = rarity(self._count[stemmed], self.documents)
         return known
 
     def halves(self, word: str) -> list[str]:
-        """The stems of the two known words that `word` is made of; none when there are no such."""
+        """Return the stems of the two known words that `word` is made of; none when there are no such."""
         for place in range(len(word) - HALF_SHORTEST, HALF_SHORTEST - 1, -1):
             both = [stem(word[:place]), stem(word[place:])]
             if all(half in self for half in both):
@@ -73,7 +73,7 @@ class Vocabulary:
         return []
 
     def near(self, word: str) -> list[str]:
-        """The stems that an unknown `word` may mean: longer words that it begins, words a typing error away."""
+        """Return the stems that an unknown `word` may mean: longer words that it begins, words a typing error away."""
         found = [*self._misspelt(word), *self._begun(word)]
         return list(dict.fromkeys(stemmed for known in found if (stemmed := stem(known)) in self))[:NEAR_MOST]
 
@@ -92,7 +92,7 @@ class Vocabulary:
         return [known for edits, known in sorted(counted) if edits <= allowed]
 
     def _like(self, word: str, allowed: int) -> Iterator[str]:
-        """Known words of about that length that begin alike: the first letter is seldom wrong, at most swapped."""
+        """Yield known words of about that length that begin alike: a first letter is seldom wrong, at most swapped."""
         for first in dict.fromkeys(word[:2]):
             for length in range(len(word) - allowed, len(word) + allowed + 1):
                 yield from self._spellings.get((first, length), ())

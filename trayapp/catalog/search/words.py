@@ -38,7 +38,7 @@ STOP_WORDS = frozenset(
 
 
 def split(text: str) -> list[str]:
-    """The words of `text` in lower case: `getForecast` is get, forecast; `HTMLParser` is html, parser.
+    """Return the words of `text` in lower case: `getForecast` is get, forecast; `HTMLParser` is html, parser.
 
     A run of a script without spaces stays whole up to two characters; a longer one becomes its pairs of neighbours.
     """
@@ -48,12 +48,12 @@ def split(text: str) -> list[str]:
 
 
 def joined(text: str) -> list[str]:
-    """The words with humps inside, whole and in lower case: `GitHub` is also looked for as github."""
+    """Return the words with humps inside, whole and in lower case: `GitHub` is also looked for as github."""
     return [word.lower()[:LONGEST] for word in _HUMPED.findall(text)]
 
 
 def meaningful(words: list[str]) -> list[str]:
-    """`words` without stop words; all of them when they are nothing else."""
+    """Return `words` without stop words; all of them when they are nothing else."""
     return [word for word in words if word not in STOP_WORDS] or words
 
 
@@ -66,13 +66,13 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Compatibility forms made plain, accents taken off: full-width letters and `é` are found as `e`, `ß` as `ss`."""
+    """Make compatibility forms plain and take accents off: full-width letters and `é` become `e`, `ß` becomes `ss`."""
     parts = unicodedata.normalize("NFKD", text).translate(_LETTERS)
     return unicodedata.normalize("NFC", "".join(c for c in parts if not "\u0300" <= c <= "\u036f"))
 
 
 def _pieces(word: str) -> Iterator[str]:
-    """Runs of unspaced scripts as pairs; what stands between them whole."""
+    """Yield runs of unspaced scripts as pairs, and whole what stands between them."""
     end = 0
     for run in _UNSPACED.finditer(word):
         yield from filter(None, [word[end : run.start()][:LONGEST]])

@@ -1,4 +1,4 @@
-"""One request on its way between client and server, in both directions, and what servers tell by themselves.
+"""Calls, requests of servers and notifications, each on its way between client and backend.
 
 Never here: which servers run, what is listed.
 """

@@ -1,7 +1,4 @@
-"""One request of a client on its way to a backend and back: the answer's id restored, its progress and cancel carried.
-
-Never here: finding the backend (scopes), what the request means, whom a server's question goes to (server_requests).
-"""
+"""Route one request of a client to a backend, and its answer back with the client's request id."""
 
 from __future__ import annotations
 
@@ -29,17 +26,20 @@ from trayapp.wire.messages import (
 )
 from trayapp.wire.revisions import ASKING, as_modern, as_older, asks_for_input
 
-MAX_ROUNDS = 10  # of questions in one call, as the SDKs have it
+MAX_ROUNDS = 10  # questions in one call; the limit of the SDKs
 
 _SERIALS = itertools.count()
 Finishing = Callable[[Reply], Reply]  # raises JsonError
 
 
 class RoutedCall:
-    """A wire.messages.Call: open from `send` until its answer, its cancellation or its timeout.
+    """Client request, as a wire.messages.Call: open from `send` until its answer, its cancellation or its timeout.
 
-    It hangs on its connection all that time, and in its session while the client waits. In between it may be parked:
-    its client was asked something by an answer and is to come back (server_requests).
+    The call stays registered on its connection all that time, and in its session while the client waits. It is parked
+    while the client, asked by an answer, has not come back yet (server_requests).
+
+    Runs on the gateway's event loop. `answered` and `cancel` end it once: later ones do nothing. Errors reach the
+    client as its answer.
     """
 
     __slots__ = (
@@ -64,28 +64,28 @@ class RoutedCall:
         self, session: ClientSession, request: Request, connection: Connection, finish: Finishing | None = None
     ) -> None:
         self.session = session
-        self.request = request  # as the server gets it
-        self.request_id = request.id  # of the client's request that the answer goes to
+        self.request = request  # as the backend gets it
+        self.request_id = request.id  # the client's request that gets the answer
         self.connection = connection
         self.serial = 0  # the order in which calls began
         self.parked = False
-        self.log_level: str | None = None  # that the client asked for with this request
-        self.finish = finish  # what becomes of the answer that the client gets
-        self._rounds = 0  # how often its server has asked before it answered
-        self._last = False  # nothing is sent once more
-        self._live: Live | None = None  # the one that it was sent on, not the next one of the same server
+        self.log_level: str | None = None  # asked for by the client in this request
+        self.finish = finish  # makes the client's answer from the backend's
+        self._rounds = 0  # how often the backend has asked before it answered
+        self._last = False  # True: the request is not sent again
+        self._live: Live | None = None  # the one that the request was sent on, not a later one of the same backend
         self._number = 0
         self._timeout_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._late: Reply | None = None  # the answer that came while the call was parked
+        self._late: Reply | None = None  # the answer, if it came while the call was parked
 
     @property
     def is_under_way(self) -> bool:
-        """True while its client waits for the answer, or is to come back for it."""
+        """Return True while the client waits for the answer, or has to come back for it."""
         return self.parked or self.session.open_calls.get(self.request_id) is self
 
     def send(self, timeout_s: float) -> None:
-        """Pass the request on over the live connection; a timeout of 0 s is none."""
+        """Send the request over the live connection; 0 s means no timeout."""
         method, params = self.request.method, self.request.params
         self.session.open_calls[self.request_id] = self
         self.serial, self._timeout_s = next(_SERIALS), timeout_s
@@ -102,44 +102,44 @@ class RoutedCall:
             self._set_timer()
 
     def answered(self, reply: Reply) -> None:
-        """See wire.messages.Call. A server that had forgotten our session gets the request once more on a new one."""
+        """Deliver the answer. Send the request once more, on a new session, to a backend that had lost ours."""
         if self.parked:
             self._late = reply
         elif not self._close():
             return
         elif reply.frame:
-            self._deliver(reply)  # the server's own words
+            self._deliver(reply)  # the backend's own words
         elif not self._last and was_not_executed(reply):
             self._last = True
             self.session.start(self.request_id, self._send_again)
         else:
-            self._deliver(self._explained(reply))
+            self._deliver(self._explain_loss(reply))
 
     def progress(self, params: dict[str, Any]) -> None:
-        """See wire.messages.Call."""
+        """Pass progress on to the client, unless the call is parked."""
         if not self.parked:
             self.session.peer.send_notification("notifications/progress", params, self.request_id)
 
     def cancel(self, reason: str) -> None:
-        """Tell the backend that the client wants no answer any more, and answer nothing (MCP cancellation)."""
+        """Cancel the request at the backend, without an answer to the client (MCP cancellation)."""
         if self._close():
             self._tell_server(reason)
 
-    # -- sent once more ------------------------------------------------------------------------------------------
+    # -- sending again -------------------------------------------------------------------------------------------
 
     async def _send_again(self) -> None:
         await self.connection.up()
         self.send(self._timeout_s)
 
     def _ask_client(self, question: dict[str, Any]) -> None:
-        """Ask the client what a 2026-07-28 server wants to know, then send the request with what it said."""
+        """Ask the client what a 2026-07-28 server wants to know, then send the request again with the answers."""
 
         async def work() -> None:
             self._rounds += 1
             if self._rounds > MAX_ROUNDS:
                 why = f"{self.connection.name} asked more than {MAX_ROUNDS} times in one call"
                 raise RpcError(INTERNAL_ERROR, why)
-            self.connection.in_flight += 1  # nobody may close it as idle while a person thinks
+            self.connection.in_flight += 1  # keeps the connection from being closed as idle while a person thinks
             try:
                 again = await self.session.questioner.answers(self.session, self.request_id, question)
                 await self.connection.up()
@@ -150,16 +150,18 @@ class RoutedCall:
 
         self.session.start(self.request_id, work)
 
-    # -- parked --------------------------------------------------------------------------------------------------
+    # -- parking -------------------------------------------------------------------------------------------------
 
     def detach(self) -> None:
-        """Go on without the client's request, which is about to be answered with a question."""
+        """Leave the client's request, which is about to be answered with a question."""
         self.session.open_calls.pop(self.request_id, None)
         self.parked = True
         self._stop_timer()
 
     def attach(self, session: ClientSession, request_id: RequestId) -> bool:
-        """Go on for another request of the client's. Return False when that one has its answer already."""
+        """Continue for another request of the client. Return False if the answer was already there and went to that
+        request.
+        """
         self.session, self.request_id, self.parked = session, request_id, False
         session.open_calls[request_id] = self
         late, self._late = self._late, None
@@ -170,20 +172,20 @@ class RoutedCall:
         return False
 
     def abandon(self, reason: str) -> None:
-        """End a parked call."""
+        """End a parked call and cancel it at the backend."""
         self.parked = False
         self.connection.end(self)
         if self._late is None:
             self._tell_server(reason)
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------------------------------------
 
     def _deliver(self, reply: Reply) -> None:
-        """Answer the client as its protocol revision wants it."""
+        """Answer the client in the form of its protocol revision."""
         why = ""
         try:
             modern = self._live is not None and self._live.peer.modern
-            own = reply if self.session.client.modern == modern else self._translated(reply)
+            own = reply if self.session.client.modern == modern else self._translate(reply)
             if own is not None and self.finish is not None:
                 own = self.finish(own)
             if own is not None:
@@ -195,8 +197,8 @@ class RoutedCall:
         if why:
             self.session.peer.respond(self.request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
 
-    def _translated(self, reply: Reply) -> Reply | None:
-        """Return the answer as the other era has it; None for a question, which an older client is asked first."""
+    def _translate(self, reply: Reply) -> Reply | None:
+        """Return the answer in the client's form; None for a question, which an older client is asked first."""
         method = self.request.method
         if self.session.client.modern:
             return as_modern(reply, method)
@@ -225,7 +227,7 @@ class RoutedCall:
             self.session.questioner.give_up(self._live, self.session)
 
     def _close(self) -> bool:
-        """Take the call out of its session and its connection; return True for the one that ends it."""
+        """Remove the call from its session and its connection. Return True the first time."""
         if self.session.open_calls.get(self.request_id) is not self:
             return False
         del self.session.open_calls[self.request_id]
@@ -234,28 +236,28 @@ class RoutedCall:
         self.connection.end(self)
         return True
 
-    def _explained(self, reply: Reply) -> Reply:
-        """Return an error that says which server's connection closed under a call, and that nothing was sent twice."""
+    def _explain_loss(self, reply: Reply) -> Reply:
+        """Return the answer, or an error that names the server whose connection closed during the call."""
         if "error" not in reply.message or reply.message["error"].get("code") != CONNECTION_CLOSED:
             return reply
         transport = self._live.transport if self._live else None
         if transport is not None and transport.kind != "stdio" and not transport.gone.is_set():
-            return reply  # the server's own words: it lives, and by HTTP its answers come without frames, too
+            return reply  # the backend's own words: it still runs, and over HTTP answers can come without frames, too
         return Reply.of_error(to_client(lost_during_call(self.connection, reply.message["error"].get("message", ""))))
 
 
-class Unheard:
-    """A Call whose answer nobody waits for."""
+class IgnoredCall:
+    """Call whose answer is ignored."""
 
     def answered(self, reply: Reply) -> None:
-        """See wire.messages.Call."""
+        """Ignore the answer."""
 
     def progress(self, params: dict[str, Any]) -> None:
-        """See wire.messages.Call."""
+        """Ignore the progress."""
 
 
 def was_not_executed(reply: Reply) -> bool:
-    """Return True if the transport, in an answer without a frame, says that the server never took the request."""
+    """Return True if the transport reports, by an answer without a frame, that the server never took the request."""
     return bool(reply.message.get("error", {}).get("data") == NOT_EXECUTED)
 
 
@@ -265,7 +267,7 @@ def timed_out(connection: Connection, timeout_s: float) -> RpcError:
 
 
 def lost_during_call(connection: Connection, why: str) -> ConnectionLostError:
-    """Return the error of a call that was under way when its server went away, or was taken away."""
+    """Return the error of a call whose server went away, or was taken away, before it answered."""
     name, hint = connection.name, "The call was not repeated, it may have had effects"
     if connection.server.disabled:
         error = ConnectionLostError(

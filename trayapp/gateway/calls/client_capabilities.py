@@ -1,7 +1,4 @@
-"""The clients that one server has, taken together: what they can do for it, and which revision it is met with.
-
-Never here: what a capability means (wire/capabilities), the handshake (backends), asking clients (server_requests).
-"""
+"""Combine the clients of one server: what they can do for it, and which protocol revision to try first."""
 
 from __future__ import annotations
 
@@ -16,21 +13,21 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
 class ClientCapabilities:
-    """The clients of all servers of one gateway. `sessions`: those that there are, as they come and go."""
+    """Clients of every server of one gateway. `sessions`: the current ones, as they come and go."""
 
     def __init__(self, sessions: Collection[ClientSession], listings: Listings) -> None:
         self._sessions = sessions
         self._listings = listings
 
     def of_clients(self, key: str) -> dict[str, Any]:
-        """Return what the sessions of that server can do together."""
+        """Return what that server's sessions can do together."""
         return united(session.client.capabilities for session in self._sessions if session.has_server(key))
 
     def revision_to_try(self, key: str) -> str:
-        """Return the revision to begin with, "" for none.
+        """Return the protocol revision to try first, "" for none.
 
-        A server of both eras is used by older clients the older way, in which it can ask them anything at any time; the
-        newer one is for when all its clients speak it.
+        A server of both eras gets the older revision while it has older clients: in that era it can ask them anything
+        at any time. It gets the newer one once all of its clients speak it.
         """
         if not self._all_modern(key):
             return HANDSHAKE_VERSIONS[-1]
@@ -42,9 +39,9 @@ class ClientCapabilities:
         return {client.modern for client in clients} == {True}
 
     def outgrew(self, connection: Connection) -> bool:
-        """Return True if an older server was connected before a client came that can do more, and is unused since.
+        """Return True if a client can do more than an older server was told, and nobody has used that server since.
 
-        One that has worked for somebody keeps its connection: it may hold what that client made there.
+        A server that was used keeps its connection: it may hold state of the client that used it.
         """
         live = connection.live
         if live is None or live.peer.modern or connection.in_flight or connection.used_since_connected:

@@ -1,7 +1,4 @@
-"""The one boundary from our errors to JSON-RPC errors.
-
-Never here: raising, logging.
-"""
+"""Translate our errors into JSON-RPC errors, here only."""
 
 from __future__ import annotations
 
@@ -24,12 +21,12 @@ _UNDOING = re.compile(r"multi-mcp (?:enable|approve|trust|allow|remove|import|co
 
 
 def to_rpc(error: MultiMcpError) -> RpcError:
-    """Return `error` for a person's own programs: what and what to do, the stable code and the rest in `data`."""
+    """Return `error` for the user's own programs: what happened and what to do, with the stable code in `data`."""
     return _to_rpc(error, error.hint)
 
 
 def to_client(error: MultiMcpError) -> RpcError:
-    """Return `error` for an AI tool, whose model reads it."""
+    """Return `error` for a client, whose model reads it."""
     return _to_rpc(error, model_hint(error))
 
 
@@ -41,13 +38,13 @@ def _to_rpc(error: MultiMcpError, hint: str) -> RpcError:
 
 
 def model_hint(error: MultiMcpError) -> str:
-    """Return what to do, for a model: it may ask its user, and gets no command that undoes what the user decided."""
+    """Return what a model can do: ask its user at most. It gets no command that undoes the user's decisions."""
     hint = error.hint if error.model_hint is None else error.model_hint
     return "Ask the user" if _UNDOING.search(hint) else hint
 
 
 def unknown_method(method: str) -> RpcError:
-    """The error of a request that nobody here can answer."""
+    """Return the error of a request whose method nobody knows."""
     return RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
 
 
@@ -58,13 +55,13 @@ def _code(error: MultiMcpError) -> int:
 
 
 def error_json(error: MultiMcpError) -> dict[str, object]:
-    """`{"title", "hint", "code", "exit_code"}` for control answers."""
+    """Return `{"title", "hint", "code", "exit_code"}` for control answers."""
     title, hint = shown(error.title), shown(error.hint)
     return {"title": title, "hint": hint, "code": error.code, "exit_code": int(error.exit_code)}
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """`error`, and of a server that only seems unknown, since its entry cannot be used, what is wrong with that."""
+    """Return `error`, or the problem with the entry of a server that seems unknown only because of that problem."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:
@@ -75,5 +72,5 @@ def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpErro
 
 
 def shown(text: str) -> str:
-    """A text of an error as it may leave the gateway: servers put what they were given into their last words."""
+    """Return the text of an error without secrets: servers repeat in it what they were given."""
     return redacted(text)

@@ -1,7 +1,4 @@
-"""What servers tell by themselves, brought to the sessions it concerns; and how much log each server is asked for.
-
-Never here: answers, servers' requests, updates of resources (subscriptions), what changes in the catalog.
-"""
+"""Pass servers' notifications to the sessions they concern, and set the log level of each server."""
 
 from __future__ import annotations
 
@@ -9,29 +6,30 @@ from typing import Any
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
-from trayapp.gateway.calls.call import RoutedCall, Unheard
+from trayapp.gateway.calls.call import IgnoredCall, RoutedCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
 from trayapp.wire.messages import CANCELLED, PROGRESS, Call, Params
 
 LOG = "notifications/message"
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")  # RFC 5424, as MCP logging
-# About one request, which ends at the connection: what comes too late for it means nothing to any session, whose own
-# tokens and ids may be the same numbers.
+# These belong to one request and end at the connection. One that comes too late concerns no session: sessions may use
+# the same tokens and ids for requests of their own.
 OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})
 
 
 class Notifications:
-    """From servers to sessions."""
+    """Notifications of servers, and of clients to servers."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._asked: dict[str, tuple[Live, int]] = {}  # by server: which connection was asked for which level
+        self._asked: dict[str, tuple[Live, int]] = {}  # by server: the connection that was asked, and for which level
 
     def pass_on(self, connection: Connection, method: str, params: Params, about: Call | None = None) -> None:
-        """Pass a notification to the session of the call `about`, where the transport tells it.
+        """Pass a notification to the session of the call `about`, if the transport names it.
 
-        Else to the sessions whose calls are under way there; when there is none, to all that have the server.
+        Otherwise pass it to the sessions with calls in progress there. Without such calls, pass it to every session
+        that has the server.
         """
         if method in OF_ONE_REQUEST:
             return
@@ -60,25 +58,26 @@ class Notifications:
             return
         for session in self._services.sessions:
             if not session.client.modern and session.has_server(connection.name) and session.wants_log(level):
-                session.notify(LOG, params)  # a client of 2026-07-28 hears logs with its own requests only
+                session.notify(LOG, params)  # a client of 2026-07-28 gets log messages only with its own requests
 
     def tell_servers(self, session: ClientSession, method: str, params: Params) -> None:
-        """Pass a client's notification to the older servers of its own that run."""
+        """Pass a client's notification to the connected older servers of its session."""
         for connection in self._services.pool:
             live = connection.live
             if live is not None and not live.peer.modern and session.has_server(connection.name):
                 self._services.spawn(live.channel.notify, method, params)
 
-    # -- levels --------------------------------------------------------------------------------------------------
+    # -- log levels ----------------------------------------------------------------------------------------------
 
     def set_levels(self) -> None:
-        """Tell every connected server the lowest level that a session asked for."""
+        """Ask every connected server for the lowest level that any session wants."""
         for connection in self._services.pool:
             self.set_level(connection)
 
     def set_level(self, connection: Connection, wanted: str | None = None) -> None:
-        """Tell an older server the lowest level that sessions, or a request under way, asked for; newer ones hear it
-        with each request."""
+        """Ask an older server for the lowest level that sessions or requests in progress want. Newer servers get the
+        level with each request.
+        """
         live = connection.live
         levels = {LEVELS.index(level) for level in self._levels(connection, wanted) if level in LEVELS}
         if not levels or live is None or live.peer.modern or "logging" not in live.peer.capabilities:
@@ -86,7 +85,7 @@ class Notifications:
         lowest = min(levels)
         if self._asked.get(connection.name) != (live, lowest):
             self._asked[connection.name] = (live, lowest)
-            live.channel.relay("logging/setLevel", {"level": LEVELS[lowest]}, Unheard())
+            live.channel.relay("logging/setLevel", {"level": LEVELS[lowest]}, IgnoredCall())
 
     def _levels(self, connection: Connection, wanted: str | None) -> set[str]:
         of_calls = {call.log_level for call in _busy(connection).values()}
@@ -96,20 +95,23 @@ class Notifications:
 
 
 def _busy(connection: Connection) -> dict[ClientSession, RoutedCall]:
-    """Return the sessions with calls under way there, each with its newest call."""
+    """Return the sessions with calls in progress there, each with its newest call."""
     calls = (call for call in connection.open_calls if isinstance(call, RoutedCall) and not call.parked)
     return {call.session: call for call in calls}
 
 
 def wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:
-    """Return True if a log message belongs to a call's client: it chose a level once (older) or with each request."""
+    """Return True if a call's client wants a log message of that level.
+
+    An older client chooses its level once, a newer one with each request.
+    """
     if session.client.modern:
         return call.log_level is not None and at_least(level, call.log_level)
     return session.wants_log(level)
 
 
 def at_least(level: Any, wanted: str | None) -> bool:
-    """Return True if a log message of that level is one that somebody who chose `wanted` (None: nothing) wants."""
+    """Return True if `level` is at least `wanted`; None wants nothing."""
     if wanted not in LEVELS or level not in LEVELS:
         return True
     return LEVELS.index(level) >= LEVELS.index(wanted)

@@ -1,7 +1,7 @@
-"""Requests of servers to clients (sampling, elicitation, roots), across both protocol eras.
+"""Route requests of servers to clients (sampling, elicitation, roots), in both protocol eras.
 
-An older server asks by a request, a 2026-07-28 one by an answer `input_required`; the same two ways lead to clients.
-The client is asked to whose call the request belongs; if that is not plain, nobody is. Never here: what is asked.
+An older server sends a request; a 2026-07-28 one answers `input_required`. Clients are asked in the same two ways. A
+request goes to the client whose call it belongs to. If that is not certain, no client is asked.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from trayapp.wire.revisions import INPUT_REQUIRED
 
 log = logging.getLogger(__name__)
 
-STATE_PREFIX = "multi-mcp:"  # of the request states that are ours, not a server's
-PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never does
-STATE_ONLY_PAUSE_S = 0.1  # a server that wants to be asked again, and has no question, gets this long
-STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers nothing since, may go on, and ask
+STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to tell them from a server's
+PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never answers
+STATE_ONLY_PAUSE_S = 0.1  # pause before a server that wants to be asked again, without a question, is asked again
+STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers nothing since, may still ask
 
-# Why a question is refused: part of the log's line and of the server's error
+# Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call under way there"
 _OVER = "the call that it belongs to is over"
 _SEVERAL = "several sessions have calls under way there, and the server does not say to whose it belongs"
@@ -48,26 +48,26 @@ _GIVEN_UP = "another session gave up a call there just now, and the server does 
 
 
 class ServerRequests:
-    """All requests of servers under way."""
+    """Requests of all servers of one gateway."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked by an answer
-        self._questions: dict[RoutedCall, Questions] = {}  # of calls whose clients are asked that way
-        self._given_up: list[_GivenUp] = []  # in the order in which they were
-        self._refused: set[tuple[str, str]] = set()  # server and reason, as logged
+        self._questions: dict[RoutedCall, Questions] = {}  # of the calls whose clients are asked by an answer
+        self._given_up: list[_CancelPing] = []  # oldest first
+        self._refused: set[tuple[str, str]] = set()  # (server, reason): already in the log
 
-    # -- a server asks -------------------------------------------------------------------------------------------
+    # -- requests of servers -------------------------------------------------------------------------------------
 
     async def asked(
         self, connection: Connection, method: str, params: Params, about: Call | None = None
     ) -> dict[str, Any]:
-        """Ask the client to whose call an older server's request belongs; return its answer. Raises RpcError.
+        """Ask the client that an older server's request belongs to, and return its answer. Raises RpcError.
 
-        `about`: that call, where the transport tells it. Else every call under way on the connection must be one
-        session's. A client is never guessed: its user would answer for somebody else.
+        `about`: the call that the request belongs to, if the transport names it. Otherwise all calls in progress on the
+        connection must belong to one session. The client is never guessed: the wrong user would answer.
         """
-        calls, session = self._belongs_to(connection, method, about)
+        calls, session = self._find_session(connection, method, about)
         for call in calls:
             session = call.session
             if not call.is_under_way or not can_answer(session.client.capabilities, method, params):
@@ -89,10 +89,10 @@ class ServerRequests:
             raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
         return await self.ask(session, method, params)
 
-    def _belongs_to(
+    def _find_session(
         self, connection: Connection, method: str, about: Call | None
     ) -> tuple[list[RoutedCall], ClientSession]:
-        """Return the calls, all of one session, of which one asks, best first; none while their server starts.
+        """Return the session that is asked, and its calls there, best first; no calls while the server starts.
 
         Raises RpcError.
         """
@@ -106,16 +106,16 @@ class ServerRequests:
         asking |= dict.fromkeys(s for s in self._services.sessions if connection.name in s.awaited_servers())
         if len(asking) > 1 or (connection.own_requests and asking):
             raise self._refusal(connection, method, _SEVERAL)
-        session, given_up = next(iter(asking), None), self._given_up_on(connection)
+        session, given_up = next(iter(asking), None), self._sessions_given_up(connection)
         if session is not None and given_up - {session}:
             raise self._refusal(connection, method, _GIVEN_UP)
         if session is None:
             raise self._refusal(connection, method, _OVER if given_up else _NONE)
-        # A client that is to come back may never do so: it is asked last.
+        # Ask a parked call last: its client may never come back.
         return sorted(calls, key=lambda call: (call.parked, call.serial)), session
 
-    def _given_up_on(self, connection: Connection) -> set[ClientSession | None]:
-        """Return the sessions whose calls there were given up, while the server may still work on them.
+    def _sessions_given_up(self, connection: Connection) -> set[ClientSession | None]:
+        """Return the sessions that gave up calls on which the server may still work.
 
         None stands for sessions that have ended.
         """
@@ -123,13 +123,13 @@ class ServerRequests:
         return {session() for one in self._given_up if one.live is connection.live for session in one.sessions}
 
     def give_up(self, live: Live, session: ClientSession) -> None:
-        """Note that a session's call was given up before its server answered it; older servers only may ask."""
+        """Note that a session gave up a call before the server answered it. Only older servers may still ask."""
         if live.peer.modern:
             return
         self._forget_given_up()
         of_live = [one for one in self._given_up if one.live is live]
-        if not of_live or of_live[-1].asked:  # the answer to come says nothing about what was sent after its question
-            of_live.append(_GivenUp(live, self._taken_note))
+        if not of_live or of_live[-1].asked:  # the answer that comes says nothing about what was sent after its ping
+            of_live.append(_CancelPing(live, self._note_answer))
             self._given_up.append(of_live[-1])
         last = of_live[-1]
         last.sessions.append(ref(session))
@@ -137,7 +137,7 @@ class ServerRequests:
         if len(of_live) == 1:
             last.ask()
 
-    def _taken_note(self, given_up: _GivenUp) -> None:
+    def _note_answer(self, given_up: _CancelPing) -> None:
         given_up.until = 0.0
         self._forget_given_up()
         for one in self._given_up:
@@ -149,7 +149,7 @@ class ServerRequests:
         self._given_up = [one for one in self._given_up if one.until > now]
 
     def _refusal(self, connection: Connection, method: str, why: str) -> RpcError:
-        """Return the error of a question that nobody is asked; the log has the first of each kind of a server."""
+        """Return the error of a question that no client is asked, and log the first of each kind for a server."""
         server = self._services.shared_key(connection.name)
         first = (server, why) not in self._refused
         self._refused.add((server, why))
@@ -164,7 +164,7 @@ class ServerRequests:
     async def ask(
         self, session: ClientSession, method: str, params: Params, about: RequestId | None = None
     ) -> dict[str, Any]:
-        """Ask a client by a request. Raises RpcError: its refusal, or that it went away."""
+        """Ask a client by a request. Raises RpcError if the client refuses or goes away."""
         waiting = Awaited()
         number = session.peer.relay(method, params, waiting, about)
         try:
@@ -175,7 +175,7 @@ class ServerRequests:
         return reply.result()
 
     async def answers(self, session: ClientSession, about: RequestId, question: dict[str, Any]) -> dict[str, Any]:
-        """The members by which a retried request carries on (MCP 2026-07-28, multi round-trip requests).
+        """Return the params to add to the request when it is sent again (MCP 2026-07-28, multi round-trip requests).
 
         `question`: the `input_required` result. Raises RpcError.
         """
@@ -190,8 +190,8 @@ class ServerRequests:
     async def _ask_all(
         self, session: ClientSession, questions: dict[str, Any], about: RequestId | None
     ) -> dict[str, dict[str, Any]]:
-        """Ask an older client all of them at the same time."""
-        asking = {key: self._old_question(session, question, about) for key, question in questions.items()}
+        """Ask an older client all questions at the same time."""
+        asking = {key: self._ask_older_client(session, question, about) for key, question in questions.items()}
         tasks = [asyncio.ensure_future(one) for one in asking.values()]
         try:
             return dict(zip(asking, await asyncio.gather(*tasks), strict=True))
@@ -199,30 +199,30 @@ class ServerRequests:
             for task in tasks:
                 task.cancel()
 
-    def _old_question(
+    def _ask_older_client(
         self, session: ClientSession, question: Any, about: RequestId | None
     ) -> Awaitable[dict[str, Any]]:
         method = question.get("method") if isinstance(question, dict) else None
         params = question.get("params") if isinstance(question, dict) else None
         if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
-            return _refused(RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200]))
+            return _raise_error(RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200]))
         if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
-            params = {"elicitationId": secrets.token_hex(8), **params}  # older revisions give each an id
+            params = {"elicitationId": secrets.token_hex(8), **params}  # older revisions require an id for each
         return self.ask(session, method, params or None, about)
 
-    # -- calls that wait for their client's answer to a question -------------------------------------------------
+    # -- parked calls --------------------------------------------------------------------------------------------
 
     def park(self, call: RoutedCall) -> str:
-        """Keep a call until its client comes back; the request state to come back with."""
+        """Keep a call until its client comes back; return the request state to come back with."""
         state = STATE_PREFIX + secrets.token_urlsafe(24)
         self._parked[state] = call
         asyncio.get_running_loop().call_later(PATIENCE_S, self._unpark, state)
         return state
 
     def resume(self, session: ClientSession, request: Request) -> bool:
-        """Carry on the parked call that a request comes back for; return False for any other request.
+        """Continue the parked call that a request comes back for; return False for any other request.
 
-        Raises RpcError for a call that is gone.
+        Raises RpcError if that call has ended.
         """
         params = request.params
         state = params.get("requestState") if isinstance(params, dict) else None
@@ -236,7 +236,7 @@ class ServerRequests:
         return True
 
     def drop(self, session: ClientSession) -> None:
-        """A client that came by one lasting connection is gone: nobody will carry on its calls."""
+        """Abandon the parked calls of a session that has ended."""
         for state in [state for state, call in self._parked.items() if call.session is session]:
             self._unpark(state)
 
@@ -250,9 +250,10 @@ class ServerRequests:
 
 
 class Questions:
-    """What the server of one call asks a client of 2026-07-28, who gets it as the answer to its own request.
+    """Questions of one call's server to a client of 2026-07-28, each an answer to the client's own request.
 
-    `park` keeps the call until its client comes back. `asking`: those of all calls; one that asks nothing leaves it.
+    `park` keeps the call until its client comes back. `asking`: the questions of all calls; a call without open
+    questions leaves it.
     """
 
     def __init__(
@@ -265,13 +266,13 @@ class Questions:
         self._count = 0
 
     async def ask(self, method: str, params: Params) -> dict[str, Any]:
-        """The client's answer. Raises RpcError."""
+        """Ask the client and return its answer. Raises RpcError."""
         self._count += 1
         key = f"question-{self._count}"
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._open[key] = (method, params, future)
         if not self._call.parked:
-            self._hand_out()
+            self._send_questions()
         try:
             return await future
         finally:
@@ -279,8 +280,8 @@ class Questions:
             if not self._open and not self._call.parked:
                 self._asking.pop(self._call, None)
 
-    def _hand_out(self) -> None:
-        """Answer the client's request with all that is open; the call waits."""
+    def _send_questions(self) -> None:
+        """Answer the client's request with all open questions and park the call."""
         session, request_id = self._call.session, self._call.request_id
         self._call.detach()
         asked = {key: _input_request(method, params) for key, (method, params, _) in self._open.items()}
@@ -292,22 +293,22 @@ class Questions:
         session.peer.respond(request_id, Reply.of_result(result))
 
     def resume(self, session: ClientSession, request_id: RequestId, responses: Any) -> None:
-        """The client is back, with answers; what it left out is asked again."""
+        """Take the answers of a client that came back, and ask again what it left out."""
         given = responses if isinstance(responses, dict) else {}
         for key, answer in given.items():
             if key in self._open and isinstance(answer, dict):
-                self._settle(self._open.pop(key)[2], answer)
+                self._set_answer(self._open.pop(key)[2], answer)
         goes_on = self._call.attach(session, request_id)
         if goes_on and self._open:
-            self._hand_out()
+            self._send_questions()
         elif not goes_on:
-            # The call is over; what came in with it was the question of another call of this session.
+            # The call has ended. The answers were for a question of another call of this session.
             for *_, future in self._open.values():
                 if not future.done():
                     future.set_exception(_CallEnded())
 
     def give_up(self) -> None:
-        """Nobody will answer any more."""
+        """Cancel all open questions: no answer will come."""
         for *_, future in self._open.values():
             if not future.done():
                 future.set_exception(RpcError(INVALID_PARAMS, "The client did not answer"))
@@ -316,22 +317,22 @@ class Questions:
         self._call.abandon("the client did not come back with an answer")
 
     @staticmethod
-    def _settle(future: asyncio.Future[dict[str, Any]], answer: dict[str, Any]) -> None:
+    def _set_answer(future: asyncio.Future[dict[str, Any]], answer: dict[str, Any]) -> None:
         if not future.done():
             future.set_result(answer)
 
 
-class _GivenUp:
-    """A Call: a ping after the cancels of calls on one connection. Its answer shows that the server has read them."""
+class _CancelPing:
+    """Ping after the cancels of calls on one connection. Its answer proves that the server has read them."""
 
-    __slots__ = ("_taken_note", "asked", "live", "sessions", "until")
+    __slots__ = ("_note_answer", "asked", "live", "sessions", "until")
 
-    def __init__(self, live: Live, taken_note: Callable[[_GivenUp], None]) -> None:
+    def __init__(self, live: Live, note_answer: Callable[[_CancelPing], None]) -> None:
         self.live = live
         self.sessions: list[ref[ClientSession]] = []
-        self.until = 0.0  # by the gateway's clock; then nobody waits for the answer any more
+        self.until = 0.0  # by the gateway's clock; after that no answer is expected
         self.asked = False
-        self._taken_note = taken_note
+        self._note_answer = note_answer
 
     def ask(self) -> None:
         """Send the ping."""
@@ -339,21 +340,21 @@ class _GivenUp:
         self.live.channel.relay("ping", None, self)
 
     def answered(self, reply: Reply) -> None:
-        """See wire.messages.Call."""
-        self._taken_note(self)
+        """Count the server as done with the cancelled calls."""
+        self._note_answer(self)
 
     def progress(self, params: dict[str, Any]) -> None:
-        """See wire.messages.Call."""
+        """Ignore the progress."""
 
 
 def _input_request(method: str, params: Params) -> dict[str, Any]:
-    """A question as 2026-07-28 writes it."""
+    """Return a question in the form of 2026-07-28."""
     return {"method": method} if method == ROOTS and not params else {"method": method, "params": dict(params or {})}
 
 
 class _CallEnded(Exception):
-    """The call that a question was to be asked with is over."""
+    """Raised when the call that a question needs has ended."""
 
 
-async def _refused(error: RpcError) -> dict[str, Any]:
+async def _raise_error(error: RpcError) -> dict[str, Any]:
     raise error

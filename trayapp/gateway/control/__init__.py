@@ -1,4 +1,4 @@
-"""Control requests of the tray and the command line, and the snapshot that they get.
+"""Control requests of the tray and the command line, and the snapshot they get.
 
 Never here: client sessions.
 """

@@ -1,7 +1,4 @@
-"""Control requests about sign-ins, the keyring and named secrets.
-
-Never here: OAuth, the keyring (auth), what follows a sign-in (sign_ins), opening a browser: whoever asked does that.
-"""
+"""Answer control requests about sign-ins, the keyring and named secrets. The requesting program opens the browser."""
 
 from __future__ import annotations
 
@@ -29,14 +26,14 @@ Handler = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 class AccountRequests:
-    """The requests of one gateway; their sign-ins outlast the connection that began them."""
+    """Sign-in requests of one gateway. A sign-in outlasts the control connection that began it."""
 
     def __init__(self, services: Services, sign_ins: SignIns, environ: dict[str, str], keyring: Keyring) -> None:
         self._services = services
         self._sign_ins = sign_ins
         self._environ = environ
         self._keyring = keyring
-        self._last: dict[str, SignIn] = {}  # by address: whose end may still be asked for
+        self._last: dict[str, SignIn] = {}  # by address: `login_wait` may still ask for its outcome
 
     @property
     def handlers(self) -> dict[str, Handler]:
@@ -45,10 +42,10 @@ class AccountRequests:
             return {}
         return {
             control.LOGIN: self._login,
-            control.LOGIN_WAIT: self._wait,
-            control.LOGIN_ANSWER: self._answer,
+            control.LOGIN_WAIT: self._login_wait,
+            control.LOGIN_ANSWER: self._login_answer,
             control.LOGOUT: self._logout,
-            control.KEYRING: self._keyring_asked,
+            control.KEYRING: self._check_keyring,
             control.SECRET_SET: self._secret_set,
             control.SECRET_LIST: self._secret_list,
             control.SECRET_DELETE: self._secret_delete,
@@ -57,7 +54,7 @@ class AccountRequests:
     # -- sign-ins ------------------------------------------------------------------------------------------------
 
     async def _login(self, params: dict[str, Any]) -> Any:
-        accounts, connection = self._known(), self._connection(params)
+        accounts, connection = self._require_accounts(), self._connection(params)
         locked = self._sign_ins.keyring_state == "locked"
         if locked:
             await self._unlock()
@@ -71,15 +68,15 @@ class AccountRequests:
         url = await begun.shown()
         return {"url": url, "redirect_uri": begun.redirect_uri, "expires_s": EXPIRES_S}
 
-    async def _wait(self, params: dict[str, Any]) -> Any:
-        """Until it is over, and the server was connected anew."""
+    async def _login_wait(self, params: dict[str, Any]) -> Any:
+        """Wait until the sign-in is over and the server is connected again."""
         connection = self._connection(params)
-        begun = await self._begun(connection)
+        begun = await self._find_sign_in(connection)
         await begun.finished()
         return await self._outcome(connection.name)
 
     async def _outcome(self, name: str) -> dict[str, Any]:
-        """Connect the server with the sign-in that there is; what became of it."""
+        """Connect the server with the current sign-in and return the result."""
         connection = self._services.pool.find(name)
         error = None
         try:
@@ -92,42 +89,42 @@ class AccountRequests:
         status = self._sign_ins.status(connection.server)
         return {"auth": asdict(status) if status else None, "state": connection.state.value, "error": error}
 
-    async def _answer(self, params: dict[str, Any]) -> Any:
-        begun = await self._begun(self._connection(params))
+    async def _login_answer(self, params: dict[str, Any]) -> Any:
+        begun = await self._find_sign_in(self._connection(params))
         begun.paste(text_of(params, "url", "the request"))
         return {}
 
     async def _logout(self, params: dict[str, Any]) -> Any:
         connection = self._connection(params)
         target = await self._target(connection)
-        signed_out = await self._known().sign_out(target.url)
+        signed_out = await self._require_accounts().sign_out(target.url)
         for one in self._sign_ins.at(target.url):
             one.begin_close()
         return {"signed_out": signed_out}
 
-    async def _begun(self, connection: Connection) -> SignIn:
+    async def _find_sign_in(self, connection: Connection) -> SignIn:
         begun = self._last.get(canonical((await self._target(connection)).url))
         if begun is None:
             name = connection.name
             raise UsageError(f"No sign-in to {name} is under way", f"Start one: multi-mcp auth {name}")
         return begun
 
-    def _known(self) -> Accounts:
-        assert self._sign_ins.accounts is not None  # there are no handlers without
+    def _require_accounts(self) -> Accounts:
+        assert self._sign_ins.accounts is not None  # without accounts there are no handlers
         return self._sign_ins.accounts
 
     def _connection(self, params: dict[str, Any]) -> Connection:
-        """Raises ServerNotFoundError, RpcError."""
+        """Return the connection of the server named in `params`. Raises ServerNotFoundError, RpcError."""
         return self._services.pool.find(text_of(params, "server", "the request"))
 
     async def _target(self, connection: Connection) -> Target:
-        """What there is to sign in to. Raises UsageError, MultiMcpError."""
+        """Return where to sign in for a connection. Raises UsageError, MultiMcpError."""
         server, name = connection.server, connection.name
         if server.url is None:
-            raise UsageError(f"{name} is a program of this machine: there is no sign-in", "See: multi-mcp status")
+            raise UsageError(f"Cannot sign in to {name}: it runs on this machine", "See: multi-mcp status")
         if (auth := auth_of(server)) != "oauth":
             hint = "Take its token out of servers.yaml, or set auth: oauth" if auth == "bearer" else "Set auth: oauth"
-            raise UsageError(f"{name} takes no sign-in: its auth is {auth}", hint)
+            raise UsageError(f"Cannot sign in to {name}: its auth is {auth}", hint)
         launch = await prepared(server, self._environ, self._keyring, self._services.clock.time())
         assert isinstance(launch, HttpLaunch)
         document = self._services.settings().client_metadata_url
@@ -137,18 +134,18 @@ class AccountRequests:
 
     # -- the keyring ---------------------------------------------------------------------------------------------
 
-    async def _keyring_asked(self, params: dict[str, Any]) -> Any:
-        """Look whether the place of sign-ins and secrets opens; to `unlock` it the user gets its own dialog."""
+    async def _check_keyring(self, params: dict[str, Any]) -> Any:
+        """Return whether the vault opens. With `unlock` the user gets the keyring's own dialog."""
         if params.get("unlock") is True:
             await self._unlock()
         else:
             with suppress(KeyringUnavailableError):
-                await self._known().vault.look()
+                await self._require_accounts().vault.look()
         return {"keyring": self._sign_ins.keyring_state, "error": self._sign_ins.keyring_error}
 
     async def _unlock(self) -> None:
         with suppress(KeyringUnavailableError):
-            await self._known().vault.look(asked=True)
+            await self._require_accounts().vault.look(asked=True)
 
     # -- secrets -------------------------------------------------------------------------------------------------
 
@@ -156,23 +153,23 @@ class AccountRequests:
         name = text_of(params, "name", "the request")
         value = params.get("value")
         if not isinstance(value, str):
-            raise UsageError("A secret is a text", "Give it on stdin")
-        kept = await self._known().vault.set_secret(name, value)
-        self._try_again(name)
+            raise UsageError("A secret must be text", "Pass it on stdin")
+        kept = await self._require_accounts().vault.set_secret(name, value)
+        self._reset_failed(name)
         return {"kept": kept, "keyring": self._sign_ins.keyring_state}
 
     async def _secret_list(self, params: dict[str, Any]) -> Any:
-        vault = self._known().vault
+        vault = self._require_accounts().vault
         names = await vault.secret_names()
         if vault.refused is not None and vault.refused.state == "locked" and not names:
             raise vault.refused.with_traceback(None)
         return {"names": names, "keyring": self._sign_ins.keyring_state}
 
     async def _secret_delete(self, params: dict[str, Any]) -> Any:
-        return {"deleted": await self._known().vault.delete_secret(text_of(params, "name", "the request"))}
+        return {"deleted": await self._require_accounts().vault.delete_secret(text_of(params, "name", "the request"))}
 
-    def _try_again(self, secret: str) -> None:
-        """Servers that failed for want of that secret need not wait for their backoff."""
+    def _reset_failed(self, secret: str) -> None:
+        """Reset the servers that failed for lack of that secret: their next call waits for no backoff."""
         for connection in self._services.pool:
             if connection.state is State.FAILED and secret in keyring_names(connection.server):
                 connection.begin_close()

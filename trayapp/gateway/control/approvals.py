@@ -1,7 +1,4 @@
-"""Control requests about what is held back: show it, approve it, look all definitions over.
-
-Never here: deciding what is held back (approvals), showing it to people.
-"""
+"""Answer control requests about held-back tools: list them, approve them, inspect all definitions."""
 
 from __future__ import annotations
 
@@ -26,29 +23,29 @@ Asked = dict[str, Any]
 
 
 class ApprovalRequests:
-    """The requests about approvals of one gateway."""
+    """Approval requests of one gateway."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
-            control.APPROVALS: self._waiting,
+            control.APPROVALS: self._list_waiting,
             control.APPROVE: self._approve,
             control.INSPECT: self._inspect,
         }
 
-    async def _waiting(self, asked: Asked) -> Any:
-        self._judge_all()
+    async def _list_waiting(self, asked: Asked) -> Any:
+        await self._judge_all()
         server, tool = self._server(asked), asked.get("tool")
         waiting = self._gateway.services.approvals.waiting(server)
         found = [one for one in waiting if tool in (None, one.tool)]
         if tool is not None and not found:
-            raise MultiMcpError(f"{server}/{tool} does not wait for an approval", "See what does: multi-mcp approve")
+            raise MultiMcpError(f"{server}/{tool} does not wait for approval", "See what does: multi-mcp approve")
         return {"rows": [waiting_json(one) for one in found]}
 
     async def _approve(self, asked: Asked) -> Any:
-        """Approve definitions by what they were when they were shown."""
-        tools = _listed(asked, "tools", "{server, tool, hash}")
-        self._judge_all()
+        """Approve definitions by the hashes with which they were shown."""
+        tools = _read_list(asked, "tools", "{server, tool, hash}")
+        await self._judge_all()
         done: dict[str, Any] = {"approved": [], "missed": []}
         for tool in tools:
             server, name, digest = (text_of(tool, member, "a tool") for member in ("server", "tool", "hash"))
@@ -69,19 +66,20 @@ class ApprovalRequests:
                 tools += not is_apart(tool)
                 both = {
                     found.code: found for found in (*held.get(tool, ()), *findings)
-                }.values()  # names of others, too
+                }.values()  # names of the other servers, too
                 rows += [{"server": name, "tool": tool, **asdict(found), "held": tool in held} for found in both]
-                await anyio.lowlevel.checkpoint()  # the gateway's clients come first
+                await anyio.lowlevel.checkpoint()  # clients come first
         return {"rows": rows, "tools": tools}
 
-    def _judge_all(self) -> None:
-        """What no list has asked for yet is judged now."""
+    async def _judge_all(self) -> None:
+        """Judge offers that no list has asked for yet, orders included."""
         for name in self._gateway.servers.shared.servers:
             if (offer := self._gateway.services.listings.get(name)) is not None:
                 _ = self._gateway.services.served_tools.of(name, offer).tools
+        await self._gateway.intake.read_words_now()
 
     def _server(self, asked: Asked) -> str | None:
-        """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        """Return the server that is named, if one is. Raises ServerNotFoundError, RpcError."""
         if asked.get("server") is None:
             return None
         name = text_of(asked, "server", "the request")
@@ -90,8 +88,8 @@ class ApprovalRequests:
         return name
 
 
-def _listed(asked: Asked, member: str, form: str) -> list[Asked]:
-    """Raises RpcError."""
+def _read_list(asked: Asked, member: str, form: str) -> list[Asked]:
+    """Return the list in that member. Raises RpcError unless each item has the form."""
     items = asked.get(member)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise RpcError(INVALID_PARAMS, f"approve needs {member}: a list of {form}")
@@ -99,7 +97,7 @@ def _listed(asked: Asked, member: str, form: str) -> list[Asked]:
 
 
 def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    """The findings of each tool of an offer, and of what else it says."""
+    """Yield each tool of an offer, and each of its other texts, with its findings."""
     for item in offer.tools:
         yield str(item.get("name")), inspect_tool(item)
     for name, item in apart_of(offer).items():
@@ -107,5 +105,5 @@ def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
 
 
 def waiting_json(one: Waiting) -> dict[str, Any]:
-    """A row of `approve --json`."""
+    """Return a row of `approve --json`."""
     return {**asdict(one), "findings": [asdict(found) for found in one.findings], "difference": list(one.difference)}

@@ -1,7 +1,6 @@
-"""Control requests about the catalog: list, search, describe, call, index, and what each exposure costs.
+"""Answer control requests about the catalog: list, search, describe, call, index, and the cost of each exposure.
 
-The same engine as the one tool's, for people. With `project`, what a session in that folder would see.
-Never here: other control requests (admin), sessions.
+They use the same engine as the one tool. With `project` they see what a session in that folder sees.
 """
 
 from __future__ import annotations
@@ -40,27 +39,27 @@ from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, RpcError
 
-BATCH_MOST = 10_000  # queries of one request
+BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
-PROJECT_WAIT_S = 5.0  # for a project's servers to say what they offer: nearly all do, and one that hangs takes 30
+PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools: nearly all do, and one that hangs takes 30
 
 Asked = dict[str, Any]
-Note = Callable[[str], None]  # a line for the person who asks, ahead of the answer
+Note = Callable[[str], None]  # sends the user a line before the answer
 
 
 def no_note(line: str) -> None:
-    """A Note of which nobody hears."""
+    """Drop the line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Visitor:
-    """Somebody who looks at what a session in that folder would see, for as long as the request lasts."""
+    """Visit a project for the duration of one request."""
 
     cwd: str
 
 
 class CatalogRequests:
-    """The requests of one control connection, whose other end hears `note`."""
+    """Catalog requests of one control connection. `note` sends its user a line."""
 
     def __init__(self, gateway: Gateway, note: Note = no_note) -> None:
         self._gateway = gateway
@@ -77,9 +76,10 @@ class CatalogRequests:
 
     @asynccontextmanager
     async def _session_view(self, asked: Asked, *, complete: bool = True) -> AsyncIterator[SessionView]:
-        """What the user's own sessions see, or those of the project that is named. Raises MultiMcpError, RpcError.
+        """Return the session view of the user's own sessions, or of the named project's. Raises MultiMcpError,
+        RpcError.
 
-        `complete`: with what the project's own servers say within PROJECT_WAIT_S.
+        `complete`: wait up to PROJECT_WAIT_S for the project's own servers.
         """
         if asked.get("project") is None:
             yield self._gateway.session_parts.views.of(self._gateway.servers.view)
@@ -96,19 +96,19 @@ class CatalogRequests:
             yield self._gateway.session_parts.views.of(servers.view_of(visitor))
         finally:
             if view is not None and view.being_asked(own=True):
-                self._gateway.services.spawn(self._leave_later, visitor, view)
+                self._gateway.services.spawn(self._stay_until_answered, visitor, view)
             else:
                 projects.leave(visitor)
 
-    async def _leave_later(self, visitor: Visitor, view: View) -> None:
-        """Stay until the project's slow servers have answered: the next visitor finds what they offer in the cache."""
+    async def _stay_until_answered(self, visitor: Visitor, view: View) -> None:
+        """Stay until the project's slow servers have answered. The next visitor then finds their tools in the cache."""
         try:
             await view.first_lists.answered(math.inf, own=True)  # each start is bounded
         finally:
             self._gateway.projects.leave(visitor)
 
     def _note_broken(self, server: str | None) -> None:
-        """Say what in servers.yaml keeps servers from being there at all."""
+        """Note the problems in servers.yaml that keep servers out."""
         for problem in self._gateway.problems:
             if problem.fatal and server in (None, problem.server):
                 where = f"{problem.file}:{problem.line}" if problem.line else problem.file
@@ -116,7 +116,7 @@ class CatalogRequests:
                 self._note(f"{whose}{shown(problem.message)} ({where})")
 
     def _note_unknown(self, view: View, names: Iterable[str]) -> None:
-        """Say of which servers nothing is known, and why."""
+        """Note which servers' tools are unknown, and why."""
         being_asked = view.being_asked()
         for name in names:
             if (connection := view.get(name)) is not None:
@@ -135,7 +135,7 @@ class CatalogRequests:
 
     @staticmethod
     def _server(seen_by: SessionView, asked: Asked) -> str | None:
-        """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        """Return the server that is named, if one is. Raises ServerNotFoundError, RpcError."""
         if asked.get("server") is None:
             return None
         return seen_by.named(text_of(asked, "server", "the request"))
@@ -146,17 +146,17 @@ class CatalogRequests:
         if not isinstance(queries, list) or not all(isinstance(query, str) for query in queries):
             raise RpcError(INVALID_PARAMS, "batch must be a list of texts")
         if len(queries) > BATCH_MOST:
-            raise UsageError(f"More than {BATCH_MOST} queries at once", "Search in several goes")
+            raise UsageError(f"More than {BATCH_MOST} queries at once", "Split them into several searches")
         async with self._session_view(asked) as seen_by:
             self._note_unknown(seen_by.view, seen_by.view.being_asked())
             results, shown = [], dict[str, Any]()
             for query in queries:
-                hits, shown = ([], {}) if _is_blank_line(query, asked) else await self._found(seen_by, query, asked)
+                hits, shown = ([], {}) if _is_blank_line(query, asked) else await self._find_hits(seen_by, query, asked)
                 results.append(hits)
-                await anyio.lowlevel.checkpoint()  # a long batch must not hold up the gateway's clients
+                await anyio.lowlevel.checkpoint()  # a long batch must not hold up clients
             return {"results": results, **shown}
 
-    async def _found(
+    async def _find_hits(
         self, seen_by: SessionView, query: str, asked: Asked
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         limit = LIMIT if asked.get("limit") is None else asked["limit"]
@@ -176,24 +176,24 @@ class CatalogRequests:
                 "name": hit.name,
                 "exposed_name": seen.name_of((hit.server, hit.name)),
                 "score": round(hit.score, 4),
-                **_also(seen, hit),
+                **_also_named(seen, hit),
             }
             for hit in hits
         ]
         if asked.get("batch") is not None:
             return rows, {}
         return rows, {
-            "hits": [self._hit(seen_by, hit) for hit in hits],
+            "hits": [self._hit_row(seen_by, hit) for hit in hits],
             "missed": texts.missed(hits),
         }
 
-    def _hit(self, seen_by: SessionView, hit: Hit) -> dict[str, Any]:
+    def _hit_row(self, seen_by: SessionView, hit: Hit) -> dict[str, Any]:
         """Return one hit for people. `away`: why its server cannot serve."""
         seen, key = seen_by.exposure, (hit.server, hit.name)
         said, one = seen.entries[hit.server][key].get("description"), self._availability(seen_by, hit.server)
         description = first_paragraph(said, texts.HIT_LONGEST)
         away = one.line_for_people if one.why else ""
-        return {"name": seen.name_of(key), "description": description, "away": away, **_also(seen, hit)}
+        return {"name": seen.name_of(key), "description": description, "away": away, **_also_named(seen, hit)}
 
     def _availability(self, seen_by: SessionView, server: str) -> Availability:
         connection, now = seen_by.connection(server), self._gateway.services.clock.now()
@@ -202,7 +202,7 @@ class CatalogRequests:
     async def _describe(self, asked: Asked) -> Any:
         async with self._session_view(asked, complete=False) as seen_by:
             name = text_of(asked, "tool", "describe")
-            key = await self._key(seen_by, name, self._server(seen_by, asked))
+            key = await self._find_key(seen_by, name, self._server(seen_by, asked))
             seen = seen_by.exposure
             exposed = seen.name_of(key)
             tool = seen.tools.get(key)
@@ -220,10 +220,10 @@ class CatalogRequests:
         async with self._session_view(asked) as seen_by:
             seen = seen_by.exposure
             lists = ListResults(seen)
-            _ = lists.all_tools_result, lists.one_tool_result, seen.mode  # made here; the thread only reads
+            _ = lists.all_tools_result, lists.one_tool_result, seen.mode  # computed here, since the thread only reads
             return await anyio.to_thread.run_sync(costs, lists)  # a large catalog takes a second to count
 
-    # -- calling -------------------------------------------------------------------------------------------------
+    # -- calls ---------------------------------------------------------------------------------------------------
 
     async def _call(self, asked: Asked) -> Any:
         name, args = text_of(asked, "tool", "call"), asked.get("args") or {}
@@ -231,17 +231,17 @@ class CatalogRequests:
         if not isinstance(args, dict) or not isinstance(typed, dict):
             raise RpcError(INVALID_PARAMS, "args and typed must be objects")
         async with self._session_view(asked, complete=False) as seen_by:
-            key = await self._key(seen_by, name, self._server(seen_by, asked))
+            key = await self._find_key(seen_by, name, self._server(seen_by, asked))
             item = seen_by.exposure.entries[key[0]].get(key) or {}
             args = as_typed(args, typed, item.get("inputSchema"))
-            method, params = _prepared(seen_by, key, args)
-            connection = await _connected(seen_by, key[0])
+            method, params = _prepare_call(seen_by, key, args)
+            connection = await _connect(seen_by, key[0])
             result = await self._answered(connection, method, params, seen_by)
             shown = as_tool_result(result) if method == "resources/read" else result
             return {"server": key[0], "tool": key[1], "result": shown}
 
     async def _prompt(self, asked: Asked) -> Any:
-        """A prompt with the arguments that a line, or words, say."""
+        """Get a prompt, with its arguments from one line or from words."""
         name, words = text_of(asked, "prompt", "prompt"), asked.get("words")
         if not isinstance(words, str | list):
             raise RpcError(INVALID_PARAMS, "words must be a line, or a list of words")
@@ -254,7 +254,7 @@ class CatalogRequests:
                 raise _no_prompt(name, list(seen_by.exposure.catalog.prompt_names.by_name))
             positional, named = split_line(words) if isinstance(words, str) else split_words(words)
             args = prompt_arguments(seen_by.exposure.catalog.prompts[key].get("arguments"), positional, named)
-            connection = await _connected(seen_by, key[0])
+            connection = await _connect(seen_by, key[0])
             params = {"name": key[1], "arguments": args}
             result = await self._answered(connection, "prompts/get", params, seen_by)
             return {"server": key[0], "prompt": key[1], "result": result}
@@ -264,20 +264,20 @@ class CatalogRequests:
     ) -> dict[str, Any]:
         return await _answered(connection, method, params, seen_by.timeout_s(connection))
 
-    async def _key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
-        """What is meant, asking servers that are not known yet. Raises MultiMcpError."""
+    async def _find_key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
+        """Return the key of the tool, asking unknown servers for it. Raises MultiMcpError."""
         if seen_by.exposure.find_read(asked, server) is not None:
             return seen_by.exposure.find_callable(asked, server)
         try:
             return await seen_by.find_tool(asked, server)
         except ToolNotFoundError:
             if not self._gateway.services.pool.discovering:
-                return seen_by.exposure.find_callable(asked, server)  # which knows better suggestions
+                return seen_by.exposure.find_callable(asked, server)  # it knows better suggestions
         await self._gateway.services.pool.settled()
         return seen_by.exposure.find_callable(asked, server)
 
 
-async def _connected(seen_by: SessionView, server: str) -> Connection:
+async def _connect(seen_by: SessionView, server: str) -> Connection:
     connection = seen_by.connection(server)
     await connection.up()
     return connection
@@ -289,18 +289,18 @@ def _fails_to_list(view: View, server: str) -> bool:
     return offer is not None and bool(offer.failure) and not view.config.servers[server].disabled
 
 
-def _also(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
-    """Return the exposed names of the same tool on other servers; no member where there is none."""
+def _also_named(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
+    """Return the exposed names of the same tool on other servers, or no member without such a tool."""
     return {"also": [seen.name_of(key) for key in hit.also]} if hit.also else {}
 
 
 def _is_blank_line(query: str, asked: Asked) -> bool:
-    """Whether it is a line of a batch that asks for nothing: it keeps its place, and spoils none of the others."""
+    """Return True for an empty line of a batch. It keeps its place and spoils no other line."""
     return asked.get("batch") is not None and asked.get("server") is None and not query.strip()
 
 
-def _prepared(seen_by: SessionView, key: Key, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """As prepared_call, what is wrong in words for a command line."""
+def _prepare_call(seen_by: SessionView, key: Key, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return method and params as `prepared_call` does, with errors worded for the command line."""
     try:
         return prepared_call(seen_by.exposure, key, args, {})
     except ArgumentsError as error:

@@ -1,7 +1,4 @@
-"""Control requests of tray and command line: what wire/control names, carried out on the running gateway.
-
-Never here: client sessions, how a connection is made.
-"""
+"""Answer the control requests of tray and command line (wire/control) from the running gateway."""
 
 from __future__ import annotations
 
@@ -36,11 +33,11 @@ log = logging.getLogger(__name__)
 Reload = Callable[[], Awaitable[None]]
 
 
-BEAT_SHORTEST_S = 0.05  # a watcher that wants more would keep us from everything else
+BEAT_SHORTEST_S = 0.05  # a shorter one would keep the gateway from everything else
 
 
 def beat_of(params: dict[str, Any]) -> float | None:
-    """How often a watcher wants a sign of life, in seconds; None = it wants none. Raises RpcError."""
+    """Return the seconds between a watcher's heartbeats, None if it wants none. Raises RpcError."""
     beat_s = params.get("beat_s")
     if beat_s is None:
         return None
@@ -50,12 +47,12 @@ def beat_of(params: dict[str, Any]) -> float | None:
 
 
 def sleeps(connection: Connection) -> bool:
-    """True if it is closed for want of use, and starts with its next call."""
+    """Return True if it is closed because nobody uses it, and starts with its next call."""
     return connection.state in (State.IDLE, State.STOPPING) and connection.server.lifecycle != "keep-alive"
 
 
 class Control:
-    """One control connection."""
+    """Control connection of a tray or a command."""
 
     def __init__(self, gateway: Gateway, accounts: AccountRequests, link: Link, reload: Reload) -> None:
         self._gateway = gateway
@@ -70,7 +67,7 @@ class Control:
             control.RELOAD: self._reload_file,
             control.SETTLE: self._settle,
             control.STOP: self._stop,
-            **CatalogRequests(gateway, self._note).handlers,
+            **CatalogRequests(gateway, self._send_note).handlers,
             **ApprovalRequests(gateway).handlers,
             **accounts.handlers,
         }
@@ -94,9 +91,9 @@ class Control:
         return result
 
     async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
-        """Control knows no notifications from its clients."""
+        """Ignore the notification: control knows none from its clients."""
 
-    def _note(self, line: str) -> None:
+    def _send_note(self, line: str) -> None:
         self.dispatcher.send_notification(control.NOTE, {"text": line})
 
     async def _snapshot(self, params: dict[str, Any]) -> Any:
@@ -108,31 +105,31 @@ class Control:
         self._tasks.start_soon(self._send_snapshots)
         if beat_s is None:
             return {}
-        self._tasks.start_soon(self._beat, beat_s)
+        self._tasks.start_soon(self._send_heartbeats, beat_s)
         return {control.BEAT: beat_s}
 
     async def _send_snapshots(self) -> None:
-        """Whole snapshots, the newest only: a slow reader misses those in between, never the last."""
+        """Send whole snapshots, the newest only. A slow reader misses some in between, never the last."""
         news = anyio.Event()
         end = self._gateway.services.changes.listen(lambda: news.set())
         try:
             while True:
                 news = anyio.Event()
-                await self._link.room()  # a stopped `status --watch` would pile them up
+                await self._link.room()  # a stopped `status --watch` would let them pile up
                 self.dispatcher.send_notification(control.SNAPSHOT, snapshot_of(self._gateway).to_json())
                 await news.wait()
         finally:
             end()
 
-    async def _beat(self, beat_s: float) -> None:
-        """Signs of life, by which a watcher tells a hung gateway from an idle one."""
+    async def _send_heartbeats(self, beat_s: float) -> None:
+        """Send heartbeats, by which a watcher tells a hung gateway from an idle one."""
         while True:
             await self._gateway.services.clock.beat(beat_s)
             await self._link.room()
             self.dispatcher.send_notification(control.BEAT, {})
 
     def _server(self, params: dict[str, Any]) -> str | None:
-        """The server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        """Return the server that is named, if one is. Raises ServerNotFoundError, RpcError."""
         if params.get("server") is None:
             return None
         return self._gateway.services.pool.find(text_of(params, "server", "the request")).name
@@ -147,12 +144,13 @@ class Control:
             return {**told, "waiting": waiting}
 
         with self._gateway.services.writer.one_write():
-            outcome = await self._for_each(params, one, {"added": [], "gone": [], "back": [], "waiting": []})
+            outcome = await self._run_for_each(params, one, {"added": [], "gone": [], "back": [], "waiting": []})
+        await self._gateway.intake.read_words_now()
         await self._gateway.services.writer.written()
         return outcome
 
     async def _reconnect(self, params: dict[str, Any]) -> Any:
-        """The named one, or all but those that sleep: they connect by themselves with the next call."""
+        """Reconnect the named server, or all except idle ones, which connect with their next call."""
 
         async def one(connection: Connection) -> dict[str, Any]:
             for own in [
@@ -165,9 +163,9 @@ class Control:
             await self._gateway.services.pool.reconnect(connection)
             return {"state": connection.state.value}
 
-        return await self._for_each(params, one, {}, asleep=False)
+        return await self._run_for_each(params, one, {}, asleep=False)
 
-    async def _for_each(
+    async def _run_for_each(
         self,
         params: dict[str, Any],
         work: Callable[[Connection], Awaitable[dict[str, Any]]],
@@ -175,9 +173,9 @@ class Control:
         *,
         asleep: bool = True,
     ) -> dict[str, Any]:
-        """Do `work` for the named server, or for all that are enabled, at the same time; failures stay apart.
+        """Run `work` for the named server, or for all enabled ones at the same time, each with its own error.
 
-        `asleep`: for those, too, that nobody uses now.
+        `asleep`: include servers that nobody uses now.
         """
         pool, results, at_once = self._gateway.services.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
 
@@ -188,7 +186,7 @@ class Control:
             except MultiMcpError as error:
                 outcome = {**nothing, "error": error_json(error)}
             except Exception as error:  # the boundary between one server and the others
-                log.exception("%s failed in a way that we do not know", connection.name)
+                log.exception("Unexpected error in %s", connection.name)
                 unknown = ServerError(connection.name, f"Cannot use {connection.name}: {type(error).__name__}")
                 outcome = {**nothing, "error": error_json(unknown)}
             results[connection.name] = {"state": connection.state.value, **outcome}
@@ -208,6 +206,7 @@ class Control:
 
     async def _settle(self, params: dict[str, Any]) -> Any:
         await self._gateway.services.pool.settled()
+        await self._gateway.intake.read_words_now()
         await self._gateway.services.writer.written()
         return {}
 

@@ -1,7 +1,4 @@
-"""The snapshot: what the gateway is at this moment, told as tray and command line see it (model/status).
-
-Only reads. Never here: when a snapshot is made, who gets it.
-"""
+"""Build the snapshot of the gateway for tray and command line (model/status). Reads only."""
 
 from __future__ import annotations
 
@@ -27,19 +24,19 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
         version=__version__,
         uptime_s=round(now - gateway.started, 3),
         http_url=gateway.http_url,
-        # A request of 2026-07-28 over HTTP is a session of its own, over before anybody has read of it.
+        # A request of 2026-07-28 over HTTP is a session of its own. It ends before anybody could read about it.
         sessions=tuple(session.status for session in gateway.sessions if session.lasting),
         keyring=gateway.sign_ins.keyring_state,
         keyring_error=gateway.sign_ins.keyring_error,
     )
     shared = [connection for connection in gateway.services.pool if not gateway.servers.own.is_own(connection.name)]
-    speakers = _speakers(gateway)
-    servers = tuple(_server(gateway, speakers.get(one.name, one), now) for one in shared)
+    latest = _shown_connections(gateway)
+    servers = tuple(_server(gateway, latest.get(one.name, one), now) for one in shared)
     return Snapshot(gateway.services.changes.revision, status, servers, gateway.problems)
 
 
-def _speakers(gateway: Gateway) -> dict[str, Connection]:
-    """Whose state is shown for a server that sessions have for themselves: of the one that was used last."""
+def _shown_connections(gateway: Gateway) -> dict[str, Connection]:
+    """Return, for servers with per-session processes, the connection whose state is shown: the last used."""
     used = [one for one in gateway.services.pool if gateway.servers.own.is_own(one.name) and one.last_used is not None]
     return {gateway.servers.own.shared_key(one.name): one for one in sorted(used, key=lambda one: one.last_used or 0.0)}
 
@@ -59,35 +56,35 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
         tools=view.catalog.counts(view.name_of(server.name) or server.name),
         pid=connection.pid,
-        error=_error_of(error) or _unlisted(server.name, offer),
-        failed_s_ago=_ago(now, connection.failed_at),
-        last_used_s_ago=_ago(now, connection.last_used),
+        error=_error_of(error) or _missing_lists_error(server.name, offer),
+        failed_s_ago=_seconds_since(now, connection.failed_at),
+        last_used_s_ago=_seconds_since(now, connection.last_used),
         calls=connection.calls,
         project=str(view.folder) if view.folder else None,
         signed_in=auth.signed_in if auth else None,
         auth=auth,
         approvals=gateway.services.approvals.names(server.name) or None,
         findings=_findings(gateway, server.name),
-        suspicious=gateway.services.approvals.told(server.name) or None,
-        unlisted=_unknown(connection, offer),
+        suspicious=gateway.services.approvals.flagged(server.name) or None,
+        unlisted=_unknown_lists(connection, offer),
     )
 
 
 def _findings(gateway: Gateway, server: str) -> tuple[str, ...] | None:
-    """The codes of what was found in tools that wait for an approval."""
+    """Return the codes of the findings in tools that wait for approval."""
     held = gateway.services.approvals.held(server)
     return tuple(dict.fromkeys(found.code for findings in held.values() for found in findings)) or None
 
 
-def _unknown(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:
-    """The lists of which nothing is known although the server was asked."""
+def _unknown_lists(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:
+    """Return the lists that are still unknown although the server was asked."""
     if offer is not None:
         return offer.unknown or None
     return ("tools",) if connection.error is not None else None
 
 
-def _unlisted(name: str, offer: Offer | None) -> dict[str, str] | None:
-    """Why lists of a server that can be reached are missing; None when none is, or when they are being read."""
+def _missing_lists_error(name: str, offer: Offer | None) -> dict[str, str] | None:
+    """Return why lists of a reachable server are missing; None if none is missing, or they are being read."""
     if offer is None or not offer.failure:
         return None
     return {"title": f"{name} {offer.failure}", "hint": f"Ask it again with: multi-mcp refresh {name}"}
@@ -97,5 +94,5 @@ def _error_of(error: ServerError | None) -> dict[str, str] | None:
     return {"title": shown(error.title), "hint": shown(error.hint)} if error else None
 
 
-def _ago(now: float, moment: float | None) -> float | None:
+def _seconds_since(now: float, moment: float | None) -> float | None:
     return round(now - moment, 3) if moment is not None else None

@@ -1,7 +1,4 @@
-"""What each way to show the tools costs a model's context, in tokens, and where the one tool begins to be cheaper.
-
-Never here: showing it, the estimate itself (catalog/tokens).
-"""
+"""Estimate what each exposure costs a model's context in tokens, and where the one tool becomes cheaper."""
 
 from __future__ import annotations
 
@@ -17,12 +14,16 @@ from trayapp.gateway.mcp_tool.texts import HIT_LONGEST
 
 
 def costs(lists: ListResults) -> dict[str, Any]:
-    """`{"mode", "tools": {"count", "tokens"}, "search": {"tokens", "direct", "answer_tokens"}, "break_even",
-    "servers": [{"name", "tokens"}]}`.
+    """Return the costs of a session's lists, in tokens:
 
-    `answer_tokens`: of one search with LIMIT hits. `break_even`: {"tools": from so many tools on the one tool and a
-    search cost less than the list; "searches": so many in one session cost as much as the whole list}, None where
-    nothing can be compared.
+    - `mode`: the exposure in use
+    - `tools`: {"count", "tokens"} of the whole list
+    - `search`: {"tokens", "direct", "answer_tokens"} of the one tool, its direct tools, and a search with LIMIT hits
+    - `break_even`: {"tools", "searches"}, or None if there is nothing to compare
+    - `servers`: [{"name", "tokens"}], the largest first
+
+    `break_even["tools"]`: the number of tools from which the one tool and a search cost less than the list.
+    `break_even["searches"]`: the number of searches in one session that cost as much as the whole list.
     """
     seen = lists.seen
     each = {key: tokens(tool.listed(seen.name_of(key)).decode("utf-8", "replace")) for key, tool in seen.tools.items()}

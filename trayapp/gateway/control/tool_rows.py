@@ -1,7 +1,4 @@
-"""The rows of `list --json`: every known tool of a catalog, those that their servers no longer list included.
-
-Never here: which tools clients see (exposure).
-"""
+"""Build the rows of `list --json`: every known tool of a catalog, tools that left their servers included."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from trayapp.gateway.exposure.tools import ServedTool
 def tool_rows(known: Catalog, server: str | None = None) -> list[dict[str, Any]]:
     """Return `{"server", "name", "exposed_name", "enabled", "stale", "withheld", "description"}` for each tool.
 
-    `server`: of that one alone.
+    `server`: only this server's tools.
     """
     rows = [_row(known, key, tool) for key, tool in known.tools.items() if server in (None, key[0])]
     names = [name for name in known.config.servers if server in (None, name)]

@@ -1,4 +1,4 @@
-"""What there is, and what one kind of session sees of it: listings, approvals, the catalog, its exposures.
+"""Listings, approvals and the catalog, and the exposure of it that one kind of session sees.
 
 Never here: connections, sessions, requests.
 """

@@ -1,13 +1,13 @@
 """Decide which tools are held back until the user approves them, and in which form they are served meanwhile.
 
-An offer is judged once, by the pins of its server. `settings.approve_changes` decides on changes, `settings.suspicious`
-on what is found at first sight. Never here: showing it, finding (inspection), what differs (catalog/changes).
+An offer is judged once, by the pins of its server. `settings.approve_changes` decides about changes.
+`settings.suspicious` decides about findings in tools that are new.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,8 @@ from trayapp.catalog.changes import difference, in_approved_form, still_takes, w
 from trayapp.catalog.pins import Pin, ServerPins, definition_hash
 from trayapp.gateway.exposure.look_alikes import OtherTools, shadowed
 from trayapp.inspection.finding import Finding, is_held
-from trayapp.inspection.subjects import apart_of, findings_of, is_apart, tools_of
+from trayapp.inspection.inspect import merged
+from trayapp.inspection.subjects import apart_of, concealed_in, findings_of, is_apart, orders_in, tools_of
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Item, Offer
 from trayapp.model.settings import Settings
@@ -25,24 +26,24 @@ from trayapp.model.status import Problem
 
 log = logging.getLogger(__name__)
 
-LOOK_AHEAD_FROM = 10  # subjects of an offer: fewer are looked over in a few milliseconds, more in a thread
-TOLD_MOST = 5  # times that one tool's changes are logged: some change with every list
+LOOK_AHEAD_FROM = 10  # definitions in an offer: fewer are inspected in a few milliseconds, more in a thread
+LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with every list
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """One tool for the user to look at: the definition that an approval would be of, and why.
+    """Tool that the user should look at: the definition that an approval is for, and why.
 
-    `held`: it waits for the approval; else it is served, and only told of.
+    `held`: the tool waits for approval. Otherwise it is served and only flagged.
     """
 
     server: str
     tool: str
     hash: str
     reason: str
-    changed: bool  # else it is new, and suspicious
+    changed: bool  # False: it is new and suspicious
     served: bool  # in its approved form, or `as_now`
-    as_now: bool  # as the server lists it now, unapproved (`notify`, or not held)
+    as_now: bool  # as the server lists it now, without approval (`notify`, or not held)
     held: bool
     findings: tuple[Finding, ...]
     difference: tuple[str, ...]
@@ -50,20 +51,20 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of one tool: `item` is served unless it is `withheld`, for that reason.
+    """Decision about one tool: `item` is served unless `withheld` gives a reason against it.
 
-    `held`: None = it waits for nothing. `told`: it is served, and the user should look at it.
+    `held`: None = it does not wait for approval. `flagged`: it is served, and the user should look at it.
     """
 
     item: Item
     withheld: str | None = None
     held: Held | None = None
-    told: Pin | None = None
+    flagged: Pin | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Why a tool waits."""
+    """Reason for which a tool waits for approval, and the definitions before and after."""
 
     old: Item | None
     new: Item
@@ -74,7 +75,7 @@ class Held:
 
 
 class Approvals:
-    """All judgements of one gateway. `others`: the names of what each server but the named one offers."""
+    """Verdicts of one gateway. `others`: yields every other server with the names of its tools."""
 
     def __init__(
         self,
@@ -87,29 +88,31 @@ class Approvals:
         self._others = others
         self._pins: dict[str, ServerPins] = {}
         self._verdicts: dict[str, dict[str, Verdict]] = {}
-        self._told: dict[tuple[str, str], list[str]] = {}
+        self._logged: dict[tuple[str, str], list[str]] = {}
         self._looked: dict[str, dict[str, tuple[Finding, ...]]] = {}  # by server and hash: found ahead, in a thread
         self._unsaved: dict[str, StorageError] = {}
-        self.unsaved: Callable[[], None] = lambda: None  # pins are to be written
+        self.unsaved: Callable[[], None] = lambda: None  # called when pins have to be written
+        self.unread: Callable[[], None] = lambda: None  # called when definitions have to be looked over for orders
 
-    # -- judging -------------------------------------------------------------------------------------------------
+    # -- verdicts ------------------------------------------------------------------------------------------------
 
     def takes_long(self, offer: Offer) -> bool:
-        """Whether `look_ahead` is worth a thread."""
+        """Return True if `look_ahead` is worth a thread."""
         count = len(offer.tools) + len(offer.prompts) + len(offer.resources) + len(offer.templates)
         return count >= LOOK_AHEAD_FROM and self._settings().suspicious != "off"
 
     def look_ahead(self, server: str, offer: Offer) -> None:
-        """Find now what `judge` would have to find on the gateway's own thread. Blocks, in a thread of its own."""
+        """Inspect an offer before `judge`, which runs on the event loop. Blocks: call it in a thread."""
         known, found = self._of(server), dict[str, tuple[Finding, ...]]()
         for name, item in {**tools_of(offer), **apart_of(offer)}.items():
             pin, digest = known.tools.get(name), definition_hash(item)
             if pin is None or pin.hash != digest:
-                found[f"{name} {digest}"] = findings_of(name, item)
+                look = findings_of if self._looks_whole(name, pin) else concealed_in
+                found[f"{name} {digest}"] = look(name, item)
         self._looked[server] = found
 
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
-        """What becomes of each tool of an offer, and of what else it says (subjects)."""
+        """Return the verdict on each tool of an offer, and on each of its other texts (inspection/subjects)."""
         tools, apart = tools_of(offer), apart_of(offer)
         items, settings = {**tools, **apart}, self._settings()
         if settings.approve_changes == settings.suspicious == "off":
@@ -117,32 +120,36 @@ class Approvals:
         else:
             known = self._of(server)
             known.listed = frozenset(tools)
-            others = cache(lambda: OtherTools(self._others(server)))  # only looked at for what is new
-            verdicts = {name: self._verdict(known, name, item, settings, others) for name, item in items.items()}
+            others = cache(lambda: OtherTools(self._others(server)))  # only needed for new tools
+            verdicts = {name: self._judge_one(known, name, item, settings, others) for name, item in items.items()}
             known.known = True
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in apart)
             if known.dirty:
                 self.unsaved()
+            if server in self.unread_servers([server]):
+                self.unread()
         self._looked.pop(server, None)
         self._verdicts[server] = verdicts
-        self._tell(server, verdicts)
+        self._log_held(server, verdicts)
         return verdicts
 
     def _of(self, server: str) -> ServerPins:
         known = self._pins.get(server)
         return known if known is not None else self._pins.setdefault(server, pins.load(self._folder, server))
 
-    def _verdict(
+    def _judge_one(
         self, known: ServerPins, name: str, item: Item, settings: Settings, others: Callable[[], OtherTools]
     ) -> Verdict:
         pin, digest, mode = known.tools.get(name), definition_hash(item), settings.approve_changes
         if pin is not None and not pin.beside:
-            pin = self._renewed(known, name, item, pin, digest)
+            pin = self._renew_pin(known, name, item, pin, digest)
         if pin is not None and pin.hash == digest:
-            return _pinned(known.server, name, item, pin, settings)
-        # What is no tool may hold what changes from day to day.
+            if pin.unread and settings.suspicious == "hold":
+                pin = self._note_orders(known, name, pin, orders_in(name, item))
+            return _judge_pinned(known.server, name, item, pin, settings)
+        # Texts that are no tools may change from day to day.
         if pin is None or not pin.approved or is_apart(name) or mode == "off":
-            return self._first_sight(known, name, item, digest, settings, others)
+            return self._judge_new(known, name, item, digest, settings, others)
         takes = still_takes(pin.definition, item)
         served = takes or mode == "notify"
         findings = self._findings(known.server, name, item, digest)
@@ -151,11 +158,14 @@ class Approvals:
             return Verdict(item, None, held)
         if takes:
             return Verdict(in_approved_form(pin.definition, item), None, held)
-        return Verdict(item, f"its definition changed; {_remedy(known.server, name)}", held)
+        return Verdict(item, f"its definition changed; {_approve_hint(known.server, name)}", held)
 
-    def _renewed(self, known: ServerPins, name: str, item: Item, pin: Pin, digest: str) -> Pin:
-        """Return the pin of an earlier version, in which the members beside PINNED did not count, as one of this; they
-        are trusted at first sight. As it was where the tool is another one now, or those look suspicious."""
+    def _renew_pin(self, known: ServerPins, name: str, item: Item, pin: Pin, digest: str) -> Pin:
+        """Convert the pin of an earlier version, which did not cover members beside PINNED, into one of this version.
+
+        These members are trusted at first sight. Return the pin unchanged if the tool has changed, or they look
+        suspicious.
+        """
         if pin.hash != definition_hash(item, beside=False):
             return pin
         if pin.approved and pin.hash != digest and is_held(self._findings(known.server, name, item, digest)):
@@ -165,7 +175,7 @@ class Approvals:
         known.pin(name, renewed)
         return renewed
 
-    def _first_sight(
+    def _judge_new(
         self,
         known: ServerPins,
         name: str,
@@ -174,48 +184,99 @@ class Approvals:
         settings: Settings,
         others: Callable[[], OtherTools],
     ) -> Verdict:
-        findings = self._findings(known.server, name, item, digest)
-        if not is_apart(name) and (found := _shadowed(known, name, others())) is not None:
+        whole = self._looks_whole(name, known.tools.get(name))
+        findings = self._findings(known.server, name, item, digest, whole=whole)
+        if not is_apart(name) and (found := _find_look_alike(known, name, others())) is not None:
             findings = (found, *findings)
-        kept = pins.pinned(item) if findings or not is_apart(name) else "{}"  # nothing is ever compared with those
-        pin = Pin(digest, kept, not is_held(findings), findings)
+        kept = pins.pinned(item) if findings or not is_apart(name) else "{}"  # texts are never compared with it
+        pin = Pin(digest, kept, not is_held(findings), findings, unread=not whole)
         known.pin(name, pin)
-        return _pinned(known.server, name, item, pin, settings)
+        return _judge_pinned(known.server, name, item, pin, settings)
 
-    def _findings(self, server: str, name: str, item: Item, digest: str) -> tuple[Finding, ...]:
+    def _looks_whole(self, name: str, pin: Pin | None) -> bool:
+        """Return True if orders are looked for before a definition is served: where they decide whether it is.
+
+        Else they are told of afterwards (`read_words`): no client waits for that.
+        """
+        return self._settings().suspicious == "hold" or (pin is not None and pin.approved and not is_apart(name))
+
+    def _findings(self, server: str, name: str, item: Item, digest: str, *, whole: bool = True) -> tuple[Finding, ...]:
         looked = self._looked.get(server, {}).get(f"{name} {digest}")
-        return findings_of(name, item) if looked is None else looked
+        if looked is not None:
+            return looked
+        return findings_of(name, item) if whole else concealed_in(name, item)
 
-    # -- what waits ----------------------------------------------------------------------------------------------
+    # -- orders, looked for afterwards ---------------------------------------------------------------------------
+
+    def unread_servers(self, among: Iterable[str] | None = None) -> list[str]:
+        """Return the servers (`among` these, else of all judged) in which nobody has looked for all orders yet."""
+        if self._settings().suspicious == "off":
+            return []
+        names = list(self._verdicts if among is None else among)
+        return [name for name in names if any(pin.unread for pin in self._of(name).tools.values())]
+
+    def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
+        """Look for orders in what nobody has looked at: by name, the pin's hash and the findings. Blocks."""
+        tools = dict(self._of(server).tools)
+        items = {**tools_of(offer), **apart_of(offer)}
+        unread = {name: (pin.hash, items[name]) for name, pin in tools.items() if pin.unread and name in items}
+        return {
+            name: (digest, orders_in(name, item))
+            for name, (digest, item) in unread.items()
+            if definition_hash(item) == digest  # else it has changed, and waits
+        }
+
+    def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
+        """Note what `orders` has found, and tell of it."""
+        known, verdicts, settings = self._of(server), self._verdicts.get(server, {}), self._settings()
+        for name, (digest, findings) in found.items():
+            pin, verdict = known.tools.get(name), verdicts.get(name)
+            if pin is None or pin.hash != digest or not pin.unread:
+                continue  # changed meanwhile
+            pin = self._note_orders(known, name, pin, findings)
+            if findings and verdict is not None and verdict.withheld is None and verdict.held is None:
+                verdicts[name] = _judge_pinned(server, name, verdict.item, pin, settings)
+        if known.dirty:
+            self.unsaved()
+
+    @staticmethod
+    def _note_orders(known: ServerPins, name: str, pin: Pin, findings: tuple[Finding, ...]) -> Pin:
+        read = replace(pin, findings=merged(pin.findings, findings), unread=False)
+        known.pin(name, read)
+        return read
+
+    # -- tools that wait for approval ----------------------------------------------------------------------------
 
     def waiting(self, server: str | None = None) -> list[Waiting]:
-        """Return all that the user should look at, of one server or of all: first what is held back."""
+        """Return what the user should look at, of one server or of all. Held-back tools come first."""
         verdicts = [
             (of, name, verdict)
             for of, verdicts in self._verdicts.items()
             if server in (None, of)
             for name, verdict in verdicts.items()
         ]
-        held = [_waiting(of, name, verdict.held) for of, name, verdict in verdicts if verdict.held is not None]
-        return held + [_told(of, name, verdict.item, verdict.told) for of, name, verdict in verdicts if verdict.told]
+        held = [_held_row(of, name, verdict.held) for of, name, verdict in verdicts if verdict.held is not None]
+        return held + [
+            _flagged_row(of, name, verdict.item, verdict.flagged) for of, name, verdict in verdicts if verdict.flagged
+        ]
 
-    def told(self, server: str) -> tuple[str, ...]:
+    def flagged(self, server: str) -> tuple[str, ...]:
         """Return the tools of a server that are served although they read like orders."""
-        return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.told is not None)
+        return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.flagged is not None)
 
     def names(self, server: str) -> tuple[str, ...]:
-        """The tools of a server that wait."""
+        """Return the tools of a server that wait for approval."""
         return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.held is not None)
 
     def held(self, server: str) -> dict[str, tuple[Finding, ...]]:
-        """The tools of a server that wait, with what was found in each."""
+        """Return the findings in each tool of a server that waits for approval."""
         verdicts = self._verdicts.get(server, {})
         return {name: verdict.held.findings for name, verdict in verdicts.items() if verdict.held is not None}
 
     def approve(self, server: str, tool: str, digest: str) -> bool:
-        """Approve that very definition; return False when the tool does not wait with it (any more)."""
+        """Approve a definition by its hash. Return False if the tool does not wait with that definition."""
         verdict = self._verdicts.get(server, {}).get(tool)
-        if verdict is None or digest not in {seen.hash for seen in (verdict.held, verdict.told) if seen is not None}:
+        if verdict is None or digest not in {seen.hash for seen in (verdict.held, verdict.flagged) if seen is not None}:
             return False
         self._of(server).pin(tool, Pin(digest, pins.pinned(verdict.held.new if verdict.held else verdict.item)))
         log.info("Approved: %s/%s", server, tool)
@@ -223,17 +284,17 @@ class Approvals:
         return True
 
     def keep(self, servers: frozenset[str]) -> None:
-        """Forget the judgements of all others; their pins stay on disk."""
+        """Forget the verdicts on all other servers. Their pins stay on disk."""
         self._verdicts = {name: verdicts for name, verdicts in self._verdicts.items() if name in servers}
-        self._told = {key: hashes for key, hashes in self._told.items() if key[0] in servers}
+        self._logged = {key: hashes for key, hashes in self._logged.items() if key[0] in servers}
 
     def unsaved_of(self, servers: Set[str]) -> list[str]:
-        """Why what was approved of these servers is not on disk."""
+        """Return why approvals for these servers are not on disk."""
         return [error.title for server, error in self._unsaved.items() if server in servers]
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What could not be read or written of approvals, each with its server."""
+        """Return the problems of reading and writing approvals, each with its server."""
         lost = [(known.server, known.lost) for known in list(self._pins.values()) if known.lost is not None]
         return tuple(
             Problem(str(self._folder), 0, error.title, error.hint, server=server, fatal=False)
@@ -241,7 +302,7 @@ class Approvals:
         )
 
     def save(self) -> None:
-        """Write the pins that changed. Blocks; what cannot be written is tried again with the next change."""
+        """Write the pins that changed. Blocks. A failed write is tried again with the next change."""
         for known in list(self._pins.values()):
             if known.dirty:
                 known.dirty = False
@@ -254,25 +315,25 @@ class Approvals:
                 else:
                     self._unsaved.pop(known.server, None)
 
-    def _tell(self, server: str, verdicts: dict[str, Verdict]) -> None:
-        """Say each thing once in the log."""
+    def _log_held(self, server: str, verdicts: dict[str, Verdict]) -> None:
+        """Log each held-back definition once."""
         for name, verdict in verdicts.items():
-            held, told = verdict.held, self._told.get((server, name), [])
-            if held is None or held.hash in told or len(told) >= TOLD_MOST:
+            held, logged = verdict.held, self._logged.get((server, name), [])
+            if held is None or held.hash in logged or len(logged) >= LOGGED_MOST:
                 continue
-            self._told[(server, name)] = [*told, held.hash]
+            self._logged[(server, name)] = [*logged, held.hash]
             what = "changed" if held.old is not None else "is suspicious"
             codes = ", ".join(found.code for found in held.findings) or "no findings"
-            log.warning("%s/%s %s (%s) and waits for an approval", server, name, what, codes)
+            log.warning("%s/%s %s (%s) and waits for approval", server, name, what, codes)
 
 
-def _shadowed(known: ServerPins, name: str, others: OtherTools) -> Finding | None:
+def _find_look_alike(known: ServerPins, name: str, others: OtherTools) -> Finding | None:
     return shadowed(name, known.listed - {name}, others, late=known.known)
 
 
-def _waiting(server: str, name: str, held: Held) -> Waiting:
+def _held_row(server: str, name: str, held: Held) -> Waiting:
     changed = held.old is not None
-    reason = _why(held.findings)
+    reason = _describe_findings(held.findings)
     if changed:
         reason = "its definition changed" + (f"; {reason}" if held.findings else "")
     lines = difference(held.old, held.new) if held.old is not None else whole(held.new)
@@ -281,26 +342,35 @@ def _waiting(server: str, name: str, held: Held) -> Waiting:
     )
 
 
-def _told(server: str, name: str, item: Item, pin: Pin) -> Waiting:
+def _flagged_row(server: str, name: str, item: Item, pin: Pin) -> Waiting:
     return Waiting(
-        server, name, pin.hash, _why(pin.findings), False, True, True, False, pin.findings, tuple(whole(item))
+        server,
+        name,
+        pin.hash,
+        _describe_findings(pin.findings),
+        False,
+        True,
+        True,
+        False,
+        pin.findings,
+        tuple(whole(item)),
     )
 
 
-def _pinned(server: str, name: str, item: Item, pin: Pin, settings: Settings) -> Verdict:
-    """Return what becomes of a definition that is as it was pinned."""
+def _judge_pinned(server: str, name: str, item: Item, pin: Pin, settings: Settings) -> Verdict:
+    """Return the verdict on a definition that equals its pin."""
     if not pin.findings or settings.suspicious == "off":
         return Verdict(item)
     if is_held(pin.findings) or settings.suspicious == "hold":
         held = Held(None, item, pin.hash, pin.findings, served=False, as_now=False)
-        return Verdict(item, f"{_why(pin.findings)}; {_remedy(server, name)}", held)
-    return Verdict(item, told=pin)
+        return Verdict(item, f"{_describe_findings(pin.findings)}; {_approve_hint(server, name)}", held)
+    return Verdict(item, flagged=pin)
 
 
-def _why(findings: tuple[Finding, ...]) -> str:
-    """Return the first finding in words; what a server wrote is for people, who ask for it."""
-    return findings[0].reason or findings[0].code if findings else "it was found suspicious"
+def _describe_findings(findings: tuple[Finding, ...]) -> str:
+    """Return the first finding in words, without the server's own text."""
+    return findings[0].reason or findings[0].code if findings else "it looks suspicious"
 
 
-def _remedy(server: str, tool: str) -> str:
+def _approve_hint(server: str, tool: str) -> str:
     return f"look at it with: multi-mcp approve {server}/{tool}"

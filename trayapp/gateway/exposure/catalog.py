@@ -1,7 +1,7 @@
-"""The whole catalog of one configuration: every known tool, prompt and resource, its name, and what keeps it hidden.
+"""Build the catalog of one configuration: every known tool, prompt and resource, its exposed name, and why it is
+hidden.
 
-Computed once from a configuration and the offers, then only read; what sessions share of their views.
-Never here: what one session sees of it (expose), connections, files.
+Computed once from a configuration and the offers, then only read. Sessions share it through their views.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import PrefixMode
 from trayapp.model.status import Problem, ToolCounts
 
-ONE_TOOL = "mcp"  # the name of the one tool, whose own no other tool gets, shown or not: no switch of `expose` renames
+ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that no switch of `expose` renames a tool
 
-# What a model hears of a tool that its user, or we, keep from it: never the way back, nor what was found in it
+# Hints for a model about a hidden tool. They never say how to unhide it, nor what was found in it.
 SERVER_OFF = f"The user switched its server off. {LEAVE_IT}"
 LEFT_OUT = "The user left it out in servers.yaml. Tell them if it is needed, and leave it as it is"
 WAITS = "It is held back until the user approves it. Ask them to look at it in the tray; do not approve it for them"
-UNTAKEABLE = "It is withheld: its parameters are no valid JSON Schema. Tell the user"
+UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
 
-Prepare = Callable[[str, Offer], ServedOffer]  # of a server under its name here
+Prepare = Callable[[str, Offer], ServedOffer]  # by the server's plain name
 
 
-@lru_cache(maxsize=1)  # a switch, or a tool's new description, makes the catalog anew, but its names are what they were
+@lru_cache(maxsize=1)  # a switch or a new description makes a new catalog, but its names stay the same
 def _names_of(
     keys: tuple[Key, ...], mode: PrefixMode, given: Given, held: frozenset[Key], servers: tuple[str, ...]
 ) -> Exposed:
@@ -41,7 +41,7 @@ def _names_of(
 
 
 class Catalog:
-    """The catalog for one configuration and one state of the offers."""
+    """Catalog of one configuration and one state of the offers."""
 
     def __init__(
         self,
@@ -60,27 +60,27 @@ class Catalog:
 
     @cached_property
     def names(self) -> Exposed:
-        """Names of all known tools, switched on or not: a switch renames no other tool."""
+        """Return the names of all known tools, enabled or not: a switch renames no other tool."""
         mode = self.config.settings.tool_prefix
         return _names_of(tuple(self.tools), mode, self._given(mode), self.held, tuple(self.config.servers))
 
     @cached_property
     def held(self) -> frozenset[Key]:
-        """The tools that wait for an approval."""
+        """Return the tools that wait for approval."""
         return frozenset(key for key, tool in self.tools.items() if tool.held_back is not None)
 
     @cached_property
     def tools(self) -> dict[Key, ServedTool]:
-        """Every known tool by (server, name)."""
+        """Return every known tool by (server, name)."""
         return {(server, name): tool for server, offer in self.offers.items() for name, tool in offer.tools.items()}
 
     @cached_property
     def hidden(self) -> dict[Key, HiddenReason]:
-        """The tools that no client sees, with the reason that a call of one gets."""
+        """Return the tools that no client sees, each with the reason that its callers get."""
         return {key: why for key, tool in self.tools.items() if (why := self.why_not(key, tool)) is not None}
 
     def why_not(self, key: Key, tool: ServedTool) -> HiddenReason | None:
-        """Return why no client sees a tool; None of one that may be seen."""
+        """Return why no client sees a tool, None if clients may see it."""
         server, name = key
         entry = self.config.servers[server]
         if entry.disabled:
@@ -97,13 +97,13 @@ class Catalog:
         return HiddenReason(f"It is withheld: {tool.withheld}", model)
 
     def waits(self, key: Key) -> bool:
-        """Whether the user's approval is all that keeps a tool from clients."""
+        """Return True if a tool is enabled and only lacks the user's approval."""
         entry = self.config.servers[key[0]]
         switched_on = not entry.disabled and why_hidden(entry, key[1], self.offers[key[0]].tools) is None
         return switched_on and self.offers[key[0]].waits(key[1])
 
     def counts(self, server: str) -> ToolCounts:
-        """How many tools a server has, by what becomes of them."""
+        """Return how many tools a server has: all, exposed, gone, withheld."""
         return self._counts.get(server, ToolCounts())
 
     @cached_property
@@ -119,7 +119,7 @@ class Catalog:
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """Clashes of names, as problems of the servers concerned; not fatal."""
+        """Return clashes of names as problems of their servers, none of them fatal."""
         return tuple(
             Problem(
                 "",
@@ -133,29 +133,29 @@ class Catalog:
 
     @cached_property
     def gone(self) -> list[Key]:
-        """The tools that their servers no longer list."""
+        """Return the tools that their servers no longer list."""
         return [(name, tool) for name, entry in self.config.servers.items() for tool in self.gone_of(entry)]
 
     def gone_of(self, server: ServerConfig) -> list[str]:
-        """Tools that servers.yaml marks stale and that the server indeed does not offer."""
+        """Return the tools that servers.yaml marks stale and the server no longer offers."""
         switches = (server.tools or {}).items()
         return [tool for tool, switch in switches if switch.stale and (server.name, tool) not in self.tools]
 
-    # -- prompts, resources, templates, of enabled servers -------------------------------------------------------
+    # -- prompts, resources and templates of enabled servers -----------------------------------------------------
 
     @cached_property
     def prompt_names(self) -> Exposed:
-        """Names of all prompts."""
+        """Return the names of all prompts."""
         return expose_prompts(self.prompts, self.config.settings.tool_prefix)
 
     @cached_property
     def uris(self) -> ResourceMap:
-        """URIs of all resources and templates."""
+        """Return the URIs of all resources and templates."""
         return ResourceMap(self.resources, self.templates)
 
     @cached_property
     def read_tools(self) -> ResourceTools:
-        """Resources as callable entries."""
+        """Return the resources as callable entries."""
         chosen = (key for key in self.resources if self.config.servers[key[0]].expose_resources)
         named = ((key[0], str(self.resources[key].get("name") or ""), key[1]) for key in chosen)
         taken = self.names.by_name.keys() | {ONE_TOOL}
@@ -163,33 +163,33 @@ class Catalog:
 
     @cached_property
     def by_template(self) -> dict[str, Key]:
-        """The (server, original) of each listed URI template."""
+        """Return the (server, original) of each listed URI template."""
         return {self.uris.exposed_template(*key): key for key in self.templates}
 
     @cached_property
     def prompts(self) -> dict[Key, Item]:
-        """By (server, name)."""
+        """Return the prompts by (server, name)."""
         return self._by_text("prompts", "name")
 
     @cached_property
     def resources(self) -> dict[Key, Item]:
-        """By (server, URI)."""
+        """Return the resources by (server, URI)."""
         return self._by_text("resources", "uri")
 
     @cached_property
     def templates(self) -> dict[Key, Item]:
-        """By (server, URI template)."""
+        """Return the templates by (server, URI template)."""
         return self._by_text("templates", "uriTemplate")
 
     def _by_text(self, kind: str, member: str) -> dict[Key, Item]:
         found: dict[Key, Item] = {}
-        for server, item in self._each(kind):
+        for server, item in self._listed_items(kind):
             text = item.get(member)
             if isinstance(text, str) and not self.config.servers[server].disabled:
                 found.setdefault((server, text), item)
         return found
 
-    def _each(self, kind: str) -> Iterator[tuple[str, Item]]:
+    def _listed_items(self, kind: str) -> Iterator[tuple[str, Item]]:
         for server, prepared in self.offers.items():
             for item in prepared.listed(kind):
                 yield server, item

@@ -1,7 +1,4 @@
-"""What one kind of session sees of the catalog: computed once from it and a choice, then only read.
-
-Never here: connections, sessions, names (the catalog's), the answers of the `mcp` tool.
-"""
+"""Compute what one kind of session sees of the catalog. Computed once from the catalog and a choice, then only read."""
 
 from __future__ import annotations
 
@@ -35,18 +32,18 @@ INDEX: Item = {
 }
 _OUTSIDE = "It is not among what this session was started for"  # its --servers, or its --profile
 OUTSIDE = HiddenReason(_OUTSIDE, _OUTSIDE)
-BEYOND = ("extensions", "experimental")  # capabilities that we pass on as they are
+BEYOND = ("extensions", "experimental")  # capabilities that are passed on unchanged
 
 
 class KeptBack(NamedTuple):
-    """How many tools of a server the user switched off, and how many wait for an approval."""
+    """Counts of the tools of a server that the user disabled (`off`), and that wait for approval."""
 
     off: int
     waiting: int
 
 
 class Exposure:
-    """One choice of a catalog. Names and URIs are the catalog's: a session's filter renames nothing."""
+    """Choice from a catalog. Names and URIs are the catalog's: a session's filter renames nothing."""
 
     def __init__(self, catalog: Catalog, choice: Choice | None = None) -> None:
         self.catalog = catalog
@@ -57,12 +54,12 @@ class Exposure:
 
     @cached_property
     def tools(self) -> dict[Key, ServedTool]:
-        """The tools that may be seen and called."""
+        """Return the tools that may be seen and called."""
         return {key: tool for key, tool in self.catalog.tools.items() if key not in self.hidden}
 
     @cached_property
     def hidden(self) -> dict[Key, HiddenReason]:
-        """The known tools that may not be seen or called, with the reason."""
+        """Return the known tools that may not be seen or called, each with the reason."""
         if self.is_whole:
             return self.catalog.hidden
         return self.catalog.hidden | {key: OUTSIDE for key in self.catalog.tools if not self._passes(*key)}
@@ -74,7 +71,7 @@ class Exposure:
 
     @cached_property
     def lookup(self) -> Lookup:
-        """Finds the tool that a call means among those that may be called."""
+        """Return the lookup of callable tools by the names that clients use."""
         return Lookup(self.catalog.names, self.hidden, self._waits, self.servers)
 
     def _waits(self, key: Key) -> bool:
@@ -82,7 +79,7 @@ class Exposure:
 
     @cached_property
     def kept_back(self) -> dict[str, KeptBack]:
-        """The tools that the user keeps from this session, or has to approve, by enabled server."""
+        """Return the counts of disabled and waiting tools by enabled server."""
         off, waiting = Counter[str](), Counter[str]()
         for key, why in self.catalog.hidden.items():
             if self._passes(*key) and not self.servers[key[0]].disabled:
@@ -91,16 +88,16 @@ class Exposure:
         return {server: KeptBack(off[server], waiting[server]) for server in off if off[server] or waiting[server]}
 
     def find(self, asked: str, server: str | None = None) -> Key:
-        """The (server, original name) of a tool. Raises ToolNotFoundError, AmbiguousToolError."""
+        """Return the (server, original name) of a tool. Raises ToolNotFoundError, AmbiguousToolError."""
         try:
             return self.lookup.find(asked, server)
         except ToolNotFoundError as error:
-            if server_and_tool := self._gone(asked, server):
+            if server_and_tool := self._find_gone(asked, server):
                 error.title = "{} no longer has {}".format(*server_and_tool)
             raise
 
-    def _gone(self, asked: str, server: str | None) -> Key | None:
-        """Return the tool that is meant, of those that servers.yaml knows and their servers no longer list."""
+    def _find_gone(self, asked: str, server: str | None) -> Key | None:
+        """Return the matching tool among those that servers.yaml has and their servers no longer list."""
         with suppress(ToolNotFoundError, AmbiguousToolError):
             return self._gone_lookup.find(asked, server)
         return None
@@ -112,7 +109,7 @@ class Exposure:
 
     @cached_property
     def entries(self) -> dict[str, dict[Key, Item]]:
-        """All that may be called, by server: tools, then resources as tools."""
+        """Return all callable entries by server: tools, then resources as tools."""
         found: dict[str, dict[Key, Item]] = {name: {} for name in self.servers}
         for key, tool in self.tools.items():
             found[key[0]][key] = tool.item
@@ -122,34 +119,34 @@ class Exposure:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing of the catalog is left out."""
+        """True if nothing of the catalog is left out."""
         choice = self.choice
         return not choice.wrong and choice.servers is None and not choice.include and not choice.exclude
 
     @cached_property
     def callable_keys(self) -> frozenset[Key]:
-        """The keys of all that may be called."""
+        """Return the keys of all callable entries."""
         return frozenset((*self.tools, *self.reads))
 
     def name_of(self, key: Key) -> str:
-        """The name under which clients see a tool, or a resource as a tool."""
+        """Return the name under which clients see a tool, or a resource as a tool."""
         return self.catalog.names.by_key.get(key) or self.catalog.read_tools.exposed.by_key[key]
 
     @cached_property
     def mode(self) -> Literal["tools", "search"]:
-        """How the tools are shown: each of them, or the one that finds them."""
+        """Return "tools" to list each tool, "search" to list the one tool that finds them."""
         if self.choice.expose != "auto":
             return self.choice.expose
         shown = (key for key, tool in self.catalog.tools.items() if self._is_shown(key, tool))
         return "search" if next(islice(shown, self.choice.defer_above, None), None) else "tools"
 
     def _is_shown(self, key: Key, tool: ServedTool) -> bool:
-        """As membership in `tools`, of one: of a large catalog the first few decide the mode."""
+        """Return True if a tool is in `tools`. The first few of a large catalog are enough to decide the mode."""
         return self.catalog.why_not(key, tool) is None and (self.is_whole or self._passes(*key))
 
     @cached_property
     def direct_keys(self) -> frozenset[Key]:
-        """The tools that are listed whatever the mode."""
+        """Return the tools that are listed in every mode."""
         direct = {name for name, entry in self.servers.items() if entry.direct_tools}
         tools = self.tools if direct else {}
         return frozenset(key for key in tools if key[0] in direct and self._is_direct(*key))
@@ -162,12 +159,12 @@ class Exposure:
 
     @cached_property
     def reads(self) -> dict[Key, Item]:
-        """Resources as callable entries, (server, URI) to a tool's definition."""
+        """Return resources as callable entries: (server, URI) to a tool's definition."""
         names, all_ = self.catalog.read_tools.exposed.by_key, self.catalog.resources
         return {key: read_tool(all_[key], key[1], name) for key, name in names.items() if self.choice.has(key[0])}
 
     def find_read(self, asked: str, server: str | None = None) -> Key | None:
-        """The (server, URI) that a name of such an entry reads; real tools come first, and own their names."""
+        """Return the (server, URI) of a resource by its name as a tool. A real tool with that name wins."""
         names = [asked, folded := asked.replace("-", "_")]
         if server is not None:
             prefix = server_prefix(server, self.catalog.config.settings.tool_prefix)
@@ -176,17 +173,17 @@ class Exposure:
         return key if key is not None and self.choice.has(key[0]) and server in (None, key[0]) else None
 
     def find_callable(self, asked: str, server: str | None = None) -> Key:
-        """The key of a tool, or of a resource as one. Raises ToolNotFoundError, AmbiguousToolError."""
+        """Return the key of a tool, or of a resource as a tool. Raises ToolNotFoundError, AmbiguousToolError."""
         try:
             return self.find(asked, server)
         except ToolNotFoundError as error:
             key = self.find_read(asked, server)
             if key is None:
-                raise self._nearest(error, asked, server) from None
+                raise self._suggest(error, asked, server) from None
             return key
 
-    def _nearest(self, error: ToolNotFoundError, asked: str, server: str | None) -> ToolNotFoundError:
-        """With resources among the suggestions, unless the error knows better: the tool is there, but hidden."""
+    def _suggest(self, error: ToolNotFoundError, asked: str, server: str | None) -> ToolNotFoundError:
+        """Return the error with resources among its suggestions; unchanged if the tool exists but is hidden."""
         if error.hint != ToolNotFoundError(asked, error.suggestions).hint or not self.reads:
             return error
         names = [self.name_of(key) for key in self.callable_keys if server in (None, key[0])]
@@ -195,14 +192,14 @@ class Exposure:
     # -- prompts, resources, templates ---------------------------------------------------------------------------
 
     def find_prompt(self, asked: str) -> Key | None:
-        """The (server, original name) of a listed prompt, under any spelling that leads to one alone, as for tools."""
+        """Return the (server, original name) of a listed prompt, under any unambiguous spelling, as for tools."""
         try:
             return self._prompt_lookup.find(asked)
         except (ToolNotFoundError, AmbiguousToolError):
             return None
 
     def no_prompt(self, asked: str) -> str:
-        """Why `find_prompt` found none, with the names that may have been meant."""
+        """Return why `find_prompt` found none, with similar names."""
         try:
             self._prompt_lookup.find(asked)
             near: list[str] = []
@@ -219,11 +216,11 @@ class Exposure:
         return Lookup(names, hidden, servers=self.servers)
 
     def find_resource(self, uri: str) -> Key | None:
-        """The (server, original URI) of a resource. Raises AmbiguousResourceError."""
+        """Return the (server, original URI) of a resource. Raises AmbiguousResourceError."""
         return self.catalog.uris.find(uri, self.choice.has)
 
     def find_template(self, exposed: str) -> Key | None:
-        """The (server, original) of a listed URI template."""
+        """Return the (server, original) of a listed URI template."""
         return self._seen(self.catalog.by_template.get(exposed))
 
     def _seen(self, key: Key | None) -> Key | None:
@@ -231,22 +228,22 @@ class Exposure:
 
     @cached_property
     def resource_servers(self) -> list[str]:
-        """Enabled servers that announced resources, listed or not."""
+        """Return the enabled servers that announced resources, listed or not."""
         offers = {name: prepared.offer for name, prepared in self.catalog.offers.items() if self.choice.has(name)}
         able = [name for name, offer in offers.items() if "resources" in (offer.capabilities or {})]
         return [name for name in able if not self.servers[name].disabled]
 
-    # -- what a session is told at its start ---------------------------------------------------------------------
+    # -- capabilities and instructions ---------------------------------------------------------------------------
 
     @cached_property
     def extensions(self) -> dict[str, Any]:
-        """What the servers announce beyond the core protocol (`extensions`, `experimental`), all together."""
+        """Return the servers' capabilities beyond the core protocol (`extensions`, `experimental`), united."""
         offers = self.catalog.offers
         announced = [offers[name].offer.capabilities or {} for name in self.servers if name in offers]
         return united({key: caps[key] for key in BEYOND if key in caps} for caps in announced)
 
     def instructions_of(self, server: str) -> str:
-        """One server's own, shortened."""
+        """Return one server's own instructions, shortened."""
         prepared = self.catalog.offers.get(server)
         if prepared is None or self.servers[server].disabled:
             return ""
@@ -254,7 +251,7 @@ class Exposure:
 
 
 def read_tool(resource: Item, uri: str, name: str) -> Item:
-    """A resource as the definition of a tool without parameters."""
+    """Return a resource as the definition of a tool without parameters."""
     said = resource.get("description")
     return {
         "name": name,
@@ -269,17 +266,20 @@ LINE_LONGEST = 160  # characters of a description in a list: enough to tell tool
 
 
 def first_line(text: object) -> str:
-    """The first line of a description that says something."""
+    """Return the first line of a description that says something."""
     lines = text.splitlines() if isinstance(text, str) else []
     return shortened(next((line.strip() for line in lines if line.strip()), ""), LINE_LONGEST)
 
 
 def first_paragraph(text: object, longest: int) -> str:
-    """The first paragraph of a description in one line: many begin with a heading, or break lines within sentences."""
+    """Return the first paragraph of a description as one line.
+
+    Many descriptions begin with a heading, or break lines within sentences.
+    """
     paragraphs = (part.split() for part in re.split(r"\n\s*\n", text)) if isinstance(text, str) else ()
     return shortened(" ".join(next((words for words in paragraphs if words), ())), longest)
 
 
 def shortened(text: str, longest: int) -> str:
-    """At most so many characters."""
+    """Return at most `longest` characters of `text`."""
     return text if len(text) <= longest else text[: longest - 3].rstrip() + "..."

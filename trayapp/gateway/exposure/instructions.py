@@ -1,7 +1,4 @@
-"""What a session is told at its start: the servers' own words, or one paragraph of what stands behind the one tool.
-
-Never here: what a session sees (exposure).
-"""
+"""Write the instructions of a session: the servers' own, or one paragraph about the servers behind the one tool."""
 
 from __future__ import annotations
 
@@ -13,23 +10,23 @@ from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.model.text import count, one_line
 
 INSTRUCTIONS_ALL = 12_000  # characters; a model reads them in every session
-LONGEST = 2_048  # bytes, which clients show whole
+LONGEST = 2_048  # bytes: clients show that much whole
 WORDS_MOST = 6  # of one server's tools
-ABOUT_LONGEST = 60  # characters of what a server says of itself
+ABOUT_LONGEST = 60  # characters of a server's own description
 SAYS_NOTHING = frozenset({"mcp", "server", "servers", "reference", "official", "the", "a", "an", "for", "of"})
 
 _SENTENCE = re.compile(r"(?<=\w)[.;:!?](?=\s|\Z)|\s[-\u2013\u2014]\s")
 _ORDERING = re.compile(
     r"(?:please |always )?use (?:this|the) (?:mcp )?(?:server|tools?) (?:to|for|when)\s+", re.IGNORECASE
 )
-# From the longest form to the shortest: whether each server's own words are in it, and how many of its tools' words
+# Forms from the longest to the shortest: (with each server's own words, words of its tools)
 FORMS = ((True, WORDS_MOST), (True, 4), (True, 2), (False, 4), (False, 3), (False, 2), (False, 1), (False, 0))
 
 
 def instructions(seen: Exposure) -> str | None:
-    """Return what the servers tell a model about themselves; with the one tool, what they do in a few words.
+    """Return the servers' instructions; with the one tool, a short summary of the servers.
 
-    The rest comes with the list of each server's tools. None when there is nothing to say.
+    The list of a server's tools has the rest. None if there is nothing to say.
     """
     if seen.mode == "search":
         return summary(seen)
@@ -38,11 +35,11 @@ def instructions(seen: Exposure) -> str | None:
 
 
 def summary(seen: Exposure) -> str | None:
-    """Return at most LONGEST bytes: how many tools there are, and what the servers do; None without a server.
+    """Return at most LONGEST bytes: how many tools there are, and what the servers do. None without a server.
 
     The more servers, the fewer words for each.
     """
-    from trayapp.catalog.gist import gist  # for the one tool alone, as the inspection below: 2 ms of a start
+    from trayapp.catalog.gist import gist  # needed for the one tool alone, like the inspection below: 2 ms of a start
 
     servers = [name for name, entry in seen.servers.items() if not entry.disabled]
     if not servers:
@@ -56,19 +53,19 @@ def summary(seen: Exposure) -> str | None:
     about = {name: _about(seen, name) for name in servers}
     words = {name: gist(tools[name], (name, about[name]), WORDS_MOST) for name in servers}
     for whole, most in FORMS:
-        parts = [_part(name, about[name] if whole else "", words[name][:most]) for name in servers]
+        parts = [_describe_server(name, about[name] if whole else "", words[name][:most]) for name in servers]
         if len((text := head + ", ".join(parts)).encode("utf-8", "replace")) <= LONGEST:
             return text
-    return _cut(head, servers)
+    return _list_names(head, servers)
 
 
-def _part(name: str, about: str, words: list[str]) -> str:
+def _describe_server(name: str, about: str, words: list[str]) -> str:
     said = "; ".join(filter(None, (about, ", ".join(words))))
     return f"{name} ({said})" if said else name
 
 
-def _cut(head: str, servers: list[str]) -> str:
-    """Return as many names as there is room for."""
+def _list_names(head: str, servers: list[str]) -> str:
+    """Return as many names as fit."""
     text = head
     for name in servers:
         if len(f"{text}{name}, ...".encode("utf-8", "replace")) > LONGEST:
@@ -78,7 +75,7 @@ def _cut(head: str, servers: list[str]) -> str:
 
 
 def _about(seen: Exposure, server: str) -> str:
-    """Return a server's title, or its own first words, where they say more than its name and hide or order nothing."""
+    """Return a server's title or first words, if they say more than its name and hide or order nothing."""
     from trayapp.inspection.inspect import inspect_text
 
     prepared = seen.catalog.offers.get(server)

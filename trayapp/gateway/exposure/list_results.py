@@ -1,7 +1,4 @@
-"""The results of list requests, as JSON: computed once from what a session sees; and the index of all tools.
-
-Never here: what a session sees (exposure), sending.
-"""
+"""Compute the results of list requests as JSON, once for an exposure, and the index of all tools."""
 
 from __future__ import annotations
 
@@ -20,33 +17,35 @@ from trayapp.wire.salvage import well_formed
 
 
 class ListResults:
-    """The lists of one exposure."""
+    """List results of one exposure."""
 
     def __init__(self, seen: Exposure) -> None:
         self.seen = seen
 
     @cached_property
     def tools_result(self) -> bytes:
-        """JSON of the result of tools/list."""
+        """Return the result of tools/list as JSON."""
         return self.one_tool_result if self.seen.mode == "search" else self.all_tools_result
 
     @property
     def all_tools_result(self) -> bytes:
-        """The same with every tool, whatever the mode."""
+        """Return the result of tools/list with every tool, in any mode."""
         by_key = self.seen.catalog.names.by_key
         return joined([tool.listed(by_key[key]) for key, tool in self.seen.tools.items()])
 
     @property
     def one_tool_result(self) -> bytes:
-        """The same with the one tool and those that are always listed. No call changes it: what clients list comes
-        first in what model providers cache."""
+        """Return the result of tools/list with the one tool and the direct tools.
+
+        No call changes it: what clients list comes first in what model providers cache.
+        """
         keys = self.seen.direct_keys
         tools = ((key, tool) for key, tool in self.seen.tools.items() if key in keys) if keys else ()
         return joined([DEFINITION_JSON, *(tool.listed(self.seen.name_of(key)) for key, tool in tools)])
 
     @cached_property
     def prompts_result(self) -> bytes:
-        """JSON of the result of prompts/list."""
+        """Return the result of prompts/list as JSON."""
         known = self.seen.catalog
         names = known.prompt_names.by_key
         return dumps(
@@ -59,7 +58,7 @@ class ListResults:
 
     @cached_property
     def resources_result(self) -> bytes:
-        """JSON of the result of resources/list."""
+        """Return the result of resources/list as JSON."""
         uris = self.seen.catalog.uris
         items = [
             {**served_resource(item), "uri": well_formed(uris.exposed(*key))}
@@ -69,7 +68,7 @@ class ListResults:
 
     @cached_property
     def templates_result(self) -> bytes:
-        """JSON of the result of resources/templates/list."""
+        """Return the result of resources/templates/list as JSON."""
         uris = self.seen.catalog.uris
         items = [
             {**served_resource(item), "uriTemplate": well_formed(uris.exposed_template(*key))}
@@ -82,20 +81,20 @@ class ListResults:
 
 
 def joined(tools: list[bytes]) -> bytes:
-    """The result of tools/list from the JSON of each tool."""
+    """Return the result of tools/list, from the JSON of each tool."""
     return b'{"tools":[%b]}' % b",".join(tools)
 
 
-# -- the index of all tools, a resource of our own -------------------------------------------------------------------
+# -- the index of all tools, a resource of the gateway ---------------------------------------------------------------
 
 
 def index_result(seen: Exposure) -> dict[str, Any]:
-    """The result of reading it."""
+    """Return the result of reading the index resource."""
     return {"contents": [{"uri": INDEX_URI, "mimeType": INDEX["mimeType"], "text": index_text(seen)}]}
 
 
 def index_text(seen: Exposure) -> str:
-    """All tools that a session may call, a heading a server."""
+    """Return all callable tools as Markdown, a heading for each server."""
     enabled = [name for name, entry in seen.servers.items() if not entry.disabled]
     head = f"# {count(len(seen.tools), 'tool')} of {count(len(enabled), 'server')}"
     return "\n".join([head, *(_section(seen, name) for name in enabled)]) + "\n"

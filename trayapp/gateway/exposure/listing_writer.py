@@ -1,6 +1,6 @@
-"""What is known of servers written to disk: cache entries, switches in servers.yaml, and what others add.
+"""Write listings to disk: cache entries, switches in servers.yaml, and pins.
 
-In a thread, one job at a time. Never here: what is known, asking servers.
+Everything is written in a thread, one job at a time.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from trayapp.model.servers import ToolSwitch
 
 log = logging.getLogger(__name__)
 
-# Each write of servers.yaml takes as long as that file is: the next one waits for so many times its duration, so that
-# the first meeting of many servers is not spent on writing. It does not wait while somebody waits for it.
+# A write of servers.yaml takes longer the longer the file is. The next one waits this many times its duration: the
+# first answers of many servers must not be held up by writing. It does not wait while a task waits for it.
 WRITING_REST = 4
 ONE_WRITE_S = 10.0  # all tools of a refresh are one write, unless one of many servers takes longer to answer
 
@@ -32,14 +32,14 @@ WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into serve
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to write: a cache entry, and the switches that servers.yaml should hold for that server."""
+    """Cache entry to write, and the switches that servers.yaml should have for that server."""
 
     entry: CacheEntry
     switches: dict[str, ToolSwitch] | None
 
 
 class ListingWriter:
-    """The writer of one gateway. `more` writes what else is to be written, in the same thread; it blocks."""
+    """Writer of one gateway. `more` writes approvals and names in the same thread. It blocks."""
 
     def __init__(self, folder: Path, switches: WriteSwitches, more: Callable[[], None]) -> None:
         self._folder = folder
@@ -49,26 +49,26 @@ class ListingWriter:
         self._wake = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
-        self._gathered = anyio.Event()  # nothing more is about to come that belongs into the same write
+        self._gathered = anyio.Event()  # set when nothing more belongs to the next write
         self._gathered.set()
         self._gathering = 0
-        self._awaited = anyio.Event()  # somebody waits for the write
+        self._awaited = anyio.Event()  # set when a task waits for the write
 
     def write(self, jobs: list[Job]) -> None:
-        """Write these soon."""
+        """Write these jobs soon."""
         self._jobs += jobs
         self.wake()
 
     def wake(self) -> None:
-        """Write soon what `more` has."""
+        """Call `more` soon."""
         self._idle = anyio.Event() if self._idle.is_set() else self._idle
         self._wake.set()
 
     @contextmanager
     def one_write(self) -> Iterator[None]:
-        """Write what is taken inside together, within ONE_WRITE_S."""
+        """Combine all jobs added inside into one write, which waits for them ONE_WRITE_S at most."""
         self._gathering += 1
-        if self._gathered.is_set():  # else the writer already waits for this one
+        if self._gathered.is_set():  # otherwise the writer already waits for this one
             self._gathered = anyio.Event()
         try:
             yield
@@ -78,13 +78,13 @@ class ListingWriter:
                 self._gathered.set()
 
     async def written(self) -> None:
-        """Wait until all that was taken is on disk, or its failure is in the log."""
+        """Wait until all jobs are on disk, or their failures in the log."""
         self._gathered.set()
         self._awaited.set()
         await self._idle.wait()
 
     async def keep_writing(self) -> None:
-        """Write, for as long as the gateway runs."""
+        """Write jobs as long as the gateway runs."""
         while True:
             await self._wake.wait()
             with anyio.move_on_after(ONE_WRITE_S):
@@ -104,17 +104,17 @@ class ListingWriter:
         latest = {job.entry.server: job for job in jobs}
         switches = {name: job.switches for name, job in latest.items() if job.switches is not None}
         if switches:
-            _attempt("Could not note the tools in servers.yaml", lambda: self._switches(switches))
+            _try_write("Cannot write the tools to servers.yaml", lambda: self._switches(switches))
         for job in latest.values():
-            _attempt(f"The lists of {job.entry.server} are not cached", partial(self._save, job.entry))
-        _attempt("What is approved is not noted", self._more)
+            _try_write(f"Cannot cache the lists of {job.entry.server}", partial(self._save, job.entry))
+        _try_write("Cannot save approvals and names", self._more)
 
     def _save(self, entry: CacheEntry) -> None:
         save(self._folder, with_sound(entry))
 
 
-def _attempt(failing: str, write: Callable[[], None]) -> None:
-    """One write: the boundary that keeps its failure from the others. What was to be written stays known."""
+def _try_write(failing: str, write: Callable[[], None]) -> None:
+    """Run one write: the boundary that keeps its failure from the others. The data stays in memory."""
     try:
         write()
     except MultiMcpError as error:

@@ -1,7 +1,4 @@
-"""What is known of every server's lists: from the cache at start, from the server once it was asked.
-
-Decides which server must be asked. Never here: asking (backends), writing (listing_writer), what clients see.
-"""
+"""Keep what is known of every server's lists, from the cache or from the server, and decide whom to ask."""
 
 from __future__ import annotations
 
@@ -15,13 +12,13 @@ from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
 
-# A server that is started anyway is asked again when its lists are older: `npx -y` may have brought a newer one.
+# A server that starts anyway is asked again if its lists are older than this: `npx -y` may have brought a newer one.
 RECHECK_S = 3600.0
-RETRY_S = 60.0  # the same for a server that could not list everything: it may hang over that again, for as long
+RETRY_S = 60.0  # for a server that could not list everything: it may hang at that for as long again
 
 
 class Listings:
-    """Listings by server name. `config` gives the configuration that holds now."""
+    """Listings by server name. `config` returns the current configuration."""
 
     def __init__(
         self, folder: Path, config: Callable[[], Config], writer: ListingWriter, time: Callable[[], float]
@@ -31,53 +28,54 @@ class Listings:
         self._writer = writer
         self._time = time
         self._entries: dict[str, CacheEntry] = {}
-        self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # of the servers as they were last asked about
-        self._looked: dict[str, tuple[Offer, frozenset[int]]] = {}  # sound places, found ahead in a thread
-        self.changes: dict[str, ToolsChange] = {}  # of each server's last fetch
+        self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # by server: its entry and launch hash, as last computed
+        self._looked: dict[str, tuple[Offer, frozenset[int]]] = {}  # places of sound tools, found ahead in a thread
+        self.changes: dict[str, ToolsChange] = {}  # by server: the changes of its last fetch
 
     def load(self, names: list[str]) -> None:
-        """Take the cached entries of these servers. Blocks."""
+        """Load the cached entries of these servers. Blocks."""
         loaded = load_all(self._folder, names)
         self._entries.update(loaded)
-        unmarked = [entry for entry in loaded.values() if entry.sound is None]  # another version wrote them
+        unmarked = [entry for entry in loaded.values() if entry.sound is None]  # written by another version
         if unmarked:
             self._writer.write([Job(entry, None) for entry in unmarked])
 
     def sound(self, name: str, offer: Offer) -> frozenset[int]:
-        """The places of those tools of an offer of that server that were found sound before."""
+        """Return the places of an offer's tools that were found sound before."""
         entry = self._entries.get(name)
         return entry.sound or frozenset() if entry is not None and entry.offer is offer else frozenset()
 
     def look_ahead(self, name: str, offer: Offer) -> None:
-        """Find now what the first list with an offer that comes would have to. Blocks, in a thread of its own."""
+        """Find the sound tools of an offer before its first list needs them. Blocks: call it in a thread."""
         self._looked[name] = offer, sound_places(offer)
 
     def get(self, name: str) -> Offer | None:
-        """What the server offers; None when it is not known for its present launch settings."""
-        entry = self._usable(name)
+        """Return the server's offer, None if it is unknown for the current launch settings."""
+        entry = self._find_entry(name)
         return entry.offer if entry else None
 
     def missing(self) -> list[str]:
-        """Enabled servers whose tools are not known: to be asked in the background at once."""
+        """Return the enabled servers whose tools are unknown: ask them in the background at once."""
         return [s.name for s in self._config().servers.values() if not s.disabled and not self._knows_tools(s.name)]
 
     def _knows_tools(self, name: str) -> bool:
-        entry = self._usable(name)
+        entry = self._find_entry(name)
         return entry is not None and "tools" not in entry.offer.unknown
 
     def expired(self) -> list[str]:
-        """Enabled servers whose cache is past its seven days: to be asked once a list was served.
+        """Return the enabled servers whose cache is older than seven days: ask them after the first list.
 
-        A `ttlMs` that has run out is no reason to start a server that nobody uses: it is asked when it is connected
-        next (`worth_asking`), and "no process before a list is served" holds for servers that give 0, as many do.
+        A `ttlMs` that has run out is no reason to start a server that nobody uses. Such a server is asked at its next
+        connection (`worth_asking`). So no process starts before a list is served, also for the many servers that give
+        0.
         """
         now = self._time()
-        entries = [(s, self._usable(s.name)) for s in self._config().servers.values() if not s.disabled]
+        entries = [(s, self._find_entry(s.name)) for s in self._config().servers.values() if not s.disabled]
         return [s.name for s, entry in entries if entry and not 0 <= (now - entry.saved_at) * 1000 < FRESH_MS]
 
     def worth_asking(self, name: str) -> bool:
-        """Whether a server that has just been connected should be asked for its lists."""
-        entry = self._usable(name)
+        """Return True if a server that has just connected should be asked for its lists."""
+        entry = self._find_entry(name)
         if entry is None or "tools" in entry.offer.unknown:
             return True
         limit_s = RETRY_S if entry.offer.failed else RECHECK_S
@@ -85,19 +83,21 @@ class Listings:
         return not is_young or self._age_class(self._config().servers[name]) != "fresh"
 
     def protocol_hint(self, name: str) -> str:
-        """The protocol revision that the server spoke last time, "" when never met."""
+        """Return the protocol revision that the server spoke last time, "" for a server never met."""
         entry = self._entries.get(name)
         return entry.offer.protocol if entry else ""
 
     def take(self, server: ServerConfig, offer: Offer) -> bool:
-        """An offer that was read just now; True when it differs from what was known. Written in the background."""
+        """Take a new offer and write it in the background. Return True if it differs from the known one."""
         known = self.get(server.name)
         looked, sound = self._looked.pop(server.name, (None, None))
         offer = offer if known is None else in_known_order(known, with_known(known, offer))
-        entry = CacheEntry(server.name, self._hash(server), self._time(), offer, sound if looked is offer else None)
+        entry = CacheEntry(
+            server.name, self._launch_hash(server), self._time(), offer, sound if looked is offer else None
+        )
         self._entries[server.name] = entry
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
-        if "tools" in offer.failed:  # what was not listed is not gone
+        if "tools" in offer.failed:  # a tool that could not be listed is not gone
             found += [name for name, switch in (server.tools or {}).items() if not switch.stale and name not in found]
         switched_only = self._config().settings.write_tools == "switched"
         names = [str(item["name"]) for item in known.tools if item.get("name")] if known and switched_only else []
@@ -108,18 +108,18 @@ class Listings:
         return known != offer
 
     def sweep(self) -> None:
-        """Clear away what nobody will read. Blocks."""
+        """Remove cache entries that nobody will read. Blocks."""
         sweep(self._folder, list(self._config().servers), self._time())
 
-    def _usable(self, name: str) -> CacheEntry | None:
+    def _find_entry(self, name: str) -> CacheEntry | None:
         server = self._config().servers.get(name)
         entry = self._entries.get(name)
         if server is None or entry is None:
             return None
-        return entry if entry.hash == self._hash(server) else None
+        return entry if entry.hash == self._launch_hash(server) else None
 
-    def _hash(self, server: ServerConfig) -> str:
-        """Its launch hash, computed once for as long as its entry is the same."""
+    def _launch_hash(self, server: ServerConfig) -> str:
+        """Return the server's launch hash, computed once for each entry."""
         known = self._hashes.get(server.name)
         if known is None or known[0] is not server:
             known = self._hashes[server.name] = server, launch_hash(server)
@@ -127,4 +127,4 @@ class Listings:
 
     def _age_class(self, server: ServerConfig) -> str:
         entry = self._entries.get(server.name)
-        return freshness(entry, self._hash(server), self._time()) if entry else "invalid"
+        return freshness(entry, self._launch_hash(server), self._time()) if entry else "invalid"

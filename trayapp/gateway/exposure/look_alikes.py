@@ -1,7 +1,4 @@
-"""Tools whose names pass for those of other servers: by letters that look alike, or as another server's prefix.
-
-Never here: deciding what becomes of such a tool (approvals).
-"""
+"""Find tools whose names imitate those of other servers: by similar letters, or by another server's prefix."""
 
 from __future__ import annotations
 
@@ -17,16 +14,16 @@ from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.hidden import bared, folded
 from trayapp.model.settings import PREFIX_MODES
 
-SIBLING_TOOLS = 3  # names that two servers of one program have in common, and at least half of all
+SIBLING_TOOLS = 3  # names that two servers of one program share, and at least half of all
 
 
 class OtherTools:
-    """The tools of other servers by how their names look. `others`: each server with the names of all its tools."""
+    """Tools of other servers by how their names look. `others`: each server with the names of all its tools."""
 
     def __init__(self, others: Iterable[tuple[str, frozenset[str]]]) -> None:
         self._tools: dict[str, list[Alike]] = {}
-        self._starts: dict[str, set[str]] = {}  # by how it looks: the servers before whose tools' names it stands
-        self._called: dict[str, str] = {}  # the server whose tools' names begin so in calls
+        self._starts: dict[str, set[str]] = {}  # by look: the servers with that prefix to their tools' names
+        self._called: dict[str, str] = {}  # by the prefix of their tools' names in calls: the server
         for server, tools in others:
             called, starts = _starts(server)
             self._called[called] = server
@@ -40,7 +37,7 @@ class OtherTools:
         return self._tools.get(_shape(name), [])
 
     def read_as(self, name: str) -> Iterator[Alike]:
-        """Yield the tools that `name` reads as behind their servers' names, in any prefix mode."""
+        """Yield the tools that `name` reads as, behind their servers' names, in any prefix mode."""
         letters = _letters(name)
         for end in range(1, len(letters)):
             servers = self._starts.get(_squeezed(letters[:end]))
@@ -49,13 +46,13 @@ class OtherTools:
                     yield found
 
     def addressed(self, name: str) -> str | None:
-        """Return the server that `name` calls by `mcp__SERVER__`, whatever tools it has."""
+        """Return the server that `name` addresses by `mcp__SERVER__`, whatever its tools are."""
         loose = fold(name).casefold()
         return next((server for start, server in self._called.items() if loose.startswith(start)), None)
 
 
 class Alike(NamedTuple):
-    """A tool of another server, with the names of all the tools of that."""
+    """Tool of another server, with the names of all tools of that server."""
 
     server: str
     tools: frozenset[str]
@@ -63,10 +60,10 @@ class Alike(NamedTuple):
 
 
 def shadowed(name: str, siblings: frozenset[str], others: OtherTools, *, late: bool) -> Finding | None:
-    """Return what is wrong with a tool whose name passes for another server's: a call may be meant for that one.
+    """Return the finding about a tool whose name imitates another server's, None if it does not.
 
-    `siblings`: the other tools of its server; servers that have most of them in common are two of the same program.
-    `late`: it turned up when the server's tools were known.
+    `siblings`: the other tools of its server. Two servers that share most of their tools are the same program. `late`:
+    the tool appeared after the server's other tools were known.
     """
     if (addressed := others.addressed(name)) is not None:
         return finding("name.shadows", "high", "name", f"Its name calls it a tool of {addressed}", name)
@@ -75,11 +72,11 @@ def shadowed(name: str, siblings: frozenset[str], others: OtherTools, *, late: b
             continue
         if _comparable(alike) != _comparable(name):
             if clean(name) == name and clean(alike) != alike:
-                continue  # the odd one is the imitation, whichever was known first
+                continue  # the odd spelling is the imitation, whichever came first
             return finding("name.look-alike", "high", "name", f"Its name passes for {other}'s {alike}", name)
         if late:
             return finding(
-                "name.shadows", "high", "name", f"It turned up later with the name of {other}'s {alike}", name
+                "name.shadows", "high", "name", f"It appeared later with the name of {other}'s {alike}", name
             )
     for other, tools, alike in others.read_as(name):
         if not _are_siblings(siblings, tools):
@@ -88,16 +85,16 @@ def shadowed(name: str, siblings: frozenset[str], others: OtherTools, *, late: b
 
 
 def _are_siblings(own: frozenset[str], others: frozenset[str]) -> bool:
-    """True of the tools of two servers of one program."""
+    """Return True if the two servers' tools belong to one program."""
     common = len(own & others)
     return common >= SIBLING_TOOLS and common * 2 >= len(own)
 
 
-_BETWEEN = re.compile(r"[-_./: ]")  # signs between the words of a name
+_BETWEEN = re.compile(r"[-_./: ]")  # separators between the words of a name
 
 
 def _comparable(name: str) -> str:
-    """Return the same for names that people and models take for the same."""
+    """Return equal texts for names that people and models confuse."""
     return _BETWEEN.sub("", name.casefold())
 
 
@@ -105,7 +102,7 @@ _ALIKE_IN_ASCII = str.maketrans("01i5", "olls")
 
 
 def _letters(name: str) -> str:
-    """Return what people see of a name, as letters of ASCII where it looks like them: no marks, nothing invisible."""
+    """Return the letters that people see in a name: ASCII where they look like it, no marks, nothing invisible."""
     if not name.isascii():
         plain = unicodedata.normalize("NFKD", bared(name))
         name = folded("".join(letter for letter in plain if unicodedata.category(letter)[0] not in "MC"))
@@ -118,12 +115,12 @@ def _squeezed(letters: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _starts(server: str) -> tuple[str, frozenset[str]]:
-    """Return how `mcp__SERVER__` is compared, and how what stands before its tools' names looks in each mode."""
+    """Return the comparable form of `mcp__SERVER__`, and the look of its tools' prefixes in each mode."""
     prefixes = (server_prefix(server, mode) for mode in PREFIX_MODES)
     return fold(call_spelling(server, "")).casefold(), frozenset(map(_shape, filter(None, prefixes)))
 
 
-@lru_cache(maxsize=8192)  # of as many tools as anybody has; each is compared with those of all other servers
+@lru_cache(maxsize=8192)  # more tools than users have; each is compared with those of all other servers
 def _shape(name: str) -> str:
-    """Return the same for names that look the same in the letters of many a screen."""
+    """Return equal texts for names that look the same in many screen fonts."""
     return _squeezed(_letters(name))

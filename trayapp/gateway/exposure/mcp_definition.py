@@ -1,6 +1,6 @@
-"""The definition of the one tool, as clients list it: the same bytes whatever servers there are.
+"""Define the one tool as clients list it: the same bytes for any servers.
 
-Never here: what its modes do. A test keeps it under 300 tokens of o200k.
+A test keeps it under 300 tokens of o200k.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DEFINITION: Item = {
         },
         "additionalProperties": False,
     },
-    # Claude Code defers tools that have none of this: its model would find ours by no word of the servers' tools.
+    # Claude Code defers tools without this: its model would not find ours by words of the servers' tools.
     "_meta": {"anthropic/alwaysLoad": True},
 }
 DEFINITION_JSON = dumps(DEFINITION)

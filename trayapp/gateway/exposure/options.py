@@ -1,7 +1,4 @@
-"""What one session asked for about its own view (the shim's options, or the query of its URL), and what that comes to.
-
-Never here: listing tools, servers' own settings, other members of a hello (cwd, pid).
-"""
+"""Read a session's options about its view (from the shim, or from the query of its URL), and apply them."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ HELLO_MEMBERS = frozenset({"cwd", "pid", "token", "kind"})
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """As asked; None = not asked. `wrong`: what cannot be understood, one line, else empty."""
+    """Options as given; None = not given. `wrong`: the problem in one line, or empty."""
 
     expose: Expose | None = None
     servers: tuple[str, ...] | None = None
@@ -30,10 +27,10 @@ class SessionOptions:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which part of the catalog a session sees, and how.
+    """Part of the catalog that a session sees, and in which mode.
 
-    `servers` None = all. `wrong`: the options cannot be followed: nothing is shown, for what was asked for was less
-    than everything. `unknown`: named servers that are not configured; the session goes on with the others.
+    `servers`: None = all. `wrong`: the options cannot be followed. Then nothing is shown, since the session asked for
+    less than everything. `unknown`: named servers that are not configured; the session has the others.
     """
 
     expose: Expose = "auto"
@@ -45,12 +42,12 @@ class Choice:
     unknown: tuple[str, ...] = ()
 
     def has(self, server: str) -> bool:
-        """Whether the session sees that server."""
+        """Return True if the session sees that server."""
         return not self.wrong and (self.servers is None or server in self.servers)
 
 
 class UnknownOptionsError(MultiMcpError):
-    """A session's options name something that does not exist; it sees nothing."""
+    """Raised when a session's options name something that does not exist. The session sees nothing."""
 
     code = "unknown_options"
 
@@ -61,12 +58,12 @@ class UnknownOptionsError(MultiMcpError):
 def session_options(given: Mapping[str, Any]) -> SessionOptions:
     """Read `expose`, `servers` (A,B) and `profile` of a hello, or of a URL's query.
 
-    A filter that is empty, as with a variable that is not set, or misspelt is wrong: more than was meant must not show.
+    An empty filter, as from an unset variable, or a misspelled one is wrong: it must not show more than was meant.
     """
     expose, servers, profile = (_text(given, name) for name in OPTIONS)
     named = tuple(name for part in (servers or "").split(",") if (name := part.strip()))
     mode = next((mode for mode in EXPOSE_MODES if mode == expose), None)
-    wrong = _misspelt(given)
+    wrong = _find_misspelled(given)
     if expose and mode is None:
         wrong = f"expose is one of {', '.join(EXPOSE_MODES)}, not {expose}"[:200]
     elif servers is not None and not named:
@@ -77,12 +74,12 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
 
 
 def _text(given: Mapping[str, Any], name: str) -> str | None:
-    """Return the option's text, empty for what is no text; None when it was not given."""
+    """Return the option's text, empty if it is no text, None if it was not given."""
     value = given.get(name)
     return None if value is None else value.strip() if isinstance(value, str) else ""
 
 
-def _misspelt(given: Mapping[str, Any]) -> str:
+def _find_misspelled(given: Mapping[str, Any]) -> str:
     for name in given:
         if name not in OPTIONS and name not in HELLO_MEMBERS and (near := nearest(name, OPTIONS)):
             return f"{name} is no option; did you mean {near[0]}?"[:200]
@@ -90,7 +87,7 @@ def _misspelt(given: Mapping[str, Any]) -> str:
 
 
 def choose(options: SessionOptions, config: Config) -> Choice:
-    """What the options come to under a configuration; a session's own word counts more than its profile's."""
+    """Return the choice of these options under a configuration. A session's own options win over its profile's."""
     settings = config.settings
     profile = settings.profiles.get(options.profile) if options.profile is not None else Profile()
     if profile is None or options.wrong:

@@ -1,7 +1,4 @@
-"""Tool search for all sessions of a view: one index, brought up to date server by server when somebody searches.
-
-Never here: ranking (catalog/search), texts.
-"""
+"""Search tools for all sessions of a view, in one index that is updated server by server when somebody searches."""
 
 from __future__ import annotations
 
@@ -23,14 +20,14 @@ if TYPE_CHECKING:
     # Loaded by the first search: no list needs it.
     from trayapp.catalog.search.index import Entry, Hit, SearchIndex
 
-ROUNDS_MOST = 3  # while servers are being met, each changes what is known: what the last one missed is little
-STEP = 50  # tools: so many are made ready before other work comes in between
+ROUNDS_MOST = 3  # more servers may answer meanwhile; what the last round misses is little
+STEP = 50  # tools to prepare before other work may run
 
-Signature = tuple[ServedOffer, Mapping[Key, str], str]  # what a server's entries were made from: offer, names, title
+Signature = tuple[ServedOffer, Mapping[Key, str], str]  # a server's entries are made from: offer, names, title
 
 
 class ToolSearch:
-    """The index of one view, whatever its sessions' options are: each search is narrowed to what its session sees."""
+    """Index of one view. Each search is narrowed to what its session sees."""
 
     def __init__(self) -> None:
         self._synonyms: Mapping[str, Any] = {}
@@ -46,13 +43,13 @@ class ToolSearch:
         return SearchIndex()
 
     def answers_at_once(self, exposure: Exposure, *, regex: bool = False) -> bool:
-        """Whether `search` holds up nobody: the index is up to date, and no pattern is tried on every tool."""
+        """Return True if `search` is quick: the index is up to date, and no pattern is tried on every tool."""
         return exposure.catalog is self._catalog and not regex
 
     async def find(
         self, exposure: Callable[[], Exposure], words: str, *, server: str | None, limit: int, regex: bool = False
     ) -> list[Hit]:
-        """As `search`, with other work in between; `exposure` is asked anew after each wait."""
+        """Search as `search` does, with pauses for other work. `exposure` is called again after each pause."""
         async with self._updating:
             for _ in range(ROUNDS_MOST):
                 for _ in self.update(exposure().catalog):
@@ -62,20 +59,22 @@ class ToolSearch:
         from trayapp.catalog.patterns import Pattern
         from trayapp.catalog.search.index import matching
 
-        entries = self._index.listed(server, _allowed(exposure()))
+        entries = self._index.listed(server, _allowed_keys(exposure()))
         return await anyio.to_thread.run_sync(matching, Pattern(words), entries, limit, abandon_on_cancel=True)
 
     def search(
         self, exposure: Exposure, words: str, *, server: str | None, limit: int, regex: bool = False
     ) -> list[Hit]:
-        """The best matches among what the exposure shows. Raises EmptyQueryError, InvalidPatternError."""
+        """Return the best matches among what the exposure shows. Raises EmptyQueryError, InvalidPatternError."""
         for _ in self.update(exposure.catalog):
             pass
-        return self._index.search(words, server=server, limit=limit, regex=regex, allowed=_allowed(exposure))
+        return self._index.search(words, server=server, limit=limit, regex=regex, allowed=_allowed_keys(exposure))
 
     def update(self, catalog: Catalog) -> Iterator[None]:
-        """Renew the entries of those servers whose tools, or names, are others now, in steps of some milliseconds;
-        ends early when another update begins between two of them."""
+        """Re-index servers whose tools or exposed names changed. Yield every few milliseconds.
+
+        End early if another update begins at a yield.
+        """
         if catalog is self._catalog:
             return
         self._catalog = None
@@ -92,7 +91,7 @@ class ToolSearch:
         for server, named in names.items():
             offer, made, title = catalog.offers[server], self._made.get(server), title_of(catalog, server)
             if made is None or made[0] is not offer or made[1:] != (named, title):
-                self._made.pop(server, None)  # whoever comes in between begins with it anew
+                self._made.pop(server, None)  # an update that begins at a yield starts this server again
                 entries = [entry_of(catalog, key, name, title) for key, name in named.items()]
                 for _ in self._index.updating(server, entries):
                     yield
@@ -103,7 +102,7 @@ class ToolSearch:
 
     @staticmethod
     def _names(catalog: Catalog) -> dict[str, dict[Key, str]]:
-        """The exposed names of all that may be called, by server."""
+        """Return the exposed names of all callable entries by server."""
         names: dict[str, dict[Key, str]] = {server: {} for server in catalog.offers}
         for key in catalog.tools:
             if key not in catalog.hidden:
@@ -113,20 +112,20 @@ class ToolSearch:
         return names
 
 
-def _allowed(exposure: Exposure) -> Container[Key] | None:
-    """What a search is narrowed to; None when it is not."""
+def _allowed_keys(exposure: Exposure) -> Container[Key] | None:
+    """Return the keys that a search is limited to; None for no limit."""
     return None if exposure.is_whole else exposure.callable_keys
 
 
 def title_of(catalog: Catalog, server: str) -> str:
-    """What a server is called besides its key: by the user, or by itself."""
+    """Return a server's title, from the user or the server itself."""
     told = catalog.offers[server].offer.server_info or {}
     given = (catalog.config.servers[server].title, told.get("title"), told.get("name"))
     return next((text for text in given if isinstance(text, str) and text), "")
 
 
 def entry_of(catalog: Catalog, key: Key, name: str, title: str = "") -> Entry:
-    """Return what the index holds of a tool, or of a resource as one."""
+    """Return the index entry of a tool, or of a resource as a tool."""
     from trayapp.catalog.search.index import Entry
 
     tool = catalog.tools.get(key)
@@ -135,7 +134,7 @@ def entry_of(catalog: Catalog, key: Key, name: str, title: str = "") -> Entry:
 
 
 def prepare(exposure: Exposure, finder: ToolSearch) -> Iterator[None]:
-    """Do what the first list or the first search would have to wait for, in small steps."""
+    """Prepare the first list or the first search in small steps."""
     for offer in exposure.catalog.offers.values():
         offer.prepare()
         yield

@@ -1,7 +1,4 @@
-"""The tools of one offer made ready for clients, once for as long as the server offers the same.
-
-Never here: names (a catalog gives them), switches, which session sees what.
-"""
+"""Prepare the tools of one offer for clients, once as long as the server offers the same."""
 
 from __future__ import annotations
 
@@ -15,12 +12,12 @@ from trayapp.model.offer import Item, Offer
 from trayapp.wire.jsonio import dumps
 
 Judge = Callable[[str, Offer], Mapping[str, Verdict]]
-Sound = Callable[[str, Offer], frozenset[int]]  # the places of tools that clients can take as they are
+Sound = Callable[[str, Offer], frozenset[int]]  # the places of tools that clients can take unchanged
 NONE_SOUND: frozenset[int] = frozenset()
 
 
 class ServedTool:
-    """One tool, its schemas repaired when they are first needed; of a `sound` one there is nothing to repair."""
+    """Tool as clients get it. Its schemas are repaired when first needed; a `sound` one needs no repair."""
 
     def __init__(self, item: Item, held_back: str | None = None, *, sound: bool = False) -> None:
         self.item = item
@@ -31,7 +28,9 @@ class ServedTool:
 
     @cached_property
     def withheld(self) -> str | None:
-        """Why no client gets it: the user has to approve it, or none could take it; None when clients do."""
+        """Return why no client gets the tool: it waits for approval, or no client could read it. None if clients get
+        it.
+        """
         if self.held_back is not None:
             return self.held_back
         if self._sound:
@@ -43,20 +42,20 @@ class ServedTool:
         return repair(self.item.get("inputSchema"))
 
     def served(self, exposed: str) -> Item:
-        """As a client gets it."""
+        """Return the tool as a client gets it."""
         if self._sound:
             return {**self.item, "name": exposed}
         return served_tool(self.item, exposed, None if isinstance(self._repaired, Withheld) else self._repaired.schema)
 
     def listed(self, exposed: str) -> bytes:
-        """The same as JSON; kept, since lists are asked for again and again."""
+        """Return the tool as JSON, cached since lists are requested again and again."""
         if self._name != exposed:
             self._name, self._json = exposed, dumps(self.served(exposed))
         return self._json
 
 
 class ServedOffer:
-    """One server's tools by their own names; of a name listed twice the first counts."""
+    """Tools of one server by their own names. Of tools with one name the first counts."""
 
     def __init__(
         self,
@@ -69,21 +68,21 @@ class ServedOffer:
         self._sound = sound
 
     def prepare(self) -> None:
-        """Do now what the first list would have to wait for."""
+        """Compute now what the first list would have to wait for."""
         for tool in self.tools.values():
             _ = tool.withheld
 
     @cached_property
     def tools(self) -> dict[str, ServedTool]:
-        """In the server's order."""
+        """Return the tools by name, in the server's order."""
         tools: dict[str, ServedTool] = {}
         for place, item in enumerate(self.offer.tools):
             name = item.get("name")
             if isinstance(name, str) and name not in tools:
-                tools[name] = self._prepared(name, item, place in self._sound)
+                tools[name] = self._make_tool(name, item, place in self._sound)
         return tools
 
-    def _prepared(self, name: str, item: Item, sound: bool) -> ServedTool:
+    def _make_tool(self, name: str, item: Item, sound: bool) -> ServedTool:
         if is_apart(name):
             return ServedTool(item, "its name stands for something else here")
         verdict = self._verdicts.get(name)
@@ -91,24 +90,24 @@ class ServedOffer:
             return ServedTool(item, sound=sound)
         if verdict.item is item:
             return ServedTool(item, verdict.withheld, sound=sound)
-        return ServedTool(verdict.item, verdict.withheld)  # its approved form, which nobody has looked at
+        return ServedTool(verdict.item, verdict.withheld)  # its approved form, which was not checked for soundness
 
     def waits(self, name: str) -> bool:
-        """Whether a tool is held back until the user approves it."""
+        """Return True if a tool is held back until the user approves it."""
         verdict = self._verdicts.get(name)
         return verdict is not None and verdict.withheld is not None
 
-    def is_told(self, name: str) -> bool:
-        """True if a tool is served although its definition reads like an order."""
+    def is_flagged(self, name: str) -> bool:
+        """Return True if a tool is served although its definition reads like an order."""
         verdict = self._verdicts.get(name)
-        return verdict is not None and verdict.told is not None
+        return verdict is not None and verdict.flagged is not None
 
     @cached_property
     def _verdicts(self) -> Mapping[str, Verdict]:
         return {} if self._judge is None else self._judge(self.offer)
 
     def listed(self, kind: str) -> Iterator[Item]:
-        """The prompts, resources or templates that are not held back."""
+        """Yield the prompts, resources or templates that are not held back."""
         for item in getattr(self.offer, kind):
             verdict = self._verdicts.get(subject_name(kind, item) or "")
             if verdict is None or verdict.withheld is None:
@@ -116,14 +115,14 @@ class ServedOffer:
 
     @cached_property
     def instructions(self) -> str:
-        """What the server says of itself, as far as it is approved."""
+        """Return the server's instructions, empty while they are held back."""
         verdict = self._verdicts.get(INSTRUCTIONS)
         said = self.offer.instructions if verdict is None or verdict.withheld is None else None
         return (said or "").strip()
 
 
 class ServedTools:
-    """The prepared offers of running servers, by the keys under which they run. `judge`: what is held back of them."""
+    """Prepared offers of running servers, by their keys. `judge`: decides what is held back of an offer."""
 
     def __init__(self, judge: Judge | None = None, sound: Sound = lambda _key, _offer: NONE_SOUND) -> None:
         self._judge = judge
@@ -131,7 +130,7 @@ class ServedTools:
         self._offers: dict[str, ServedOffer] = {}
 
     def of(self, key: str, offer: Offer) -> ServedOffer:
-        """ServedTools anew when the server offers something else now."""
+        """Return the prepared tools of an offer, prepared again if the server offers something else."""
         known = self._offers.get(key)
         if known is None or known.offer is not offer:
             judge = partial(self._judge, key) if self._judge is not None else None
@@ -139,7 +138,7 @@ class ServedTools:
         return known
 
     def forget(self) -> None:
-        """What is held back is to be judged anew."""
+        """Forget all prepared offers: they have to be judged again."""
         self._offers = {}
 
     def keep(self, keys: frozenset[str]) -> None:

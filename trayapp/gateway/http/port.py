@@ -107,6 +107,7 @@ class HttpPort:
                 access = server.Access(token if settings.token else "", self._owner_token(), place)
                 await server.serve(self._gateway, self._file, bound.sock, access)
             finally:
+                self._tokens.release()
                 self._gateway.http_problem = None
                 self._changed(None)
 

@@ -7,12 +7,14 @@ first has collected the token: it must be of no use anywhere else, nor later.
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from trayapp.gateway.process.permissions import close_to_others
+from trayapp.wire.lock import FileLock, hold
 
 log = logging.getLogger(__name__)
 
@@ -21,10 +23,14 @@ TOKEN_NAME = "http-token"  # of the configured port; of another one with `-PORT`
 
 
 class ClientTokens:
-    """The token files of one folder. A token begins with the port that it was made for."""
+    """The token files of one folder. A token begins with the port that it was made for.
+
+    Gateways with runtime folders of their own may share the folder: each holds the file of its token while it listens.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._held: int | None = None  # an open descriptor
 
     def name(self, port: int, wanted: int) -> str:
         """Return the name of the file in which the token of a port stands. `wanted`: the configured port."""
@@ -34,16 +40,33 @@ class ClientTokens:
         """Return the token of the port at which the gateway listens now: the same after every start. Blocks.
 
         `exposed`: ports at which another user's program may have collected a token; theirs end. So do those of ports
-        that the gateway has left. Where the token cannot be kept, a new one comes with each start.
+        that the gateway has left, or another one that no longer runs. Where the token cannot be kept, a new one comes
+        with each start.
         """
-        path = self._folder / self.name(port, wanted)
+        self.release()
+        name = self.name(port, wanted)
         ended = [self._folder / self.name(one, wanted) for one in exposed]
-        left = [one for one in sorted(self._folder.glob(f"{TOKEN_NAME}-*")) if one != path]
+        others = [one for one in sorted(self._folder.glob(f"{TOKEN_NAME}-*")) if one.name != name]
+        left = [one for one in others if _is_of_a_port(one) and not FileLock(str(self._folder), one.name).is_held()]
         for old in (*ended, *left):
             with suppress(OSError):
                 old.unlink()
-                log.warning("The token in %s is no longer valid: its port is not the gateway's", old)
-        return _known(path, port) or _made(path, port)
+                log.warning("The token in %s is no longer valid: its port is no gateway's", old)
+        path = self._folder / name
+        token = _known(path, port) or _made(path, port)
+        self._held = hold(path)
+        return token
+
+    def release(self) -> None:
+        """Let go of the token: the gateway no longer listens there."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+
+def _is_of_a_port(path: Path) -> bool:
+    """True if a gateway made it: a user may keep a copy beside it."""
+    return path.name.removeprefix(f"{TOKEN_NAME}-").isdecimal()
 
 
 def _known(path: Path, port: int) -> str | None:

@@ -1,4 +1,4 @@
-"""The one tool, `mcp`: its requests read, carried out, and answered in words.
+"""Tool `mcp`: read its requests, carry them out, and answer in words.
 
 Never here: its definition (exposure), other requests of a session.
 """

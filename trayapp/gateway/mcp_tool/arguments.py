@@ -1,7 +1,4 @@
-"""A call of a tool, or of a resource as one, as its server is to get it: arguments read and checked beforehand.
-
-Never here: finding the tool, sending.
-"""
+"""Read and check the arguments of a call, and return the request for its backend."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ PLAIN_TYPES: dict[object, tuple[type, ...]] = {"string": (str,), "integer": (int
 
 
 class ArgumentsError(MultiMcpError):
-    """Arguments that the schema of the tool `name` does not allow. The hint has the `problems` and the parameters."""
+    """Raised when the tool's schema does not allow the arguments. The hint has the `problems` and the parameters."""
 
     code = "invalid_arguments"
 
@@ -32,19 +29,19 @@ class ArgumentsError(MultiMcpError):
 
 
 def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Method and params; `beside` are the members of the client's own params that go with it.
+    """Return method and params of a call. `beside`: other members of the client's params, passed on unchanged.
 
     Raises ArgumentsError, WrongFieldsError.
     """
     item = seen.entries[key[0]].get(key) or {}
-    arguments = _checked(seen.name_of(key), args, item.get("inputSchema"))
+    arguments = _check_arguments(seen.name_of(key), args, item.get("inputSchema"))
     if key in seen.tools:
         return "tools/call", {"name": key[1], "arguments": arguments, **beside}
     return "resources/read", {"uri": key[1], **beside}
 
 
 def fits_plainly(args: Mapping[str, Any], schema: Any) -> bool:
-    """Whether arguments fit for sure: texts, whole numbers and switches in the place of just these, as in most calls.
+    """Return True if the arguments fit for certain: only texts, whole numbers and switches, as in most calls.
 
     False leaves it open. The full check takes ten times as long.
     """
@@ -62,7 +59,7 @@ def fits_plainly(args: Mapping[str, Any], schema: Any) -> bool:
     )
 
 
-def _checked(name: str, given: Any, schema: Any) -> Mapping[str, Any]:
+def _check_arguments(name: str, given: Any, schema: Any) -> Mapping[str, Any]:
     try:
         args = read_arguments(given, schema)
     except InvalidArgumentsError as error:

@@ -1,7 +1,4 @@
-"""How available one server is, in the words of a status line: what it is, and why it cannot serve.
-
-Never here: deciding states (lifecycle does), several servers.
-"""
+"""Describe how available a server is, in the words of a status line, and why it cannot serve."""
 
 from __future__ import annotations
 
@@ -16,10 +13,12 @@ from trayapp.model.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """How available one server is.
+    """Availability of one server.
 
-    `word`: connected, cached, ...; `why`: the reason of one that cannot serve now, for a model, else empty; `person`:
-    the same for people; `note`: which of its lists are missing, and why.
+    - `word`: connected, cached, ...
+    - `why`: for a model, why the server cannot serve now; else empty
+    - `person`: the same for people
+    - `note`: which of its lists are missing, and why
     """
 
     word: str
@@ -31,21 +30,30 @@ class Availability:
 
     @property
     def line(self) -> str:
-        """`word: why`, for a model."""
+        """Return `word: why` for a model."""
         return f"{self.word}: {self.why}" if self.why else self.word
 
     @property
     def line_for_people(self) -> str:
-        """`word: why`, for people."""
+        """Return `word: why` for people."""
         return f"{self.word}: {self.person}" if self.person else self.word
 
 
 def availability(
     name: str, connection: Connection, now: float, settings: Settings, offer: Offer | None
 ) -> Availability:
-    """Return the first that holds of: disabled, connected, wants a sign-in, waits for the keyring, failed within
-    its backoff, connecting, cached (its `offer` is known: it starts with the first call), not connected. `now` by the
-    gateway's clock.
+    """Return the first of these that is true:
+
+    - disabled
+    - connected
+    - needs sign-in
+    - keyring locked
+    - failed, within its backoff
+    - connecting
+    - cached: its `offer` is known, and its first call starts it
+    - not connected
+
+    `now`: by the gateway's clock.
     """
     found = _availability(name, connection, now, settings, known=offer is not None)
     return replace(found, note=offer.failure) if offer is not None and offer.failed and found.enabled else found
@@ -75,7 +83,7 @@ def _availability(name: str, connection: Connection, now: float, settings: Setti
 
 
 def backoff_left(connection: Connection, now: float, settings: Settings) -> float:
-    """Seconds for which calls fail at once; 0 when they may be tried."""
+    """Return the seconds in which calls fail at once; 0 when they are tried."""
     if connection.failed_at is None:
         return 0.0
     ago = now - connection.failed_at
@@ -83,13 +91,13 @@ def backoff_left(connection: Connection, now: float, settings: Settings) -> floa
 
 
 def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being_asked: bool) -> str:
-    """One line for people: why nothing is known of what an enabled server offers. `name` as its view has it."""
+    """Return one line for people: why the tools of an enabled server are unknown. `name`: as its view has it."""
     if offer is not None and offer.failure:
         return f"{name}: it {offer.failure}"
     if connection.state is State.NEEDS_AUTH:
-        return f"{name}: it wants a sign-in before it says what it offers: multi-mcp auth {name}"
+        return f"{name}: sign in to see its tools: multi-mcp auth {name}"
     if being_asked or connection.state is State.CONNECTING:
-        return f"{name}: not known yet, it is still starting; ask again in a while"
+        return f"{name}: not known yet, it is still starting. Ask again later"
     why = shown(connection.error.title) if connection.error else "it has not been asked"
-    why = why.replace(connection.name, name)  # a project's runs under a longer one
+    why = why.replace(connection.name, name)  # a project's server runs under a longer key
     return f"{name}: not known: {why}"

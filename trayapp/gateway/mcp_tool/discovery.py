@@ -1,7 +1,4 @@
-"""What a model reads about tools: the status, a server's tools, the hits of a search, a tool in full.
-
-Never here: the words of it (texts), ranking, calls.
-"""
+"""Answer what a model asks about tools: the status, a server's tools, a search, a tool in full."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.search.index import LIMIT, Hit
-from trayapp.gateway.client import Client
+from trayapp.gateway.client import ClientInfo
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.availability import Availability, availability
@@ -21,34 +18,34 @@ from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFo
 from trayapp.wire.messages import RequestId
 
 SEARCH_MOST = 50  # hits
-WARMED_HITS = 2  # servers that one search connects: those of the best hits
+WARMED_HITS = 2  # servers of the best hits that one search connects
 
 
 class ToolSession(Protocol):
-    """One client's session, as the one tool needs it."""
+    """Client session, as the one tool needs it."""
 
-    client: Client
-    lasting: bool  # else it is one request
+    client: ClientInfo
+    lasting: bool  # False: it is a single request
     seen: SessionView
 
     def connection(self, server: str) -> Connection:
         """Return the connection of a server. Raises ServerNotFoundError."""
 
     def present(self, server: str) -> Connection:
-        """Return the connection that a call would go to, starting none. Raises ServerNotFoundError."""
+        """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
 
     async def connected(self, request_id: RequestId, server: str) -> Connection:
-        """Return the connection that a request waits for, up. Raises ServerError."""
+        """Return the connection for a request, connected. Raises ServerError."""
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Begin work that waits."""
+        """Run `work` as a task that ends when the client cancels that request."""
 
     def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
-        """Send a result of our own."""
+        """Send a result of the gateway's own."""
 
 
 class Discovery:
-    """The discovery of tools for one session. Servers that are read about are warmed up."""
+    """Tool discovery for one session. Connects servers that the model reads about (warm_up)."""
 
     def __init__(self, session: ToolSession, parts: ToolParts) -> None:
         self._session = session
@@ -72,24 +69,28 @@ class Discovery:
         return texts.list_text(self._seen, server, self.availability(server), asked.offset, asked.limit)
 
     def search_at_once(self, asked: ToolRequest) -> str | None:
-        """Return what is found where that takes a moment, None where it would hold up others. Raises MultiMcpError."""
+        """Return the answer to a search that takes a moment; None for one that would hold up others. Raises
+        MultiMcpError.
+        """
         finder = self._view.view.finder
         if not finder.answers_at_once(self._seen, regex=asked.regex):
             return None
-        return self._found(asked, finder.search(self._seen, **self._asked(asked)))
+        return self._write_hits(asked, finder.search(self._seen, **self._search_arguments(asked)))
 
     async def search(self, asked: ToolRequest) -> str:
-        """Return what is found, other work in between. Raises MultiMcpError."""
-        return self._found(asked, await self._view.view.finder.find(lambda: self._seen, **self._asked(asked)))
+        """Return the answer to a search, with pauses for other work. Raises MultiMcpError."""
+        return self._write_hits(
+            asked, await self._view.view.finder.find(lambda: self._seen, **self._search_arguments(asked))
+        )
 
-    def _asked(self, asked: ToolRequest) -> dict[str, Any]:
-        """Return what a search is asked. Raises ServerError."""
+    def _search_arguments(self, asked: ToolRequest) -> dict[str, Any]:
+        """Return the search's arguments for the finder. Raises ServerError."""
         server = self.about(asked.server) if asked.server is not None else None
         limit = min(max(1, asked.limit or LIMIT), SEARCH_MOST)
         return {"words": asked.text, "server": server, "limit": limit, "regex": asked.regex}
 
-    def _found(self, asked: ToolRequest, hits: list[Hit]) -> str:
-        """Return the answer to a search. The servers of the best hits are warmed up."""
+    def _write_hits(self, asked: ToolRequest, hits: list[Hit]) -> str:
+        """Return the answer to a search, and connect the servers of its best hits."""
         for name in list(dict.fromkeys(hit.server for hit in hits))[:WARMED_HITS]:
             self._warm(name)
         server = self.about(asked.server) if asked.server is not None else None
@@ -106,7 +107,7 @@ class Discovery:
         )
 
     def describe(self, asked: ToolRequest) -> str:
-        """Return everything about a tool. Raises MultiMcpError."""
+        """Return the full description of a tool. Raises MultiMcpError."""
         server = self.server(asked.server) if asked.server is not None else None
         key = self._seen.find_callable(asked.text, server)
         self._warm(key[0])
@@ -117,14 +118,16 @@ class Discovery:
         self._parts.warm_up.warm(self._session.connection(server))
 
     def availability(self, server: str) -> Availability:
-        """Return how available a server is, starting nothing."""
+        """Return how available a server is, without starting it."""
         connection = self._session.present(server)
         now, settings = self._parts.services.clock.now(), self._view.view.config.settings
         return availability(server, connection, now, settings, self._view.view.offer(server))
 
     def about(self, asked: str) -> str:
-        """Return the server that is asked about. Raises ServerError; of one that is not there `not_found`: a call says
-        `server_not_found`, since it is about a tool."""
+        """Return the server that a question is about. Raises ServerError.
+
+        An unknown one has the code `not_found` here; in a call, which is about a tool, `server_not_found`.
+        """
         try:
             return self.server(asked)
         except ServerNotFoundError as error:
@@ -132,14 +135,14 @@ class Discovery:
             raise
 
     def server(self, asked: str) -> str:
-        """Return a server by its name, or by one that differs in hyphens or case alone. Raises ServerError."""
+        """Return a server by its name, in any case and with any hyphens. Raises ServerError."""
         name = self._view.named(asked)
         if self._seen.servers[name].disabled:
             raise ServerDisabledError(name)
         return name
 
     def must_be_met(self, asked: ToolRequest) -> bool:
-        """Return True if a server of which nothing is known has to be asked first. Raises ServerError."""
+        """Return True if an unknown server has to be asked first. Raises ServerError."""
         unknown = self._view.missing()
         if not unknown:
             return False

@@ -1,7 +1,4 @@
-"""Long lists and long results in pages: pure rules, and the store of what a session's cut results still hold.
-
-Never here: who asked, the note's place in a conversation.
-"""
+"""Cut long lists and long results into pages, and keep the rest of a session's cut results."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ from trayapp.gateway.mcp_tool.result_files import ResultFiles
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
-LINES_MOST = 2_000  # of one page: thousands of short lines cost a model more than their bytes say
-NOTE_BYTES = 200  # kept free for the note behind a page
-WHOLE_LINES = 0.8  # a page ends at the end of a line, if that leaves at least this much of it
+LINES_MOST = 2_000  # lines of one page: thousands of short lines cost a model more than their bytes suggest
+NOTE_BYTES = 200  # reserved for the note after a page
+WHOLE_LINES = 0.8  # a page ends at a line's end if that keeps at least this share of it
 KEPT_RESULTS = 8  # of one session
 KEPT_CHARACTERS = 32 << 20  # of one session
 
@@ -25,39 +22,39 @@ T = TypeVar("T")
 
 
 class ResultNotFoundError(MultiMcpError):
-    """No cut result of this session has that id (any more)."""
+    """Raised when no cut result of this session has that id, or no longer has it."""
 
     code = "result_not_found"
 
     def __init__(self, asked: str, known: Sequence[str]) -> None:
-        listed = f"Kept are: {', '.join(known)}" if known else "None is kept"
-        super().__init__(f"No result is kept under {asked}", f"{listed}. Call the tool again")
+        listed = f"There are: {', '.join(known)}" if known else "There are none"
+        super().__init__(f"No result has the id {asked}", f"{listed}. Call the tool again")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Some of `total` items; `next_offset` None: these are the last."""
+class ListPage:
+    """Some of `total` items. `next_offset` is None on the last page."""
 
     items: list[Any]
     total: int
     next_offset: int | None
 
 
-def page(items: Sequence[Any], offset: int, limit: int) -> Page:
-    """The items from `offset`, at most `limit`; both are taken for the nearest number that makes sense."""
+def page(items: Sequence[Any], offset: int, limit: int) -> ListPage:
+    """Return at most `limit` items from `offset`, both corrected to the nearest valid number."""
     start, most = max(0, offset), max(1, limit)
     chosen = list(items[start : start + most])
     after = start + len(chosen)
-    return Page(chosen, len(items), after if chosen and after < len(items) else None)
+    return ListPage(chosen, len(items), after if chosen and after < len(items) else None)
 
 
 def cut_at(text: str, start: int, limit: int) -> int:
-    """Where the page of `text` that begins at `start` ends: at most `limit` bytes of UTF-8 and LINES_MOST lines."""
+    """Return the end of the page of `text` from `start`: at most `limit` bytes of UTF-8 and LINES_MOST lines."""
     piece = text[start : start + limit]
     data = piece.encode("utf-8", "surrogatepass")
     if len(data) > limit:
         data = data[:limit]
-        while data and data[-1] & 0xC0 == 0x80:  # not within a character
+        while data and data[-1] & 0xC0 == 0x80:  # do not cut a character
             data = data[:-1]
         if data and data[-1] >= 0xC0:
             data = data[:-1]
@@ -72,8 +69,8 @@ def cut_at(text: str, start: int, limit: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A text that can be had in pages under `name`, and whole from `file`; None: it could not be written."""
+class KeptText:
+    """Text, in pages by `name` and whole in `file`. `file` is None if it could not be written."""
 
     name: str
     text: str
@@ -81,24 +78,24 @@ class Kept:
 
 
 class CutResults:
-    """What was left out of the long results of one session; the oldest go when there are too many."""
+    """Store for the rest of one session's long results. The oldest are dropped when there are too many."""
 
     def __init__(self, copies: ResultFiles | None = None) -> None:
         self._copies = copies
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._kept: OrderedDict[str, KeptText] = OrderedDict()
         self._last = 0
 
-    def keep(self, text: str) -> Kept:
-        """Where `text` can be had from now on."""
+    def keep(self, text: str) -> KeptText:
+        """Keep `text` and return where it can be read."""
         self._last += 1
-        kept = Kept(f"r{self._last}", text, self._copies.write(text) if self._copies else None)
+        kept = KeptText(f"r{self._last}", text, self._copies.write(text) if self._copies else None)
         self._kept[kept.name] = kept
         while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or self._size() > KEPT_CHARACTERS):
             self._forget_oldest()
         return kept
 
     def drop(self) -> None:
-        """Forget all of it, files too."""
+        """Forget all texts and remove their files."""
         while self._kept:
             self._forget_oldest()
 
@@ -111,7 +108,7 @@ class CutResults:
         return sum(len(kept.text) for kept in self._kept.values())
 
     def get(self, name: str, offset: int, limit: int) -> str:
-        """One page with a note behind it. Raises ResultNotFoundError."""
+        """Return one page and the note after it. Raises ResultNotFoundError."""
         kept = self._kept.get(name)
         if kept is None:
             raise ResultNotFoundError(name, list(self._kept))
@@ -122,13 +119,13 @@ class CutResults:
 
 
 def page_bytes(limit: int, file: Path | None = None) -> int:
-    """How much text a page of at most `limit` bytes may hold, whose note names `file`."""
+    """Return the bytes of text in a page of `limit` bytes, whose note names `file`."""
     named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
     return max(limit - NOTE_BYTES - named, limit // 2, 1)
 
 
 def note(name: str, start: int, end: int, total: int, file: Path | None = None) -> str:
-    """What stands behind a page."""
+    """Return the note after a page."""
     if end >= total:
         return f"\n\n[Characters {start}-{end} of {total}: the end]"
     whole = f". All of it: {file}" if file is not None else ""
@@ -136,10 +133,10 @@ def note(name: str, start: int, end: int, total: int, file: Path | None = None) 
 
 
 def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, Any]:
-    """`result` with at most `limit` bytes of text (0 = no limit) and the rest in `store`; itself when it is short.
+    """Return `result` with at most `limit` bytes of text (0 = no limit) and the rest in `store`.
 
-    The first text that does not fit is cut; what follows it is kept with the rest. Parts that are no text stay.
-    Structured content that is too long is left out: what the text does not say already follows as text.
+    A short result is returned itself. The first text that does not fit is cut; later texts go to `store`. Parts that
+    are not text stay. Structured content that is too long becomes text, unless the text already says it.
     """
     parts = result.get("content")
     parts = list(parts) if isinstance(parts, list) else []
@@ -150,7 +147,7 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
     if not limit or (structured is None and cut_at(text, 0, limit) >= len(text)):
         return result
     short = {key: value for key, value in result.items() if key != "structuredContent" or structured is None}
-    if cut_at(text, 0, page_bytes(limit)) >= len(text):  # the structure alone was too long, and the text says it
+    if cut_at(text, 0, page_bytes(limit)) >= len(text):  # only the structure was too long, and the text says it
         return short
     kept = store.keep(text)
     end = cut_at(text, 0, page_bytes(limit, kept.file))
@@ -159,7 +156,7 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
 
 
 def _long_structure(result: dict[str, Any], limit: int) -> str | None:
-    """Structured content as text when it is longer than a page may be."""
+    """Return structured content as text if it is longer than a page."""
     structured = result.get("structuredContent")
     if structured is None or not limit:
         return None
@@ -168,7 +165,7 @@ def _long_structure(result: dict[str, Any], limit: int) -> str | None:
 
 
 def _says(part: Any, structured: str) -> bool:
-    """Whether a text is that structure in JSON, however it is indented."""
+    """Return True if a text is that structure in JSON, with any indentation."""
     text = _text_of(part)
     if text is None or not text.lstrip().startswith(structured[:1]):
         return False
@@ -179,7 +176,9 @@ def _says(part: Any, structured: str) -> bool:
 
 
 def _first_page(parts: list[Any], end: int) -> list[Any]:
-    """The parts of a result with its first `end` characters of text, as they stand joined by line ends."""
+    """Return the parts of a result with the first `end` characters of its text, counted with one line end between
+    texts.
+    """
     shown: list[Any] = []
     left = end
     for part in parts:
@@ -193,7 +192,7 @@ def _first_page(parts: list[Any], end: int) -> list[Any]:
 
 
 def _text_of(part: Any) -> str | None:
-    """The text of a part that is text, or a resource that is."""
+    """Return the text of a text part or of a text resource."""
     if not isinstance(part, dict):
         return None
     holder = part.get("resource") if part.get("type") == "resource" else part if part.get("type") == "text" else None

@@ -1,6 +1,6 @@
-"""What the one tool of every session of a gateway shares.
+"""Define what the one tool shares between sessions.
 
-Never here: the tool itself, which is loaded when a session first uses it: none of it is needed for a first list.
+The tool itself is loaded when a session first uses it: no first list needs it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ToolParts:
-    """`is_own`: True by the name of a connection that runs for one session alone."""
+    """Parts of the one tool. `is_own`: returns True for the key of a connection that runs for one session alone."""
 
     services: Services
     is_own: Callable[[str], bool]
@@ -29,7 +29,7 @@ class ToolParts:
 
     @cached_property
     def cut_results(self) -> CutResults:
-        """Return what was cut from the results of sessions that last for one request."""
+        """Return the cut results of sessions that last for one request."""
         from trayapp.gateway.mcp_tool.paging import CutResults
 
         return CutResults(self.copies)

@@ -1,7 +1,4 @@
-"""What a call of the one tool asks for: its fields to a mode, or to an error that says which field belongs where.
-
-Never here: carrying it out.
-"""
+"""Read a call of the one tool: its fields give a mode, or an error that says which field belongs where."""
 
 from __future__ import annotations
 
@@ -13,9 +10,9 @@ from trayapp.catalog.suggest import nearest
 from trayapp.model.errors import MultiMcpError
 
 Mode = Literal["tool", "connect", "describe", "result", "search", "server", "status"]
-MODES: tuple[Mode, ...] = ("tool", "connect", "describe", "result", "search", "server")  # the first that is given wins
+MODES: tuple[Mode, ...] = ("tool", "connect", "describe", "result", "search", "server")  # the first given one wins
 
-# What goes with each mode, besides the field that names it.
+# Fields of each mode, besides the one that names it.
 WITH: dict[Mode, frozenset[str]] = {
     "tool": frozenset({"args", "server"}),
     "connect": frozenset(),
@@ -28,7 +25,7 @@ WITH: dict[Mode, frozenset[str]] = {
 FIELDS = (*MODES, "args", "regex", "includeSchemas", "limit", "offset")
 SWITCHES = ("regex", "includeSchemas")
 NUMBERS = ("limit", "offset")
-ALSO_ARGS = frozenset(("arguments", "params", "parameters", "input", "inputs", "arg"))  # what models call args
+ALSO_ARGS = frozenset(("arguments", "params", "parameters", "input", "inputs", "arg"))  # models' names for args
 TRUTH = {"true": True, "false": False}
 NEUTRAL: tuple[Any, ...] = (
     {},
@@ -36,18 +33,18 @@ NEUTRAL: tuple[Any, ...] = (
     "{}",
     False,
     0,
-)  # what models write that fill in every field: out of place it says nothing
+)  # values that models put into fields they do not need: ignored in a mode without that field
 
 
 class WrongFieldsError(MultiMcpError):
-    """A call of the one tool whose fields do not go together, or are none of its own."""
+    """Raised when the fields of a call do not go together, or are unknown."""
 
     code = "wrong_fields"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """One call of the one tool. `text` is the value of the field that names the mode; `args` as it was given."""
+    """Call of the one tool. `text`: the value of the field that names the mode. `args`: as given."""
 
     mode: Mode
     text: str = ""
@@ -60,7 +57,10 @@ class ToolRequest:
 
 
 def read_request(arguments: Any) -> ToolRequest:
-    """Raises WrongFieldsError. A field that is null counts as not given; so does an empty text beside another mode."""
+    """Return the request. Raises WrongFieldsError.
+
+    A null field counts as not given; so does an empty text beside another mode.
+    """
     if arguments is not None and not isinstance(arguments, Mapping):
         raise WrongFieldsError("The arguments have to be an object", 'For instance {"search": "what it should do"}')
     given = {name: value for name, value in (arguments or {}).items() if value is not None}
@@ -96,7 +96,7 @@ def _check_known(given: Mapping[str, Any]) -> None:
 
 
 def _value(name: str, value: Any) -> Any:
-    """Of the kind that the field is of; models write numbers and switches as text, too."""
+    """Return the value in the field's type. Models write numbers and switches as text, too."""
     if name == "args":
         return value
     if name in SWITCHES:
@@ -122,7 +122,7 @@ def _number(name: str, value: Any) -> int:
 
 
 def _mode(values: dict[str, Any]) -> Mode:
-    """The first mode whose field says something; empty fields count only where nothing else does."""
+    """Return the first mode whose field is not empty; an empty one only if all are."""
     for mode in MODES:
         if values.get(mode) and (mode != "server" or "search" not in values):
             return mode
@@ -135,7 +135,7 @@ def _mode(values: dict[str, Any]) -> Mode:
 
 
 def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
-    """Fields of a mode that lost to another are left aside; those that belong to no mode that was named are errors."""
+    """Raise WrongFieldsError for fields that belong to no named mode. Fields of a mode that lost are ignored."""
     named = {mode, *(name for name in MODES if values.get(name))}
     fitting = {*MODES, *(field for one in named for field in WITH[one])} if mode != "status" else set()
     if mode == "tool" and "search" not in named:
@@ -156,9 +156,9 @@ def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
 
 
 def check_inside(args: Mapping[str, Any], schema: Any) -> None:
-    """Fields of the one tool that slipped into the args of a call. Raises WrongFieldsError.
+    """Raise WrongFieldsError for fields of the one tool inside a call's args.
 
-    A tool may well have a parameter of such a name, or take whatever it is given.
+    A tool may have a parameter of that name, or take any arguments.
     """
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or schema.get("additionalProperties") not in (None, False):

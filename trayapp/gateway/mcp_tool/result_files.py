@@ -1,7 +1,4 @@
-"""Long results whole, each in a file for its user alone: a client that reads files need not ask for page after page.
-
-Never here: what is long, which result a file belongs to (paging).
-"""
+"""Keep long results whole in files for this user alone, for clients that read files instead of pages."""
 
 from __future__ import annotations
 
@@ -18,15 +15,17 @@ FOLDER = "results"  # in the cache folder
 
 
 class ResultFiles:
-    """Files in one folder, which nobody else writes into. They last as long as this gateway, at most."""
+    """Files in a folder that only gateways write to. They last as long as this gateway, at most."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._own = f"{secrets.token_hex(4)}-"  # how our files' names begin
+        self._own = f"{secrets.token_hex(4)}-"  # prefix of this gateway's files
 
     def write(self, text: str) -> Path | None:
-        """A new file with `text`, mode 0600; None when it cannot be written, which the log says. Blocks, for less time
-        than reading the answer has taken."""
+        """Return a new file with `text`, mode 0600. If it cannot be written, log why and return None.
+
+        Blocks, for less time than reading the answer took.
+        """
         path: Path | None = None
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -34,19 +33,19 @@ class ResultFiles:
             with new_file(path) as file:
                 file.write(text.encode("utf-8", "surrogatepass"))
         except OSError as error:
-            log.warning("No copy of a long result: %s", error)
+            log.warning("Cannot write a long result to a file: %s", error)
             self.remove(path)
             return None
         return path
 
     def remove(self, path: Path | None) -> None:
-        """One that is not wanted any more."""
+        """Remove a file, if there is one."""
         if path is not None:
             with suppress(OSError):
                 path.unlink()
 
     def clear(self, *, own: bool) -> None:
-        """Remove all of our own, or what earlier gateways left. Blocks."""
+        """Remove this gateway's files (`own`), or those of earlier gateways. Blocks."""
         with suppress(OSError):
             for path in list(self._folder.iterdir()):
                 if path.name.startswith(self._own) is own:

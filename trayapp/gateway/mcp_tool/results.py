@@ -1,6 +1,6 @@
-"""The answer of a call through the one tool, made fit for the client: nothing it cannot take, nothing too long.
+"""Fit the answer of a call through the one tool to its client: parts that it knows, and not too long.
 
-An answer that needs neither is passed on as it came. Never here: sending, what the call was.
+An answer that fits already is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from trayapp.wire.revisions import KNOWN_PARTS
 Result = dict[str, Any]
 NO_SUCH_TOOL = (INVALID_PARAMS, METHOD_NOT_FOUND)  # how servers answer a call of a tool that they do not have
 
-# What parts of kinds that every revision knows must have, and what stands in for it.
+# Members that these kinds of parts must have, and their substitutes.
 _WANTED: dict[object, dict[str, str]] = {"text": {"text": ""}, "image": {"data": "", "mimeType": "image/png"}}
 
 
-class FitResult:
-    """What becomes of one answer. `limit` in bytes of text, 0 = none; `gone` says when the tool is no longer there."""
+class ResultFitter:
+    """Fits one answer to its client. `limit`: bytes of text, 0 = none. `gone`: returns an error if the tool is gone."""
 
     def __init__(
         self, protocol: str, limit: int, store: CutResults, gone: Callable[[], MultiMcpError | None], *, reads: bool
@@ -35,8 +35,8 @@ class FitResult:
         self._reads = reads
 
     def __call__(self, reply: Reply) -> Reply:
-        """Raises JsonError for an answer that has to be read and cannot be."""
-        if reply.is_large and self._may_stay(reply.frame):
+        """Return the reply for the client. Raises JsonError if the answer has to be read and is not valid JSON."""
+        if reply.is_large and self._can_pass_unread(reply.frame):
             return reply
         message = reply.message
         result = message.get("result")
@@ -51,16 +51,16 @@ class FitResult:
             fit = paged(fit, self._limit, self._store)
         return reply if fit is result else Reply.of_result(fit)
 
-    def _may_stay(self, frame: bytes) -> bool:
-        """Whether a large answer can go on unread."""
+    def _can_pass_unread(self, frame: bytes) -> bool:
+        """Return True if a large answer may pass unread."""
         if self._reads or self._protocol not in KNOWN_PARTS:
             return False
         if len(KNOWN_PARTS[self._protocol]) < len(KNOWN_PARTS["2025-11-25"]):
-            return False  # an older client: some parts may need a stand-in
+            return False  # an older client: some parts may need a substitute
         return not self._limit or self._is_short(frame)
 
     def _is_short(self, frame: bytes) -> bool:
-        """Whether the text of a frame is surely within the limits: it is no longer than its JSON."""
+        """Return True if the text of a frame is within the limits: it is never longer than its JSON."""
         return 0 < len(frame) <= self._limit and frame.count(b"\\n") < LINES_MOST
 
 
@@ -70,55 +70,55 @@ def _says_no_such_tool(message: dict[str, Any]) -> bool:
 
 
 def as_tool_result(read: Result) -> Result:
-    """The result of resources/read as that of a tool: each of its contents an embedded resource."""
+    """Return a result of resources/read as a tool's, with each content as an embedded resource."""
     contents = read.get("contents")
     parts = [{"type": "resource", "resource": one} for one in contents] if isinstance(contents, list) else []
     return {"content": parts, **{key: value for key, value in read.items() if key not in ("contents", "content")}}
 
 
 def text_result(text: str) -> Result:
-    """A tool's result of one text."""
+    """Return a tool's result of one text."""
     return {"content": [{"type": "text", "text": text}]}
 
 
 def error_result(error: MultiMcpError, text: str) -> Result:
-    """A tool's result that says what went wrong, for a model to read; the stable code beside it."""
+    """Return a tool's error result for a model to read, with the stable code in `_meta`."""
     return {**text_result(text), "isError": True, "_meta": {"multi-mcp/error": error.code}}
 
 
-# -- parts of results as a client of some protocol revision can take them --------------------------------------------
+# -- parts of results, by protocol revision --------------------------------------------------------------------------
 
 
 def fitted(result: Result, protocol: str) -> Result:
-    """`result` with a stand-in for each part that the revision does not know; itself when it knows them all."""
+    """Return `result` with text for each part that the revision does not know; itself if it knows all."""
     content = result.get("content")
     parts = [fitted_part(part, protocol) for part in content] if isinstance(content, list) else []
     structured = result.get("structuredContent")
     if not parts and structured is not None:
-        parts = [_text(_json(structured))]  # a server should say it in text, too (MCP tools, structured content)
+        parts = [_text(_json(structured))]  # servers should send it as text, too (MCP tools, structured content)
     same = isinstance(content, list) and len(parts) == len(content) and all(map(is_, parts, content))
     return result if same else {**result, "content": parts}
 
 
 def fitted_part(part: Any, protocol: str) -> Any:
-    """One part: itself, or text that stands for it."""
+    """Return the part itself, or text in its place."""
     known = KNOWN_PARTS.get(protocol)
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in _WANTED:
-        return _completed(part, _WANTED[kind])
+        return _complete_part(part, _WANTED[kind])
     if known is None or kind in known:
         return part
     return _text(stand_in(part))
 
 
-def _completed(part: dict[str, Any], wanted: Mapping[str, str]) -> dict[str, Any]:
-    """The part, itself when it has all that its kind must have: a strict client drops the whole result otherwise."""
+def _complete_part(part: dict[str, Any], wanted: Mapping[str, str]) -> dict[str, Any]:
+    """Return the part with all required members: a strict client would drop the whole result otherwise."""
     missing = {key: value for key, value in wanted.items() if not isinstance(part.get(key), str)}
     return {**part, **missing} if missing else part
 
 
 def stand_in(part: Any) -> str:
-    """What a part comes to in words."""
+    """Return a part in words."""
     writer = _WRITERS.get(str(part.get("type"))) if isinstance(part, dict) else None
     return writer(part) if writer else _json(part)
 

@@ -1,7 +1,4 @@
-"""The one tool, `mcp`, for one session: each mode carried out, from its request to its answer.
-
-Never here: reading the fields (request), the words of answers (texts), what becomes of a call's result (results).
-"""
+"""Carry out each mode of the one tool, `mcp`, for one session."""
 
 from __future__ import annotations
 
@@ -21,33 +18,33 @@ from trayapp.gateway.mcp_tool.discovery import Discovery, ToolSession
 from trayapp.gateway.mcp_tool.paging import CutResults
 from trayapp.gateway.mcp_tool.parts import ToolParts
 from trayapp.gateway.mcp_tool.request import ToolRequest, read_request
-from trayapp.gateway.mcp_tool.results import FitResult, error_result, text_result
+from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_result
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.messages import Request, RequestId
 
-LISTS_S = 2.0  # what a call waits at most for the lists of its server, which was just started and has old ones
+LISTS_S = 2.0  # the longest wait of a call for new lists of a server that has just started with old ones
 
 
-class Sending(Protocol):
-    """How requests of that session go on to servers."""
+class RequestSender(Protocol):
+    """Send requests of one session to servers."""
 
     @property
     def session(self) -> ToolSession:
-        """Return whose requests they are."""
+        """Return the session that the requests belong to."""
 
     def can_send(self, connection: Connection) -> bool:
         """Return True if a request can be sent there at once."""
 
     def send_on(self, request: Request, connection: Connection, finish: Finishing | None = None) -> None:
-        """Pass a request on to a connected server; `finish` makes of its answer what the client gets."""
+        """Send a request to a connected server. `finish` makes the client's answer from the server's."""
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find the tool of a call, asking servers that are not known yet. Raises MultiMcpError."""
+        """Find the tool of a call, asking unknown servers. Raises MultiMcpError."""
 
 
 class ToolGoneError(ToolNotFoundError):
-    """The tool was known, and its server, once connected, has it no more."""
+    """Raised when a server, once connected, no longer has a tool that it had."""
 
     code = "tool_not_found_after_reconnect"
 
@@ -58,9 +55,9 @@ class ToolGoneError(ToolNotFoundError):
 
 
 class McpTool:
-    """The one tool of one session."""
+    """Tool `mcp` of one session."""
 
-    def __init__(self, sending: Sending, parts: ToolParts) -> None:
+    def __init__(self, sending: RequestSender, parts: ToolParts) -> None:
         self._sending = sending
         self._session = sending.session
         self._parts = parts
@@ -76,29 +73,32 @@ class McpTool:
         return self._session.seen.exposure
 
     def answer(self, request: Request) -> None:
-        """Answer at once what needs no waiting. Whatever is wrong is a result with isError, for a model to read."""
+        """Answer at once, or start a task for what has to wait.
+
+        Every error is a result with isError, for a model to read.
+        """
         try:
             if wrong := self._seen.choice.wrong:
                 raise UnknownOptionsError(wrong)
-            self._take(request, read_request(request.params.get("arguments")))
+            self._carry_out(request, read_request(request.params.get("arguments")))
         except MultiMcpError as error:
             self._refuse(request.id, error)
 
-    def _take(self, request: Request, asked: ToolRequest) -> None:
+    def _carry_out(self, request: Request, asked: ToolRequest) -> None:
         if asked.mode == "tool":
             self._call(request, asked)
         elif asked.mode == "connect":
-            self._later(request.id, partial(self._connect, request.id, asked))
+            self._start(request.id, partial(self._connect, request.id, asked))
         elif self._discovery.must_be_met(asked):
-            self._later(request.id, partial(self._meet, request.id, asked))
+            self._start(request.id, partial(self._meet, request.id, asked))
         elif asked.mode == "search":
             found = self._discovery.search_at_once(asked)
             if found is not None:
-                self._say(request.id, found)
+                self._answer_text(request.id, found)
             else:
-                self._later(request.id, partial(self._search, request.id, asked))
+                self._start(request.id, partial(self._search, request.id, asked))
         else:
-            self._say(request.id, self._text(asked))
+            self._answer_text(request.id, self._text(asked))
 
     def _text(self, asked: ToolRequest) -> str:
         match asked.mode:
@@ -113,15 +113,15 @@ class McpTool:
                 return self._discovery.status()
 
     def close(self) -> None:
-        """The session has ended: nobody can ask for the rest of its results."""
+        """Forget the session's cut results: it has ended."""
         if self._session.lasting:
             self._results.drop()
 
     async def _search(self, request_id: RequestId, asked: ToolRequest) -> None:
-        self._say(request_id, await self._discovery.search(asked))
+        self._answer_text(request_id, await self._discovery.search(asked))
 
     async def _meet(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Ask the server first, then answer."""
+        """Ask the server, then answer."""
         if asked.mode == "describe":
             await self._view.find_tool(asked.text, asked.server)
         else:
@@ -129,19 +129,19 @@ class McpTool:
         if asked.mode == "search":
             await self._search(request_id, asked)
         else:
-            self._say(request_id, self._text(asked))
+            self._answer_text(request_id, self._text(asked))
 
     async def _connect(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Connect, or connect anew; calls of others that are under way there are not torn down for it."""
+        """Connect or reconnect a server, unless calls of others are in progress there."""
         server = self._discovery.about(asked.text)
         connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
             await self._parts.services.pool.reconnect(connection)
-        if not self._parts.is_own(connection.name):  # whose lists are those of the shared one
+        if not self._parts.is_own(connection.name):  # its lists are those of the shared one
             await connection.fetch(explicit=True)
-        self._say(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
+        self._answer_text(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
 
-    # -- calling -------------------------------------------------------------------------------------------------
+    # -- calls ---------------------------------------------------------------------------------------------------
 
     def _call(self, request: Request, asked: ToolRequest) -> None:
         server = self._discovery.server(asked.server) if asked.server is not None else None
@@ -155,15 +155,15 @@ class McpTool:
             if self._sending.can_send(connection):
                 self._send(request, connection, asked, key)
                 return
-            self._prepared(request, asked, key)  # nothing is started for a call that cannot be made
-        self._later(request.id, partial(self._call_later, request, asked, server))
+            self._prepare_call(request, asked, key)  # start no server for a call with wrong arguments
+        self._start(request.id, partial(self._call_later, request, asked, server))
 
     async def _call_later(self, request: Request, asked: ToolRequest, server: str | None) -> None:
-        """Make a call whose server must be started, or even be found, first."""
+        """Make a call after starting its server, or even finding it."""
         key = await self._find(request.id, asked.text, server)
         connection = await self._session.connected(request.id, key[0])
         await connection.lists_settled(LISTS_S)
-        gone = self._gone(key, asked.text)
+        gone = self._find_gone(key, asked.text)
         if gone is not None:
             raise gone
         self._send(request, connection, asked, key)
@@ -175,29 +175,29 @@ class McpTool:
         return await self._sending.find_tool(request_id, asked, server)
 
     def _send(self, request: Request, connection: Connection, asked: ToolRequest, key: Key) -> None:
-        own = self._prepared(request, asked, key)
+        own = self._prepare_call(request, asked, key)
         limit = self._view.view.config.settings.result_limit
-        gone = partial(self._gone, key, asked.text)
+        gone = partial(self._find_gone, key, asked.text)
         reads = own.method == "resources/read"
-        finish = FitResult(self._session.client.protocol, limit, self._results, gone, reads=reads)
+        finish = ResultFitter(self._session.client.protocol, limit, self._results, gone, reads=reads)
         self._sending.send_on(own, connection, finish)
 
-    def _prepared(self, request: Request, asked: ToolRequest, key: Key) -> Request:
-        """Return the request as its server gets it: what the client said beside name and arguments goes with it."""
+    def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> Request:
+        """Return the request for the server: members beside name and arguments are passed on unchanged."""
         beside = {name: value for name, value in request.params.items() if name not in ("name", "arguments")}
         method, params = prepared_call(self._seen, key, asked.args, beside)
         return Request(request.id, method, params)
 
-    def _gone(self, key: Key, asked: str) -> MultiMcpError | None:
-        """Return an error if a server, since it was connected, has no such tool: asked when it refused a call."""
+    def _find_gone(self, key: Key, asked: str) -> MultiMcpError | None:
+        """Return an error if the server no longer has the tool; used when it refused a call."""
         seen = self._seen
         if key in seen.entries.get(key[0], {}):
             return None
         return ToolGoneError(asked, key[0], [seen.name_of(one) for one in seen.entries.get(key[0], {})])
 
-    # -- answering -----------------------------------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------------------------------------
 
-    def _later(self, request_id: RequestId, work: Callable[[], Any]) -> None:
+    def _start(self, request_id: RequestId, work: Callable[[], Any]) -> None:
         async def answered() -> None:
             try:
                 await work()
@@ -206,7 +206,7 @@ class McpTool:
 
         self._session.start(request_id, answered)
 
-    def _say(self, request_id: RequestId, text: str) -> None:
+    def _answer_text(self, request_id: RequestId, text: str) -> None:
         self._respond(request_id, text_result(text))
 
     def _refuse(self, request_id: RequestId, error: MultiMcpError) -> None:

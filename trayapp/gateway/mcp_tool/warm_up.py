@@ -1,7 +1,4 @@
-"""Lazy servers connected in the background because a call is likely to come: a model has just read about their tools.
-
-Never here: which servers those are, calls.
-"""
+"""Connect idle servers in the background when a call is likely, since a model has just read about their tools."""
 
 from __future__ import annotations
 
@@ -14,18 +11,18 @@ from trayapp.model.lifecycle import State
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 4  # a search must not start a whole catalog; what does not fit starts with its first call
+AT_ONCE = 4  # a search must not start a whole catalog; other servers start with their first call
 
 
 class WarmUp:
-    """Shared by all sessions. A server that nobody then calls is closed again as any idle one."""
+    """Background connections, shared by all sessions. A server that nobody calls is closed like any idle one."""
 
     def __init__(self, spawn: Callable[[Callable[[Connection], Awaitable[None]], Connection], object]) -> None:
         self._spawn = spawn
         self._under_way: set[Connection] = set()
 
     def warm(self, connection: Connection) -> None:
-        """Connect it soon, if it is idle. One that failed is left to the next call, and to its backoff."""
+        """Connect an idle server soon. A failed one waits for its next call and its backoff."""
         if connection.state is State.IDLE and connection not in self._under_way and len(self._under_way) < AT_ONCE:
             self._under_way.add(connection)
             self._spawn(self._connect, connection)
@@ -34,6 +31,6 @@ class WarmUp:
         try:
             await connection.ensure()
         except ServerError as error:
-            log.info("Warming up: %s", error)
+            log.info("Cannot connect in the background: %s", error)
         finally:
             self._under_way.discard(connection)

@@ -1,4 +1,4 @@
-"""Being a process: files that are followed, logs, memory, permissions, tasks, making room for a newer program.
+"""Being a process: servers.yaml, logs, memory, permissions, tasks, and the change to a newer program.
 
 Never here: routing, sessions.
 """

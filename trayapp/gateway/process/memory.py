@@ -1,7 +1,4 @@
-"""How much of the system's memory an idle gateway holds: what is garbage or free by then is given back.
-
-Never here: which memory is kept for the next large answer (wire/memory).
-"""
+"""Give back memory that an idle gateway does not need: garbage, and what large answers freed."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ import anyio
 from trayapp.backends.clock import next_beat
 from trayapp.wire.memory import give_back_freed_memory, keep_freed_memory
 
-SETTLED_S = 3.0  # after the first list: clients that start together have theirs, too
+SETTLED_S = 3.0  # after the first list: clients that start together have their lists by then, too
 STATM = Path("/proc/self/statm")  # proc_pid_statm(5): pages, the second one is resident
-LOOK_S = 30.0  # large answers that follow each other more closely share what one of them freed
-GROWN_LEAST = 4 << 20  # bytes: less is not worth the look through the heap, and answers of 1 MB keep some 3 MiB
+LOOK_S = 30.0  # large answers less apart than this share what one of them freed
+GROWN_LEAST = 4 << 20  # bytes: less is not worth a pass over the heap, and answers of 1 MB keep some 3 MiB
 
 
 async def tend_memory() -> None:
-    """From a start's first list on, without end: settle, then give back what large answers have left."""
+    """Settle after a start's first list. Then give back what large answers left, as long as the gateway runs."""
     await _settle()
     least = resident_bytes()
     while least:
@@ -36,7 +33,10 @@ async def tend_memory() -> None:
 
 
 def resident_bytes() -> int:
-    """Of this process; 0 where the system does not say it in a file. What gives memory back is glibc's alone."""
+    """Return the resident bytes of this process; 0 if no file of the system has the number.
+
+    Only Linux needs it: only glibc gives memory back.
+    """
     if sys.platform != "linux":
         return 0
     try:
@@ -46,12 +46,14 @@ def resident_bytes() -> int:
 
 
 async def _settle() -> None:
-    """Collect garbage from now on (cli/become put it off). What the start made is there to stay, but for what is
-    garbage of it, some MiB after a first run: it is looked through once more, when clients have their first answers.
+    """Collect garbage from now on: cli/become put it off.
+
+    Objects of the start stay. A first run leaves some MiB of garbage among them, which is collected once clients have
+    their first answers.
     """
     gc.enable()
     keep_freed_memory()
-    give_back_freed_memory()  # of what looking tools over for the first time took
+    give_back_freed_memory()  # of the first inspection of tools
     await anyio.sleep(SETTLED_S)
     gc.collect()
     gc.freeze()

@@ -1,7 +1,4 @@
-"""Files and folders of ours that are for this user alone: looked at with every start, and closed where they are not.
-
-Never here: the runtime folder (wire/lock), making any of them.
-"""
+"""Close our files and folders to other users, checked with every start."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ OTHERS = 0o077
 
 
 def close_to_others(places: Iterable[Path]) -> list[Path]:
-    """Take what others may do with them from files and folders that are there; those that are not ours alone even so.
+    """Remove other users' permissions from existing files and folders. Return those that cannot be made private.
 
-    A link is not followed: it counts as not ours. Blocks. Windows keeps them by the rights of the user's folder.
+    A link is not followed and counts as not private. Blocks. On Windows the permissions of the user's folder apply.
     """
     if sys.platform == "win32":
         return []
@@ -31,14 +28,14 @@ def _close(place: Path) -> bool:
     try:
         facts = place.lstat()
         if stat.S_ISLNK(facts.st_mode) or facts.st_uid != os.getuid():
-            log.warning("%s is a link, or belongs to another user: what it holds is not trusted", place)
+            log.warning("%s is a link or belongs to another user. Its content is not trusted", place)
             return False
         if facts.st_mode & OTHERS:
             place.chmod(stat.S_IMODE(facts.st_mode) & ~OTHERS)
-            log.warning("Others could reach %s; now it is closed to them", place)
+            log.warning("Removed other users' permissions from %s", place)
     except FileNotFoundError:
         return True
     except OSError as error:
-        log.warning("%s cannot be closed to others: %s", place, error.strerror)
+        log.warning("Cannot remove other users' permissions from %s: %s", place, error.strerror)
         return False
     return True

@@ -1,7 +1,4 @@
-"""Where its servers' stderr is kept: rotated files of bounded size. The gateway's own words: config/own_log.
-
-Never here: what is worth a line.
-"""
+"""Keep the servers' stderr in rotated files of bounded size. The gateway's own log is in service/logging."""
 
 from __future__ import annotations
 
@@ -9,32 +6,32 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from trayapp.config.own_log import LOG_BYTES as LOG_BYTES
-from trayapp.config.own_log import RedactingFormatter as RedactingFormatter
-from trayapp.config.own_log import start_logging as start_logging
 from trayapp.model.decoding import StderrDecoder
 from trayapp.model.logs import log_name
 from trayapp.model.redact import LineRedactor
+from trayapp.service.logging import LOG_BYTES as LOG_BYTES
+from trayapp.service.logging import RedactingFormatter as RedactingFormatter
+from trayapp.service.logging import start_logging as start_logging
 
 
 class StderrFiles:
-    """`logs/servers/NAME.log`, one a server."""
+    """Files `logs/servers/NAME.log`, one for each server."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[str, StderrFile] = {}
 
     def sink(self, server: str) -> StderrFile:
-        """Takes the bytes of that server's stderr, from the start of one of its processes to the end."""
+        """Return the sink for the stderr of a server, from the start to the end of one process."""
         file = self._files.setdefault(server, StderrFile(self._folder / log_name(server)))
-        file(b"")  # an unfinished line of the process before
+        file(b"")  # ends an unfinished line of the process before
         return file
 
 
 class StderrFile:
-    """Callable: appends whole lines, without secrets; b"" says that no more comes of the last one.
+    """Sink that appends whole lines, without secrets. b"" ends the last line.
 
-    What cannot be written is dropped: a server must not fail over its own log.
+    What cannot be written is dropped: a server must not fail because of its log.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,14 +41,14 @@ class StderrFile:
         self._decoder = StderrDecoder()
 
     def __call__(self, data: bytes) -> None:
-        text = self._lines.feed(self._decoder.decode(data)) if data else self._rest()
+        text = self._lines.feed(self._decoder.decode(data)) if data else self._take_rest()
         with suppress(OSError):
             if text:
                 self._write(text.encode())
             if not data:
                 self._close()
 
-    def _rest(self) -> str:
+    def _take_rest(self) -> str:
         decoder, self._decoder = self._decoder, StderrDecoder()
         return self._lines.feed(decoder.decode(b"", final=True)) + self._lines.end()
 

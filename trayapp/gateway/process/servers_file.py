@@ -1,7 +1,4 @@
-"""servers.yaml followed while the gateway runs: made on the first start, read after every save, tools noted in it.
-
-Never here: what the text means (config), what a change does (core).
-"""
+"""Follow servers.yaml while the gateway runs: create it, read it after every save, write tools into it."""
 
 from __future__ import annotations
 
@@ -28,43 +25,43 @@ from trayapp.model.status import Problem
 
 log = logging.getLogger(__name__)
 
-WATCH_S = 0.5  # how often servers.yaml is looked at where the system tells nothing: a save is applied within 1 s
+WATCH_S = 0.5  # how often servers.yaml is checked if the system reports no changes: a save is applied within 1 s
 LOOK_ANYWAY_S = 5.0
 SAVE_SETTLES_S = 0.05  # editors save in several steps
-SETTLE_LOOKS = 10  # 0.5 s in all: half a file may be sound and lack servers that run
+SETTLE_LOOKS = 10  # 0.5 s in all: half a file can be valid and lack servers that run
 
 Outcome = Config | Problem
 
 
 class Layers(Protocol):
-    """What reads the layers that `settings.imports` names (clients/layers)."""
+    """Reader of the layers in `settings.imports` (clients/layers)."""
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
-        """The layers; what is wrong with the names is a problem of `file`. Blocks; never raises."""
+        """Return the layers. A problem with the names is one of `file`. Blocks; never raises."""
         ...
 
     def signature(self, names: Sequence[str]) -> object:
-        """Changes with every save of one of their files. Blocks: some stats."""
+        """Return a value that changes when one of their files is saved. Blocks for some stats."""
         ...
 
 
 class NoLayers:
-    """Other programs' files are none of a gateway's business that was not given a way to read them."""
+    """Layers of a gateway that reads no other programs' files."""
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
-        """None."""
+        """Return no layers."""
         return ()
 
     def signature(self, names: Sequence[str]) -> object:
-        """Never changes."""
+        """Return None: nothing changes."""
         return None
 
 
 class ServersFile:
-    """The one file at `path`. `take` gets what is read; `running` tells what was taken last.
+    """File servers.yaml at `path`. `take` gets what is read; `running` returns what was taken last.
 
-    `sample`: the command of the bundled sample server. `layers`: makes what reads the imports, when there are any:
-    their code takes 30 ms to load, and most files have none.
+    `sample`: the command of the bundled sample server. `layers`: makes the reader of the imports when there are any.
+    Its code takes 30 ms to load, and most files have no imports.
     """
 
     def __init__(
@@ -83,45 +80,44 @@ class ServersFile:
         self._take = take
         self._layers = cache(layers)
         self._look_anyway_s = look_anyway_s
-        self._imports: tuple[str, ...] = ()  # of the settings that were read last
-        self._seen: object = None  # the signature of what was read last
-        self._look_again = False  # soon, whatever the signature
+        self._imports: tuple[str, ...] = ()  # of the last settings read
+        self._seen: object = None  # the signature of the last read
+        self._look_again = False  # soon, even with the same signature
         self._emptied = False
         self._shown: Problem | None = None
         self._reading = anyio.Lock()
 
     def create(self) -> None:
-        """Write the first one if there is none; where that cannot be, the log says why. Blocks."""
+        """Write the first servers.yaml if there is none. If that fails, log why. Blocks."""
         try:
             self._store.create()
         except MultiMcpError as error:
             log.warning("%s", error)
 
     async def reload(self) -> None:
-        """Read the file and hand it on, unless it was emptied this very moment."""
+        """Read the file and pass it on, unless it was emptied a moment ago."""
         async with self._reading:
-            self._seen = self._signature()
             outcome, self._look_again = await anyio.to_thread.run_sync(self._read)
             if isinstance(outcome, Problem):
                 self._emptied = False
                 if outcome != self._shown:
                     self._take(outcome)
                 self._shown = outcome
-            elif self._just_emptied(outcome):
+            elif self._is_just_emptied(outcome):
                 self._look_again = True
             else:
                 self._shown = None
                 self._take(outcome)
 
     async def follow(self) -> None:
-        """Read the file after each save, for as long as the gateway runs."""
+        """Read the file after each save, as long as the gateway runs."""
         watch = await anyio.to_thread.run_sync(watch_folders_of, self._path)
         try:
-            while True:  # look first: the file may have been saved before there was a watch
-                if self._look_again or self._signature() != self._seen:
+            while True:  # check first: the file may have been saved before the watch began
+                if self._look_again or await anyio.to_thread.run_sync(self._signature) != self._seen:
                     await self._settle()
                     await self.reload()
-                await self._may_have_changed(watch)
+                await self._wait_for_change(watch)
         finally:
             if watch is not None:
                 watch.close()
@@ -131,41 +127,47 @@ class ServersFile:
         self._store.add_server(name, entry)
 
     def remove_server(self, name: str) -> None:
-        """Take a server out. Blocks. Raises MultiMcpError."""
+        """Remove a server. Blocks. Raises MultiMcpError."""
         self._store.remove_server(name)
 
     def note_tools(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
-        """Write what servers were found to offer; not of those that other programs' files alone have, whose tools are
-        noted once the user switches one of them. Blocks. Raises MultiMcpError."""
+        """Write the tools that servers offer, except servers that only other programs' files have.
+
+        Such a server's tools are written once the user switches one of them. Blocks. Raises MultiMcpError.
+        """
         foreign = self._running().foreign
         own = {name: tools for name, tools in found.items() if name not in foreign}
         for server, why in self._store.merge_tools(own).items() if own else ():
-            log.warning("Could not note the tools of %s in servers.yaml: %s", server, why)
+            log.warning("Cannot write the tools of %s to servers.yaml: %s", server, why)
 
-    def _just_emptied(self, config: Config) -> bool:
-        """Editors truncate before they write: an emptied file is believed when it is still so at the next look."""
+    def _is_just_emptied(self, config: Config) -> bool:
+        """Return True if the file is empty for the first time: editors truncate before they write.
+
+        A file that is still empty at the next check counts as empty.
+        """
         emptied = not config.servers and not config.problems and bool(self._running().servers)
         self._emptied, before = emptied, self._emptied
         return emptied and not before
 
     def _signature(self) -> object:
-        """Of the file and of all that the layers below it are read from."""
+        """Return the signature of the file and of all files that its layers are read from. Blocks: some stats."""
         return self._store.signature(), self._layers().signature(self._imports) if self._imports else None
 
     def _read(self) -> tuple[Outcome, bool]:
-        """The file's content, or why it cannot be used; and whether it may become usable without being saved."""
+        """Return the file's content or its problem, and True if the problem can disappear without a save. Blocks."""
+        self._seen = self._signature()
         file = str(self._path)
         try:
             loaded = self._store.read()
             if not loaded.exists:
                 return Problem(file, 0, "servers.yaml is missing", "Write one with: multi-mcp edit"), False
-            return with_sample(self._laid(parse(loaded.text, file), file), self._sample), False
+            return with_sample(self._lay_imports(parse(loaded.text, file), file), self._sample), False
         except Unparsable as error:
             return error.problem, False
         except MultiMcpError as error:
-            return Problem(file, 0, error.title, error.hint), True  # rights change without a save
+            return Problem(file, 0, error.title, error.hint), True  # permissions change without a save
 
-    def _laid(self, config: Config, file: str) -> Config:
+    def _lay_imports(self, config: Config, file: str) -> Config:
         if config.settings.imports != self._imports:
             self._imports = config.settings.imports
             self._seen = self._signature()
@@ -176,16 +178,20 @@ class ServersFile:
         return lay_over(config, self._layers().read(self._imports, file), file)
 
     async def _settle(self) -> None:
-        """Wait, for a moment at most, until the save that was noticed is done."""
-        seen = self._signature()
+        """Wait, for a moment at most, until the save is complete."""
+        seen, _ = await anyio.to_thread.run_sync(self._look)
         for _ in range(SETTLE_LOOKS):
             await anyio.sleep(SAVE_SETTLES_S)
-            before, seen = seen, self._signature()
-            if seen == before and not is_open_for_writing(self._path):
+            before, (seen, is_open) = seen, await anyio.to_thread.run_sync(self._look)
+            if seen == before and not is_open:
                 return
 
-    async def _may_have_changed(self, watch: FolderWatch | None) -> None:
-        """Wait for news of the folder; look anyway from time to time, since network folders bring no news."""
+    def _look(self) -> tuple[object, bool]:
+        """Return the signature, and True if a program writes the file. Blocks: network disks may be slow."""
+        return self._signature(), is_open_for_writing(self._path)
+
+    async def _wait_for_change(self, watch: FolderWatch | None) -> None:
+        """Wait for a change in the folder. Return from time to time anyway: network folders report no changes."""
         if watch is None or self._look_again:
             await next_beat(WATCH_S)
             return

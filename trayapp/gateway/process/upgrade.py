@@ -1,7 +1,4 @@
-"""When a gateway whose program was replaced makes room for one of the new program: once nobody would notice.
-
-Never here: whether it was replaced (service/installed), how the new one begins (cli/become).
-"""
+"""Decide when a gateway whose program was replaced ends for the new program: once nobody would notice."""
 
 from __future__ import annotations
 
@@ -10,14 +7,14 @@ from collections.abc import Callable
 from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State
 
-LOOK_S = 5.0  # on the beat of everything that looks now and then; a look costs one system call
-QUIET_S = 600.0  # without a call: as long as an idle server runs. What a server holds for its client ends with it
+LOOK_S = 5.0  # checked with other regular work; a check costs one system call
+QUIET_S = 600.0  # without a call: idle servers are closed by then, and with them the state that they hold for clients
 
 
 async def await_turn(services: Services, is_followed: Callable[[], bool], is_asked: Callable[[], bool]) -> None:
-    """Return once the program was replaced and nobody is amid anything.
+    """Return once the program was replaced and nothing is in progress.
 
-    `is_asked`: whether a tray or a verb is connected; with a tray it is the tray that hands over.
+    `is_asked`: returns True while a tray or a command is connected. With a tray, the tray hands over.
     """
     began = services.clock.now()
     while not is_followed() or is_asked() or not is_quiet(services, began):
@@ -25,13 +22,13 @@ async def await_turn(services: Services, is_followed: Callable[[], bool], is_ask
 
 
 def is_quiet(services: Services, since: float) -> bool:
-    """Whether nothing was called for QUIET_S, and nothing is under way. `since`: when the gateway began."""
+    """Return True if nothing was called for QUIET_S and nothing is in progress. `since`: when the gateway began."""
     used = max((connection.last_used or since for connection in services.pool), default=since)
     return services.clock.now() - used >= QUIET_S and not is_amid(services)
 
 
 def is_amid(services: Services) -> bool:
-    """Whether a call or a start is under way."""
+    """Return True if a call or a start is in progress."""
     return any(
         (
             *(connection.in_flight or connection.state is State.CONNECTING for connection in services.pool),

@@ -1,4 +1,4 @@
-"""Which servers run for whom: the user's, a project's, a session's own; and how a session sees them.
+"""Servers that run for the user, a project or a single session, and the views through which sessions see them.
 
 Never here: how one server runs (backends), requests.
 """

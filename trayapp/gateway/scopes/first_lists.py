@@ -1,7 +1,4 @@
-"""The first lists of a view: on the very first run they wait a moment for servers that are being asked.
-
-Never here: asking servers, what a list holds.
-"""
+"""Delay the first lists of a view on the very first run, while its servers are being asked."""
 
 from __future__ import annotations
 
@@ -11,40 +8,42 @@ import anyio
 
 from trayapp.gateway.services import Services
 
-# On the very first run nothing is known. Many clients list once and ignore list_changed: lists wait this long after
-# the start for servers that are being discovered, no longer, whatever hangs.
+# On the very first run nothing is known. Many clients list once and ignore list_changed. So lists wait this long after
+# the start for servers that are being discovered, but no longer.
 FIRST_LIST_GRACE_S = 0.5  # with the start before it, and HTTP to load, within a second
 
 
-class BeingAsked(Protocol):
-    """Returns unknown servers of a view that are being asked and may answer yet; `own`: those of this view alone."""
+class AskedServers(Protocol):
+    """Returns unknown servers of a view that are being asked and may still answer. `own`: only those of this view
+    alone.
+    """
 
     def __call__(self, *, own: bool = False) -> list[str]: ...
 
 
 class FirstLists:
-    """The waiting for the first lists of one view."""
+    """Delay of the first lists of one view."""
 
-    def __init__(self, services: Services, being_asked: BeingAsked) -> None:
+    def __init__(self, services: Services, being_asked: AskedServers) -> None:
         self._services = services
         self._being_asked = being_asked
-        self._latest = 0.0  # by the clock: until then a list may wait
+        self._latest = 0.0  # a list may wait until then, by the clock
 
     def begin(self) -> None:
-        """Let lists wait from now on for servers that are being asked, `FIRST_LIST_GRACE_S` at most."""
+        """Let lists wait from now on, for FIRST_LIST_GRACE_S at most."""
         self._latest = self._services.clock.now() + FIRST_LIST_GRACE_S
 
     @property
     def may_grow(self) -> bool:
-        """True if a list is worth waiting for: servers of which nothing is known are being asked, since a moment."""
+        """True if a list is worth waiting for: unknown servers have been asked a moment ago."""
         return self._services.clock.now() < self._latest and bool(self._being_asked())
 
     async def settled(self) -> None:
-        """Wait until `may_grow` is false."""
+        """Wait until `may_grow` is False."""
         await self.answered(self._latest - self._services.clock.now())
 
     async def answered(self, at_most_s: float, *, own: bool = False) -> None:
-        """Wait until none is being asked any more; `own`: none of this view alone."""
+        """Wait until no server is being asked. `own`: none of this view alone."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._end_after, max(0.0, at_most_s), tasks.cancel_scope)
             while self._being_asked(own=own):

@@ -1,6 +1,6 @@
-"""Probes of folders of which any may hang: in a thread, one for all of them, left behind where it does not return.
+"""Probe folders that may hang, in one thread that is abandoned if it does not return.
 
-A folder on a network that is gone may hold whoever looks at it for minutes. Never here: what is looked for.
+A folder on a network that is gone can block a probe for minutes.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ import anyio.to_thread
 
 log = logging.getLogger(__name__)
 
-LOOK_LIMIT_S = 2.0  # what hangs for so long is left out
+LOOK_LIMIT_S = 2.0  # a folder that hangs longer is left out
 T = TypeVar("T")
 
 
 class FolderProbes(Generic[T]):
-    """Probes that may overlap: nobody looks at a folder at which somebody else does. One that fails gives `nothing`."""
+    """Probes of folders. They may overlap: each folder is probed once at a time. A failed probe gives `nothing`."""
 
     def __init__(self, nothing: T) -> None:
         self._nothing = nothing
         self.limit_s = LOOK_LIMIT_S
-        self._under_way: dict[Path, anyio.Event] = {}  # the event: nobody waits for that thread any more
+        self._under_way: dict[Path, anyio.Event] = {}  # set when nobody waits for that thread any more
 
     async def at(self, folders: Collection[Path], look: Callable[[Path], T]) -> dict[Path, T]:
-        """What `look` gives for each folder; those that hang are missing."""
+        """Return the result of `look` for each folder. Those that hang are missing."""
         for folder in folders:
             if earlier := self._under_way.get(folder):
                 await earlier.wait()
         found: dict[Path, T] = {}
         waiting = [folder for folder in folders if folder not in self._under_way]
         while waiting:
-            waiting = await self._round(waiting, look, found)
-        return dict(found)  # a thread that was left behind may still write
+            waiting = await self._probe_some(waiting, look, found)
+        return dict(found)  # an abandoned thread may still write
 
-    async def _round(self, folders: list[Path], look: Callable[[Path], T], found: dict[Path, T]) -> list[Path]:
-        """One thread, for as long as it does not hang; the folders that it did not come to."""
+    async def _probe_some(self, folders: list[Path], look: Callable[[Path], T], found: dict[Path, T]) -> list[Path]:
+        """Probe folders in one thread until it hangs. Return the folders it did not reach."""
         queue, ended = deque(folders), anyio.Event()
         self._under_way.update(dict.fromkeys(folders, ended))
         try:
             with anyio.move_on_after(self.limit_s):
-                await anyio.to_thread.run_sync(self._look, queue, look, found, abandon_on_cancel=True)
+                await anyio.to_thread.run_sync(self._probe, queue, look, found, abandon_on_cancel=True)
         finally:
             ended.set()
             left = list(queue)
@@ -54,11 +54,11 @@ class FolderProbes(Generic[T]):
             for folder in left:
                 self._under_way.pop(folder, None)
         for folder in self._under_way.keys() & set(folders):
-            log.warning("%s, where a client runs, does not answer; its project is not looked at", folder)
+            log.warning("%s, where a client runs, does not answer. Its project is not used", folder)
         return left if len(left) < len(folders) else []  # no thread is free: all hang
 
-    def _look(self, queue: deque[Path], look: Callable[[Path], T], found: dict[Path, T]) -> None:
-        """In the thread: the boundary at which a mistake of ours stops."""
+    def _probe(self, queue: deque[Path], look: Callable[[Path], T], found: dict[Path, T]) -> None:
+        """Probe in the thread: the boundary that keeps our own mistakes from the other folders."""
         with suppress(IndexError):
             while True:
                 folder = queue.popleft()
@@ -66,6 +66,6 @@ class FolderProbes(Generic[T]):
                     found[folder] = look(folder)
                 except Exception:
                     found[folder] = self._nothing
-                    log.exception("Looking at %s failed in a way that we do not know", folder)
+                    log.exception("Unexpected error while reading %s", folder)
                 finally:
                     self._under_way.pop(folder, None)

@@ -1,7 +1,4 @@
-"""What servers list, on its way into the catalog: looked over, judged by what is approved, kept.
-
-Never here: asking servers (backends), judging itself (approvals), what clients see of it (view).
-"""
+"""Take servers' lists into the catalog: inspect them, judge them by what is approved, keep them."""
 
 from __future__ import annotations
 
@@ -19,45 +16,74 @@ from trayapp.gateway.scopes.sign_ins import SignIns
 from trayapp.gateway.services import Services
 from trayapp.model.offer import Offer
 
-OURSELVES = "multi-mcp"  # no server's tool passes for one of ours
+OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
 
 
 class Intake:
-    """The intake of one gateway."""
+    """Intake of lists into the catalog of one gateway."""
 
     def __init__(self, services: Services, servers: Servers, sign_ins: SignIns) -> None:
         self._services = services
         self._servers = servers
         self._sign_ins = sign_ins
+        self._reading = False
 
     async def look_over(self, key: str, offer: Offer) -> None:
-        """Find in a thread what is found in many definitions: the gateway's clients come first."""
+        """Inspect a long offer in a thread, so that clients come first."""
         shared, services = self._services.shared_key(key), self._services
         if shared in self._servers.shared.servers and services.approvals.takes_long(offer):
             for look_ahead in (services.approvals.look_ahead, services.listings.look_ahead):
-                await fenced(_in_thread, look_ahead, shared, offer)  # a mistake in there decides no server's life
+                await fenced(_in_thread, look_ahead, shared, offer)  # an error in there must not affect the server
 
     def take(self, connection: Connection, offer: Offer) -> None:
-        """Take the lists that a server has just given."""
+        """Take lists that a server has just sent."""
         services = self._services
         server = self._servers.shared.servers.get(services.shared_key(connection.name))
         if server is None or services.pool.get(connection.name) is not connection:
             return  # removed or launched again meanwhile
         offer = replace(offer, signed=self._sign_ins.is_signed_in(server))
-        self._judge(server.name)  # nobody may have seen what it offered until now: that is what was approved
+        self._judge(server.name)  # pin the earlier offer first, if no list has asked for it yet
         if services.listings.take(server, offer):
             self._servers.forget_catalogs()
         self._judge(server.name)
         services.changes.changed()
 
+    async def read_words(self) -> None:
+        """Look for orders in what servers list, once all of them are known: no client waits for that."""
+        if self._reading:
+            return
+        self._reading = True
+        try:
+            await self._services.pool.settled()
+            while await self.read_words_now():
+                pass  # others came meanwhile
+        finally:
+            self._reading = False
+
+    async def read_words_now(self) -> bool:
+        """Look for orders in all that nobody has looked at yet, in a thread; return True if there was any."""
+        approvals, read = self._services.approvals, False
+        for server in approvals.unread_servers():
+            offer = self._services.listings.get(server)
+            found = (
+                await anyio.to_thread.run_sync(approvals.orders, server, offer, abandon_on_cancel=True)
+                if offer is not None
+                else {}
+            )
+            approvals.take_orders(server, found)
+            read = read or bool(found)
+        if read:
+            self._services.changes.changed()
+        return read
+
     def take_approvals(self) -> None:
-        """Serve from now on what was approved."""
+        """Serve approved tools from now on."""
         self._services.served_tools.forget()
         self._servers.forget_catalogs()
         self._services.changes.changed()
 
     def tools_elsewhere(self, server: str) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield every other server, as sessions see it, with the names of its tools, and the gateway itself."""
+        """Yield every other server, as sessions see it, with the names of its tools; and the gateway itself."""
         yield OURSELVES, frozenset({ONE_TOOL})
         own = self._servers.plain_name(server)
         for other in self._servers.shared.servers:
@@ -66,7 +92,7 @@ class Intake:
                 yield plain, frozenset(str(item.get("name")) for item in offer.tools)
 
     def input_schema(self, key: str, tool: str) -> Any:
-        """Return the input schema of a tool as the server sent it, None where it is not known."""
+        """Return the input schema of a tool as the server sent it, None if it is unknown."""
         shared = self._services.shared_key(key)
         offer = self._services.listings.get(shared)
         found = self._services.served_tools.of(shared, offer).tools.get(tool) if offer is not None else None

@@ -1,7 +1,7 @@
-"""Which project each session belongs to, and what was found in its folder: looked at when it comes, and from then on.
+"""Find the project of each session, and check its file when the session begins and from then on.
 
-What is not trusted gives a problem and nothing else: servers come out of an Overlay alone, and that out of a Trusted.
-Never here: what sessions see of it (view), asking the user.
+An untrusted file gives a problem and nothing else. Servers come only from an Overlay, and an Overlay only from a
+Trusted.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from trayapp.model.status import Problem
 if TYPE_CHECKING:
     from trayapp.config.overlay import Overlay
 
-LOOK_EVERY_S = 10.0  # who changes a project's file has to approve it, which tells us; this is for all else
+LOOK_EVERY_S = 10.0  # approvals of projects' files report themselves; this is for every other change
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What a folder's project file comes to: an overlay only if its very content is trusted."""
+class ProjectFinding:
+    """Result of checking a folder's project file. It has an overlay only if this very content is trusted."""
 
     overlay: Overlay | None = None
     problems: tuple[Problem, ...] = ()
 
 
-Look = Callable[[Path, Config], Finding]  # a session's folder, the user's configuration; blocks
-NOTHING = Finding()
+Look = Callable[[Path, Config], ProjectFinding]  # a session's folder, the user's configuration; blocks
+NOTHING = ProjectFinding()
 
 
-def no_projects(folder: Path, user: Config) -> Finding:
-    """A Look that finds nothing."""
+def no_projects(folder: Path, user: Config) -> ProjectFinding:
+    """Return no project: a Look for gateways without projects."""
     return NOTHING
 
 
 def look_with(trust: TrustStore, home: Path) -> Look:
-    """The Look of a real gateway: the bytes that are hashed for trust are those that are parsed.
+    """Return the Look of a real gateway. The bytes that are hashed for trust are those that are parsed.
 
-    What is trusted is laid over `user` anew once the file, the approvals or `user` is another.
+    A trusted file is laid over `user` again if the file, the approvals or `user` has changed.
     """
-    laid: dict[Path, tuple[object, tuple[Path, ...], Config, Finding]] = {}
+    laid: dict[Path, tuple[object, tuple[Path, ...], Config, ProjectFinding]] = {}
 
-    def look(folder: Path, user: Config) -> Finding:
+    def look(folder: Path, user: Config) -> ProjectFinding:
         path = find_project(folder, home)
         if path is None:
             return NOTHING
@@ -65,41 +65,41 @@ def look_with(trust: TrustStore, home: Path) -> Look:
     def mark(path: Path, watched: tuple[Path, ...]) -> object:
         return tuple(signature(each) for each in (path, trust.path, *watched))
 
-    def read(path: Path, user: Config) -> Finding:
+    def read(path: Path, user: Config) -> ProjectFinding:
         try:
             file = read_project(path)
             seen = mark(path, file.watched if file else ())
         except StorageError as error:
-            return Finding(problems=(Problem(str(path), 0, error.title, error.hint, fatal=False),))
+            return ProjectFinding(problems=(Problem(str(path), 0, error.title, error.hint, fatal=False),))
         if file is None:
             return NOTHING
         trusted = trust.check(file)
         if trusted is None:
-            return Finding(problems=(untrusted_problem(file),))
+            return ProjectFinding(problems=(untrusted_problem(file),))
         from trayapp.config.overlay import (
             overlay,  # in the thread that looks: a start without projects needs none of it
         )
 
         found = overlay(user, trusted)
-        finding = Finding(found, found.config.problems)
+        finding = ProjectFinding(found, found.config.problems)
         with suppress(StorageError):
-            if read_project(path) == file:  # else it was saved meanwhile, and its mark is that of another content
+            if read_project(path) == file:  # otherwise it was saved meanwhile, and its mark is that of another content
                 laid[path] = seen, file.watched, user, finding
         return finding
 
     return look
 
 
-class Visiting(Protocol):
-    """Whoever sees a project's servers for a while: a session, or a control request."""
+class ProjectVisitor(Protocol):
+    """Visitor of a project's servers: a session, or a control request."""
 
     @property
     def cwd(self) -> Any:
-        """The folder in which its client runs, as far as it said."""
+        """Return the folder in which its client runs, if the client said so."""
 
 
 class Projects:
-    """The sessions that said where they run. `changed` is called after what was found became different."""
+    """Projects of the sessions that reported their folder. `changed` is called after a finding has changed."""
 
     def __init__(self, look: Look, user: Callable[[], Config], changed: Callable[[], None], clock: Clock) -> None:
         self._look = look
@@ -107,32 +107,32 @@ class Projects:
         self._changed = changed
         self._clock = clock
         self.looks = FolderProbes(NOTHING)
-        self._folders: dict[Visiting, Path] = {}
-        self._found: dict[Path, Finding] = {}  # by the sessions' folders
+        self._folders: dict[ProjectVisitor, Path] = {}
+        self._found: dict[Path, ProjectFinding] = {}  # by the sessions' folders
         self._some = anyio.Event()
 
-    def problems_of(self, session: Visiting) -> tuple[Problem, ...]:
-        """What is wrong with the file of that session's project."""
+    def problems_of(self, session: ProjectVisitor) -> tuple[Problem, ...]:
+        """Return the problems with the file of that session's project."""
         return self._found.get(self._folders.get(session, Path()), NOTHING).problems
 
-    def overlay_of(self, session: Visiting) -> Overlay | None:
-        """What is laid over the user's servers for that session."""
+    def overlay_of(self, session: ProjectVisitor) -> Overlay | None:
+        """Return the overlay over the user's servers for that session."""
         return self._found.get(self._folders.get(session, Path()), NOTHING).overlay
 
     @property
     def overlays(self) -> dict[Path, Overlay]:
-        """The projects that have sessions now, by their folders."""
+        """Return the overlays of projects that have sessions now, by the projects' folders."""
         laid = [self._found.get(folder, NOTHING).overlay for folder in self._folders.values()]
         return {overlay.folder: overlay for overlay in laid if overlay is not None}
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the files of projects that have sessions, each once."""
+        """Return the problems with the files of projects that have sessions, each once."""
         found = [problem for folder in self._folders.values() for problem in self._found.get(folder, NOTHING).problems]
         return tuple(dict.fromkeys(found))
 
-    async def join(self, session: Visiting) -> None:
-        """Find the project of a session that begins. One that did not say where it runs has none."""
+    async def join(self, session: ProjectVisitor) -> None:
+        """Find the project of a new session. A session that did not report its folder has none."""
         said = session.cwd
         if not isinstance(said, str) or not said or not Path(said).is_absolute():
             return
@@ -142,8 +142,8 @@ class Projects:
         if self._found.get(folder, NOTHING) != NOTHING:
             self._changed()
 
-    def leave(self, session: Visiting) -> None:
-        """A session ended. A project without sessions keeps no servers."""
+    def leave(self, session: ProjectVisitor) -> None:
+        """Forget a session that has ended. A project without sessions keeps no servers."""
         folder = self._folders.pop(session, None)
         if folder is None or folder in self._folders.values():
             return
@@ -151,14 +151,14 @@ class Projects:
             self._changed()
 
     async def refresh(self) -> None:
-        """Look again: a file, an approval or the user's own servers may be others now."""
+        """Check again: a file, an approval or the user's own servers may have changed."""
         before = dict(self._found)
         await self._look_at(*set(self._folders.values()))
         if any(before.get(folder, NOTHING) != found for folder, found in self._found.items()):
             self._changed()
 
     async def follow(self) -> None:
-        """The task that looks again from time to time, while there are sessions."""
+        """Check again from time to time while there are sessions, as long as the gateway runs."""
         while True:
             if not self._folders:
                 self._some = anyio.Event()
@@ -167,7 +167,7 @@ class Projects:
             await self.refresh()
 
     async def _look_at(self, *folders: Path) -> None:
-        """Look at each; one that hangs stays what it was."""
+        """Check each folder. One that hangs keeps its finding."""
         user = self._user()
         found = await self.looks.at(folders, lambda folder: self._look(folder, user))
         wanted = set(self._folders.values())

@@ -1,7 +1,4 @@
-"""Which servers run: the user's, those of projects with sessions, those that single sessions have for themselves.
-
-Never here: how one runs (backends), what sessions see of it (view), what a project's files say (projects).
-"""
+"""Decide which servers run: the user's, those of projects with sessions, and per-session ones."""
 
 from __future__ import annotations
 
@@ -14,24 +11,24 @@ from weakref import WeakKeyDictionary
 
 from trayapp.backends.connection import Connection
 from trayapp.config.relative_paths import is_relative
-from trayapp.gateway.scopes.projects import Projects, Visiting
+from trayapp.gateway.scopes.projects import Projects, ProjectVisitor
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
 from trayapp.model.plan import Config, plan
 from trayapp.model.servers import ServerConfig
 
 
-class Viewer(Visiting, Hashable, Protocol):
-    """A client's session, as its servers see it."""
+class Viewer(ProjectVisitor, Hashable, Protocol):
+    """Client session, as its servers see it."""
 
-    lasting: bool  # else it is one request
+    lasting: bool  # False: it is a single request
 
     def follow(self, view: View) -> None:
-        """See that view from now on."""
+        """Show that view to the client from now on."""
 
 
 class Servers:
-    """The servers of one gateway, with the views that they are seen through: everybody's, and one for each project."""
+    """Servers of one gateway and the views of them: one for all sessions, and one for each project."""
 
     def __init__(
         self, services: Services, own: SessionServers, projects: Projects, sessions: Collection[Viewer]
@@ -42,22 +39,22 @@ class Servers:
         self.own = own
         self.user = Config()  # the user's own
         self.shared = self.user  # with all servers of projects, by key
-        self._whole = self.shared  # and those that sessions have for themselves
-        self.view = View(services)  # of sessions that belong to no project
-        self._views: dict[Path, View] = {}  # of those that do
+        self._whole = self.shared  # with the per-session ones, too
+        self.view = View(services)  # of sessions without a project
+        self._views: dict[Path, View] = {}  # of sessions with a project, by its folder
 
     # -- servers -------------------------------------------------------------------------------------------------
 
     def take(self, config: Config) -> None:
-        """Make the user's own servers those of `config`; untouched ones keep their process and their calls."""
+        """Run the user's own servers of `config`. Unchanged ones keep their process and their calls."""
         self.user = config
         self.view.take(config)
         self._renew()
 
     def take_projects(self) -> None:
-        """Give each project its view, and each session the one of its project, after projects came, went or changed."""
+        """Update the views of projects, and of their sessions, after projects came, went or changed."""
         if self._services.state() == "stopping":
-            return  # nothing is started any more
+            return  # no server starts any more
         overlays = self._projects.overlays
         self._views = {folder: self._views.get(folder) or self._new_view(folder) for folder in overlays}
         for folder, overlay in overlays.items():
@@ -67,7 +64,7 @@ class Servers:
         self._renew()
 
     def _renew(self) -> None:
-        """Make the servers that run those of the user and of all projects with sessions."""
+        """Run the servers of the user and of all projects with sessions."""
         services = self._services
         own = {key: server for view in self._views.values() for key, server in view.own_servers().items()}
         shared = {key: shared_form(server) for key, server in {**self.user.servers, **own}.items()}
@@ -82,7 +79,7 @@ class Servers:
         services.changes.changed()
 
     def _run_for_sessions(self) -> None:
-        """Run what all share and what sessions have for themselves."""
+        """Run the shared servers and the per-session ones."""
         own = self.own.servers(self.shared.servers, self._sessions)
         old, self._whole = self._whole, replace(self.shared, servers={**self.shared.servers, **own})
         self._services.pool.apply(plan(old, self._whole), self._whole)
@@ -90,9 +87,9 @@ class Servers:
     # -- sessions ------------------------------------------------------------------------------------------------
 
     def connection_for(self, session: Viewer, connection: Connection) -> Connection:
-        """Return the connection that a session's calls go to: its own with `scope: session`, else the shared one.
+        """Return the connection for a session's calls: its own with `scope: session`, else the shared one.
 
-        A session that is one request has none of its own: nothing would be left to use it twice.
+        A session that is a single request has no connections of its own: nobody could use one twice.
         """
         if connection.server.scope != "session" or not session.lasting:
             return connection
@@ -102,19 +99,19 @@ class Servers:
         return self._services.pool.find(key)
 
     def drop(self, session: Viewer) -> None:
-        """End what a session that has ended had for itself."""
+        """End the per-session servers of a session that has ended."""
         if self.own.drop(session):
             self._run_for_sessions()
 
     # -- views ---------------------------------------------------------------------------------------------------
 
-    def view_of(self, session: Visiting) -> View:
-        """Return the view of a session's project, or everybody's."""
+    def view_of(self, session: ProjectVisitor) -> View:
+        """Return the view of a session's project, or the one for all."""
         overlay = self._projects.overlay_of(session)
         return self._views[overlay.folder] if overlay else self.view
 
     def view_with(self, key: str) -> View:
-        """Return the view that a server belongs to: a project's own, or everybody's."""
+        """Return the view that a server belongs to: a project's, or the one for all."""
         return next((view for view in self._views.values() if view.owns(key)), self.view)
 
     def plain_name(self, key: str) -> str:
@@ -127,12 +124,12 @@ class Servers:
         return view
 
     def forget_catalogs(self) -> None:
-        """Make every view's catalog anew: what it was made from has changed."""
+        """Build every view's catalog again when it is next asked for."""
         for view in self._every_view():
             view.forget()
 
     def note_names(self) -> bool:
-        """Keep the names that clients see; return True if any of them is new."""
+        """Keep the current exposed names. Return True if any of them is new."""
         new = [view.note_names() for view in self._every_view()]
         return any(new)
 
@@ -147,9 +144,9 @@ class _Own:
 
 
 class SessionServers:
-    """Servers with `scope: session`: a process for each client session, started by the session's first call.
+    """Per-session server processes (`scope: session`), started by the session's first call.
 
-    Each runs under a key of its own; its lists are the shared server's, read once for all.
+    Each runs under a key of its own. Its lists are the shared server's, read once for all.
     """
 
     def __init__(self) -> None:
@@ -158,7 +155,7 @@ class SessionServers:
         self._shared: dict[str, str] = {}
 
     def take(self, session: Viewer, key: str) -> tuple[str, bool]:
-        """Return the key under which the session has that server for itself, and whether it is new."""
+        """Return the session's own key of that server, and True if it is new."""
         own = self._sessions.get(session)
         if own is None:
             self._sessions[session] = own = _Own(next(self._numbers))
@@ -169,27 +166,27 @@ class SessionServers:
         return mine, True
 
     def key(self, session: Viewer, key: str) -> str:
-        """Return the key under which a session reaches a server: its own, where it has one."""
+        """Return the key under which a session reaches a server: its own if it has one."""
         own = self._sessions.get(session)
         return own.keys.get(key, key) if own else key
 
     def shared_key(self, key: str) -> str:
-        """Return the key of the server that a session has for itself; of others their own."""
+        """Return the key of the shared server behind a per-session one; any other key unchanged."""
         return self._shared.get(key, key)
 
     def is_own(self, key: str) -> bool:
-        """Return True if what runs under that key runs for one session alone."""
+        """Return True if the connection with that key runs for one session alone."""
         return key in self._shared
 
     def drop(self, session: Viewer) -> bool:
-        """Forget a session that has ended; return True if it had any."""
+        """Forget a session that has ended. Return True if it had servers of its own."""
         own = self._sessions.pop(session, None)
         for mine in own.keys.values() if own else ():
             self._shared.pop(mine, None)
         return own is not None
 
     def servers(self, shared: dict[str, ServerConfig], sessions: Iterable[Viewer]) -> dict[str, ServerConfig]:
-        """Return all of them by key, as the configuration has them now, in their sessions' folders."""
+        """Return all per-session servers by key, with the current configuration and their sessions' folders."""
         found: dict[str, ServerConfig] = {}
         for session in sessions:
             own = self._sessions.get(session)
@@ -201,10 +198,10 @@ class SessionServers:
 
 
 def folder_of(server: ServerConfig, said: Any) -> str | None:
-    """Return the folder of a session's own server: that of its entry, else the session's; both joined if relative.
+    """Return the folder of a per-session server: its entry's, or the session's; joined if the entry's is relative.
 
-    `said`: where the session's client runs. A root is no folder that one works in: programs that the desktop starts
-    run there.
+    `said`: the folder in which the session's client runs. A root does not count: programs that the desktop starts run
+    there.
     """
     folder = (
         said if isinstance(said, str) and Path(said).is_absolute() and Path(said) != Path(Path(said).anchor) else None
@@ -215,5 +212,5 @@ def folder_of(server: ServerConfig, said: Any) -> str | None:
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:
-    """Return a server as all share it: one that each session has for itself is only asked for its lists."""
+    """Return a server in its shared form. A per-session one is shared only for its lists."""
     return replace(server, lifecycle="lazy") if server.scope == "session" else server

@@ -1,6 +1,5 @@
-"""A view as sessions with the same options see it, and where their requests go: one for all of them, kept up to date.
-
-Never here: what the options mean (options), what is exposed (exposure), the session itself, starting servers.
+"""Show a view to sessions with the same options, and route their requests. One object for all of them, kept up to
+date.
 """
 
 from __future__ import annotations
@@ -26,11 +25,13 @@ from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 ROUTED = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
 ROUTES_MOST = 1000  # names of tools whose routes are kept
 
-Target = tuple[str, dict[str, Any]]  # server, params under that server's own names
+Target = tuple[str, dict[str, Any]]  # server, params with that server's own names
 
 
 class Route(NamedTuple):
-    """Where calls of one tool go while its exposure lasts, which every change of servers and settings ends."""
+    """Route of one tool's calls. It lasts as long as its exposure, which every change of servers and settings
+    ends.
+    """
 
     connection: Connection
     tool: str  # the server's own name of it
@@ -38,7 +39,7 @@ class Route(NamedTuple):
 
 
 class SessionView:
-    """One set of options on one view: what its sessions see now, and to which server each of their requests goes."""
+    """View with one set of options: what its sessions see now, and to which server their requests go."""
 
     def __init__(self, view: View, options: SessionOptions) -> None:
         self.view = view
@@ -46,9 +47,9 @@ class SessionView:
         self._exposure: Exposure | None = None
         self._lists: ListResults | None = None
         self._routes: dict[str, Route] = {}
-        self._routes_of = -1  # the revision of the view that they are of
+        self._routes_of = -1  # the revision of the view that the routes belong to
 
-    # -- what they see -------------------------------------------------------------------------------------------
+    # -- exposure ------------------------------------------------------------------------------------------------
 
     @property
     def exposure(self) -> Exposure:
@@ -58,7 +59,7 @@ class SessionView:
         return self._exposure
 
     def listing(self, kind: str) -> bytes:
-        """Return the JSON of the result of a list request; `kind` is one of lists.LIST_KINDS."""
+        """Return the JSON result of a list request. `kind`: one of lists.LIST_KINDS."""
         exposure = self.exposure
         if self._lists is None or self._lists.seen is not exposure:
             self._lists = ListResults(exposure)
@@ -66,25 +67,25 @@ class SessionView:
         return result
 
     def has(self, server: str) -> bool:
-        """Return True if its sessions may use that server at all."""
+        """Return True if its sessions may use that server."""
         return server in self.exposure.servers
 
     def missing(self) -> list[str]:
-        """Return the enabled servers whose tools are not known."""
+        """Return the enabled servers whose tools are unknown."""
         return [name for name in self.view.missing() if self.has(name)]
 
     def being_asked(self) -> list[str]:
-        """Return those of them that are being asked now."""
+        """Return the unknown servers that are being asked now."""
         return [name for name in self.view.being_asked() if self.has(name)]
 
     # -- servers -------------------------------------------------------------------------------------------------
 
     def named(self, asked: str) -> str:
-        """Return the server that is meant, also where hyphens or case differ. Raises ServerNotFoundError."""
+        """Return a server by its name, in any case and with any hyphens. Raises ServerNotFoundError."""
         servers = self.exposure.servers
         if asked in servers:
             return asked
-        alike = [name for name in servers if _loose(name) == _loose(asked)]
+        alike = [name for name in servers if _fold_name(name) == _fold_name(asked)]
         if len(alike) == 1:
             return alike[0]
         raise ServerNotFoundError(asked, nearest(asked, servers) or list(servers))
@@ -96,18 +97,18 @@ class SessionView:
         return self.view.find(server)
 
     def timeout_s(self, connection: Connection) -> float:
-        """Return how long a request of a client may take at that server; 0 = as long as the client waits.
+        """Return the timeout of a client's request at that server; 0 = as long as the client waits.
 
-        A project's word counts for its own sessions, also where the process is the user's.
+        A project's setting applies to its own sessions, also if the process is the user's.
         """
         config = self.view.config
         server = config.servers.get(self.view.name_of(connection.name) or "", connection.server)
         return config.settings.request_timeout if server.request_timeout is None else server.request_timeout
 
-    # -- where requests go ---------------------------------------------------------------------------------------
+    # -- routes --------------------------------------------------------------------------------------------------
 
     def target(self, request: Request) -> Target:
-        """Return the server that a request is for. Raises MultiMcpError, RpcError."""
+        """Return the server and params of a request. Raises MultiMcpError, RpcError."""
         method, params = request.method, request.params
         if not isinstance(params, dict):
             raise RpcError(INVALID_PARAMS, f"{method} needs params")
@@ -123,22 +124,22 @@ class SessionView:
         return self._completion(params)
 
     def route(self, params: Any) -> Route | None:
-        """Return the route of a tool that was called before and whose server is up; None of all others."""
+        """Return the route of a tool that was called before and whose server is connected; otherwise None."""
         name = params.get("name") if isinstance(params, dict) else None
         route = self._routes.get(name) if type(name) is str and self._routes_of == self.view.revision else None
         live = route.connection.live if route is not None else None
         return route if live is not None and not live.transport.gone.is_set() else None
 
     def keep_route(self, name: str, connection: Connection, tool: str) -> None:
-        """Send later calls of `name` to that tool, whichever session calls it."""
+        """Route later calls of `name` to that tool, from all sessions of this view."""
         if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
             self._routes_of, self._routes = self.view.revision, {}
         self._routes[name] = Route(connection, tool, self.timeout_s(connection))
 
     def server_of_unknown(self, params: Any) -> str | None:
-        """Return the server that a request of an unknown method is for; None when that cannot be told.
+        """Return the server for a request of an unknown method; None if it is not certain.
 
-        It is the only one there is; else the one whose tool or resource the params name.
+        It is the only enabled server, or the one whose tool or resource the params name.
         """
         enabled = [name for name, server in self.view.config.servers.items() if not server.disabled]
         if len(enabled) == 1:
@@ -154,12 +155,12 @@ class SessionView:
         return None
 
     def resource(self, uri: str) -> Key:
-        """Return the (server, original URI) of a URI that a client names. Raises MultiMcpError, RpcError."""
+        """Return the (server, original URI) of a client's URI. Raises MultiMcpError, RpcError."""
         key = self.exposure.find_resource(uri)
         if key is not None:
             return key
         if not uri.startswith(SCHEME):
-            # A URI that no list and no template names: with one server that has resources, it can only be that one's.
+            # No list and no template has the URI. If only one server has resources, it is that server's.
             holders = self.exposure.resource_servers
             if len(holders) == 1:
                 return holders[0], uri
@@ -182,17 +183,18 @@ class SessionView:
         server, original = self.exposure.find_template(uri) or self.resource(uri)
         return server, {**params, "ref": {**ref, "uri": original}}
 
-    # -- servers of which nothing is known yet -------------------------------------------------------------------
+    # -- unknown servers -----------------------------------------------------------------------------------------
 
     async def find_tool(
         self, asked: str, server: str | None = None, starts: Callable[[str], None] = lambda name: None
     ) -> Key:
-        """Find a tool as Exposure.find does, asking unknown servers that may have it, likeliest first.
+        """Find a tool as Exposure.find does, asking unknown servers that may have it, the likeliest first.
 
-        `starts` hears of each before. One that was asked stays connected: the call comes next. Raises MultiMcpError.
+        `starts` is called with each server before it is asked. A server that was asked stays connected for the call.
+        Raises MultiMcpError.
         """
         unfound: MultiMcpError | None = None
-        for name in (None, *self._may_have(asked, server)):
+        for name in (None, *self._likely_servers(asked, server)):
             try:
                 if name is not None:
                     starts(name)
@@ -205,31 +207,31 @@ class SessionView:
         assert unfound is not None
         raise unfound
 
-    def _may_have(self, asked: str, server: str | None) -> list[str]:
+    def _likely_servers(self, asked: str, server: str | None) -> list[str]:
         unknown = self.missing()
         if server is not None:
             return [server] if server in unknown else []
         return server_of(asked, unknown, self.view.config.settings.tool_prefix)
 
     async def meet(self, server: str) -> None:
-        """Read the lists of a server that is not known, once however many calls want that. Raises ServerError."""
+        """Read the lists of an unknown server, once for all callers that wait. Raises ServerError."""
         connection = self.view.get(server) if self.has(server) else None
         if connection is not None and server in self.missing():
             await connection.fetch(soon=True)
 
 
-def _loose(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.replace("-", "_").casefold()
 
 
 class SessionViews:
-    """The session views of one gateway: the same one for all sessions of a view with the same options."""
+    """Session views of one gateway: one for all sessions of a view with the same options."""
 
     def __init__(self) -> None:
         self._views: WeakKeyDictionary[View, WeakValueDictionary[SessionOptions, SessionView]] = WeakKeyDictionary()
 
     def of(self, view: View, options: SessionOptions = NO_OPTIONS) -> SessionView:
-        """Return what sessions with these options see, or with none."""
+        """Return the session view of these options."""
         of_view = self._views.setdefault(view, WeakValueDictionary())
         found = of_view.get(options)
         if found is None:

@@ -1,7 +1,4 @@
-"""Which servers are signed in to, and what follows a sign-in or a keyring that opens.
-
-Never here: OAuth, the keyring (auth), control requests.
-"""
+"""Track which servers are signed in to, and reconnect servers after a sign-in or when the keyring opens."""
 
 from __future__ import annotations
 
@@ -24,42 +21,42 @@ log = logging.getLogger(__name__)
 
 
 class SignIns:
-    """The sign-ins of one gateway's servers. Without accounts (tests of other things) nobody can sign in."""
+    """Sign-ins of one gateway's servers. Without accounts, as in some tests, nobody can sign in."""
 
     def __init__(self, services: Services, accounts: Accounts | None, environ: dict[str, str]) -> None:
         self._services = services
         self.accounts = accounts
         self._environ = environ
 
-    # -- what is shown -------------------------------------------------------------------------------------------
+    # -- status --------------------------------------------------------------------------------------------------
 
     @property
     def keyring_state(self) -> Any:
-        """Return the vault's state; None while nothing has needed it."""
+        """Return the vault's state; None until something needs it."""
         return self.accounts.vault.state if self.accounts else None
 
     @property
     def keyring_error(self) -> dict[str, str] | None:
-        """Return why the vault's place cannot be used now: `{"title", "hint"}`."""
+        """Return why the vault cannot be used now: `{"title", "hint"}`."""
         refused = self.accounts.vault.refused if self.accounts else None
         return {"title": refused.title, "hint": refused.hint} if refused else None
 
     def status(self, server: ServerConfig) -> SignInStatus | None:
-        """Return who is signed in there, None where that is not known."""
+        """Return who is signed in to a server, None if that is unknown."""
         if self.accounts is None or server.url is None or auth_of(server) != "oauth":
             return None
         url = self.address(server)
         return None if url is None else self.accounts.status(url)
 
     def is_signed_in(self, server: ServerConfig) -> bool:
-        """Return True if its requests carry a sign-in of the user's."""
+        """Return True if its requests carry a sign-in of the user."""
         status = self.status(server)
         return status is not None and status.signed_in
 
     def state_of(self, connection: Connection, server: ServerConfig, *, signed: bool) -> tuple[State, Any]:
-        """Return its state and error. One that rests is not ready if it needs a sign-in that is not there.
+        """Return the state and error of a server. An idle one without the sign-in it needs is not ready.
 
-        `signed`: it took a sign-in to read its lists.
+        `signed`: its lists were read with a sign-in.
         """
         if connection.state is not State.IDLE or not signed or self.accounts is None:
             return connection.state, connection.error
@@ -74,28 +71,28 @@ class SignIns:
         return connection.state, connection.error
 
     def address(self, server: ServerConfig) -> str | None:
-        """Return where a server is, without asking the vault: by the environment, or as it was last opened."""
+        """Return the address of a server without asking the vault: by the environment, or as it was last opened."""
         if server.url is None or self.accounts is None:
             return None
         known = expand(server.url, self._environ.get, lambda name: None)
         url = self.accounts.met.get(server.name) if known.missing else known.text
         return None if url is None or url_fault(url) else url
 
-    # -- reading -------------------------------------------------------------------------------------------------
+    # -- sign-ins from the vault ---------------------------------------------------------------------------------
 
     async def read(self, launch: HttpLaunch) -> None:
-        """Read the user's sign-in at that address, as far as that takes no dialog."""
+        """Read the user's sign-in at that address, unless that needs a dialog."""
         if self.accounts is not None:
             await self.accounts.look([launch.url])
 
     async def look(self) -> None:
-        """Read who is signed in at the configured addresses, without any dialog."""
+        """Read who is signed in at the configured addresses, without a dialog."""
         servers = [c.server for c in self._services.pool if c.server.url is not None and not c.server.disabled]
         wanted = [url for s in servers if auth_of(s) == "oauth" and (url := self.address(s)) is not None]
         if self.accounts is not None and wanted:
             await self.accounts.look(wanted)
 
-    # -- what follows --------------------------------------------------------------------------------------------
+    # -- reconnecting --------------------------------------------------------------------------------------------
 
     def at(self, url: str) -> list[Connection]:
         """Return all connections with that address."""
@@ -103,7 +100,7 @@ class SignIns:
         return [c for c, address in addresses.items() if address is not None and canonical(address) == key]
 
     async def reconnect(self, url: str) -> None:
-        """Reconnect every server with that address at once: somebody has signed in there."""
+        """Reconnect every server with that address: the user has signed in there."""
         for connection in self.at(url):
             if connection.server.disabled or connection.state is State.DISABLED:
                 continue
@@ -113,7 +110,7 @@ class SignIns:
                 log.info("%s", error)
 
     async def keyring_is_back(self) -> None:
-        """Try servers again that could not be served without the keyring."""
+        """Reconnect servers that waited for the keyring."""
         await self.look()
         for connection in list(self._services.pool):
             state, signed_in = connection.state, self.is_signed_in(connection.server)
@@ -127,7 +124,7 @@ class SignIns:
 
 
 async def _connect(connection: Connection) -> None:
-    """Connect, in one attempt with all others that want the server now."""
+    """Connect, in one attempt with all other callers."""
     try:
         await connection.ensure(explicit=True)
     except ServerError as error:

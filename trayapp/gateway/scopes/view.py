@@ -1,7 +1,6 @@
-"""What one kind of session sees: the user's servers, or those with a trusted project's laid over them.
+"""Combine servers into what one kind of session sees: the user's, or a trusted project's laid over the user's.
 
-A project's own servers run beside the user's, under a key that no list shows.
-Never here: files, trust, processes, a session's own options (session_view).
+A project's own servers run beside the user's, under keys that no list shows.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import PrefixMode
 
-# No list is to be had from a server in one of these.
+# A server in one of these states answers no list.
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
 NO_OPTIONS = SessionOptions()
-KEY_HEX = 8  # of a digest of the project's folder: two projects' servers of one name are two servers
+KEY_HEX = 8  # of a digest of the project's folder: it tells servers of one name in two projects apart
 
 
 class View:
-    """One configuration under its plain names. `folder`: the project's, None for what all other sessions see."""
+    """Configuration under its plain names. `folder`: the project's, None for sessions without a project."""
 
     def __init__(self, services: Services, folder: Path | None = None) -> None:
         self.folder = folder
@@ -49,7 +48,7 @@ class View:
         self._exposures: WeakValueDictionary[SessionOptions, Exposure] = WeakValueDictionary()
 
     def take(self, config: Config, own: frozenset[str] = frozenset()) -> None:
-        """See `config` from now on; servers in `own` are not the user's but run for this view alone."""
+        """Show `config` from now on. Servers in `own` are the project's and run for this view alone."""
         digest = hashlib.blake2b(str(self.folder).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_HEX]
         self._keys = {name: f"{name}@{digest}" for name in own}
         self.config = config
@@ -60,15 +59,15 @@ class View:
         return self._keys.get(name, name)
 
     def owns(self, key: str) -> bool:
-        """Return True if what runs under that key runs for this view alone."""
+        """Return True if the server with that key runs for this view alone."""
         return key in self._keys.values()
 
     def own_servers(self) -> dict[str, ServerConfig]:
-        """Return the servers that run for this view alone, by key, named so."""
+        """Return the servers that run for this view alone, by key and named by it."""
         return {key: replace(self.config.servers[name], name=key) for name, key in self._keys.items()}
 
     def name_of(self, key: str) -> str | None:
-        """Return the plain name of a server that runs; None when this view does not have it."""
+        """Return the plain name of a running server; None if this view does not have it."""
         name = next((name for name, own in self._keys.items() if own == key), key)
         return name if name in self.config.servers and self.key(name) == key else None
 
@@ -76,50 +75,50 @@ class View:
 
     @property
     def catalog(self) -> Catalog:
-        """Return the catalog as of now."""
+        """Return the current catalog."""
         if self._catalog is None:
-            self._catalog = Catalog(self.config, self.offer, self._prepared, self._given)
+            self._catalog = Catalog(self.config, self.offer, self._prepare_offer, self._given_names)
         return self._catalog
 
-    def _given(self, mode: PrefixMode) -> Given:
+    def _given_names(self, mode: PrefixMode) -> Given:
         return self._services.given_names.of(mode, self._plain)
 
     @property
     def _plain(self) -> dict[str, str]:
-        """Return the names of its servers by their keys."""
+        """Return the servers' plain names by their keys."""
         return {self.key(name): name for name in self.config.servers}
 
     def note_names(self) -> bool:
-        """Keep the names that clients see; return True if any of them is new."""
+        """Keep the current exposed names. Return True if any of them is new."""
         catalog = self.catalog
         if catalog is self._noted:
             return False
         self._noted = catalog
         return self._services.given_names.note(catalog.names, catalog.held, self._plain)
 
-    def _prepared(self, name: str, offer: Offer) -> ServedOffer:
+    def _prepare_offer(self, name: str, offer: Offer) -> ServedOffer:
         return self._services.served_tools.of(self.key(name), offer)
 
     def forget(self) -> None:
-        """Make the catalog again when it is next asked for: what it was made from has changed."""
+        """Build the catalog again when it is next asked for."""
         self.revision += 1
         self._catalog = None
 
     def exposure(self, options: SessionOptions = NO_OPTIONS) -> Exposure:
-        """Return what sessions with these options see now, the same one for all of them."""
+        """Return what sessions with these options see now, one object for all of them."""
         catalog, found = self.catalog, self._exposures.get(options)
         if found is None or found.catalog is not catalog:
             found = self._exposures[options] = Exposure(catalog, choose(options, catalog.config))
             if options == NO_OPTIONS:
-                self._plain_exposure = found  # needed again and again, whether there are sessions or not
+                self._plain_exposure = found  # kept, since it is needed again and again even without sessions
         return found
 
     def offer(self, name: str) -> Offer | None:
-        """Return what a server offers, None as long as that is not known."""
+        """Return a server's offer, None if it is unknown."""
         return self._services.listings.get(self.key(name))
 
     def missing(self) -> list[str]:
-        """Return the enabled servers whose tools are not known."""
+        """Return the enabled servers whose tools are unknown."""
         unknown = set(self._services.listings.missing())
         return [name for name in self.config.servers if self.key(name) in unknown]
 
@@ -128,11 +127,11 @@ class View:
         return self._services.pool.find(self.key(name))
 
     def get(self, name: str) -> Connection | None:
-        """Return the connection of a server, None when there is none."""
+        """Return the connection of a server, None if there is none."""
         return self._services.pool.get(self.key(name))
 
     def being_asked(self, *, own: bool = False) -> list[str]:
-        """Return unknown servers that are being asked and may answer yet; `own`: those of this view alone."""
+        """Return unknown servers that are being asked and may still answer. `own`: only those of this view alone."""
         discovering = self._services.pool.discovering
         if not discovering:
             return []

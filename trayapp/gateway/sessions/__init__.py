@@ -1,4 +1,4 @@
-"""One client's conversation: handshake, lists, subscriptions, requests that wait.
+"""Conversation with one client: handshake, lists, subscriptions, waiting requests.
 
 Never here: sockets, starting servers.
 """

@@ -1,7 +1,4 @@
-"""What one client has of each list: which ones it has to be told of when they change.
-
-Never here: what a list holds (exposure), giving it, telling.
-"""
+"""Remember what one client has of each list, and which changes it has to be told."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ NOTIFIED_AS = {
 
 
 class ClientLists:
-    """The lists of one client, by LIST_KINDS, each as JSON."""
+    """Lists of one client, by LIST_KINDS, each as JSON."""
 
     def __init__(self) -> None:
         self._had: dict[str, bytes] = {}  # as the client had them, or was told that they changed
@@ -31,11 +28,11 @@ class ClientLists:
         self._had[kind] = listing
 
     def begin(self, listings: Mapping[str, bytes]) -> None:
-        """Tell of changes from these lists on, also of what the client never asked for."""
+        """Report changes from these lists on, even of lists that the client never asked for."""
         self._had = {**listings, **self._had}
 
     def changed(self, listings: Mapping[str, bytes]) -> list[str]:
-        """Return the kinds of list_changed notifications that these lists call for."""
+        """Return the kinds of list_changed notifications that these lists require."""
         changed = [NOTIFIED_AS[kind] for kind, listing in listings.items() if self._had.get(kind, listing) != listing]
         self._had.update(listings)
         return list(dict.fromkeys(changed))

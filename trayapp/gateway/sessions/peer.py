@@ -1,7 +1,4 @@
-"""The way to a client over frames (the shim).
-
-Never here: sessions, MCP methods, HTTP.
-"""
+"""Exchange messages with a client over frames (the shim)."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from trayapp.wire.outbox import Pieces
 
 
 class FramePeer:
-    """A client on newline-delimited frames; `dispatcher` is fed by whoever owns the stream."""
+    """Client on newline-delimited frames. The owner of the stream feeds `dispatcher`."""
 
     def __init__(self, sink: Callable[[bytes], None], pour: Callable[[Pieces], None] | None = None) -> None:
         self.dispatcher = FrameDispatcher(sink, pour=pour)
@@ -24,28 +21,24 @@ class FramePeer:
         self.cancel = self.dispatcher.cancel
 
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
-        """See ClientPeer."""
-
         def notification(method: str, params: Params) -> bool:
             on_notification(method, params)
             return True
 
         self.dispatcher.request_intercept = on_request
-        await self.dispatcher.run(_never_asked, _never_told, notification)
+        await self.dispatcher.run(_refuse_request, _ignore_notification, notification)
 
     def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:
-        """See ClientPeer."""
         self.dispatcher.send_notification(method, params)
 
     def relay(self, method: str, params: Params, call: Call, about: RequestId | None = None) -> int:
-        """See ClientPeer."""
         return self.dispatcher.relay(method, params, call)
 
 
-async def _never_asked(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
-    """The intercept takes every request."""
+async def _refuse_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+    """Refuse the request. Never called: the intercept takes every request."""
     raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200])
 
 
-async def _never_told(context: RequestContext, method: str, params: Params) -> None:
-    """The intercept takes every notification."""
+async def _ignore_notification(context: RequestContext, method: str, params: Params) -> None:
+    """Ignore the notification. Never called: the intercept takes every notification."""

@@ -1,7 +1,4 @@
-"""A session's requests that wait for something, a server's start above all: each a task that the client can cancel.
-
-Never here: what they wait for, calls that are with a server already (calls).
-"""
+"""Run a session's requests that wait, often for a server's start, each as a task that the client can cancel."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ Refuse = Callable[[RequestId, MultiMcpError | RpcError], None]
 
 
 class PendingRequests:
-    """The waiting requests of one session, in its `tasks` once it runs; `refuse` answers a request with an error."""
+    """Waiting requests of one session. They run in its `tasks`; `refuse` answers a request with an error."""
 
     def __init__(self, refuse: Refuse) -> None:
         self.tasks: anyio.abc.TaskGroup | None = None
@@ -31,15 +28,15 @@ class PendingRequests:
 
     @property
     def servers(self) -> set[str]:
-        """Return the servers that are being started for these requests."""
+        """Return the servers that are starting for these requests."""
         return set(self._servers.values())
 
     def waits_for(self, request_id: RequestId, server: str) -> None:
-        """Note which server a request needs."""
+        """Note the server that a request needs."""
         self._servers[request_id] = server
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Begin one; refuse an id that is already under way."""
+        """Start the task of a request. Refuse an id that is already in use."""
         if request_id in self.scopes:
             self._refuse(request_id, already_under_way(request_id))
             return
@@ -48,14 +45,14 @@ class PendingRequests:
         self.tasks.start_soon(self._carry_out, request_id, scope, work)
 
     def cancel(self, request_id: RequestId) -> None:
-        """Give one up, if there is such a one: it gets no answer."""
+        """Cancel a request, if it waits: it gets no answer."""
         if scope := self.scopes.get(request_id):
             scope.cancel()
 
     async def _carry_out(
         self, request_id: RequestId, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]
     ) -> None:
-        """The boundary of one request: its failure is its answer. One that the client has cancelled gets none."""
+        """Run one request: the boundary that makes its failure its answer. A cancelled request gets none."""
         error: MultiMcpError | RpcError | None = None
         try:
             with scope:
@@ -63,7 +60,7 @@ class PendingRequests:
         except (MultiMcpError, RpcError) as failure:
             error = failure
         except Exception:
-            log.exception("A request failed in a way that we do not know")
+            log.exception("Unexpected error in a request")
             error = INTERNAL
         finally:
             del self.scopes[request_id]
@@ -73,5 +70,5 @@ class PendingRequests:
 
 
 def already_under_way(request_id: RequestId) -> RpcError:
-    """Return the error of a request whose id another one has that is not answered yet."""
+    """Return the error of a request with the id of another one that has no answer yet."""
     return RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already under way")

@@ -1,6 +1,6 @@
-"""What becomes of each request of a client: answered at once, passed on to a server, or left to a task that waits.
+"""Handle each request of a client: answer it at once, pass it on to a server, or leave it to a task that waits.
 
-The exception boundary of a session is its peer. Never here: sockets, how a server is found (scopes) or started.
+The exception boundary of a session is its peer.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from trayapp.wire.messages import CANCELLED, Params, Request, RequestId, RpcErro
 if TYPE_CHECKING:
     from trayapp.gateway.mcp_tool.tool import McpTool
 
-# What each era has besides lists and calls.
+# Methods of each era besides lists and calls.
 OLDER = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 MODERN = frozenset({"server/discover", "subscriptions/listen"})
 
 
 class ClientRequests:
-    """The requests of one session, from its client's first to its last."""
+    """Requests of one session, from the first to the last."""
 
     def __init__(self, session: Session, parts: SessionParts) -> None:
         self._session = session
         self._parts = parts
 
     async def run(self) -> None:
-        """Serve until the client is gone; then its calls are given up."""
+        """Serve until the client is gone, then cancel its calls."""
         session = self._session
         try:
             async with anyio.create_task_group() as session.pending.tasks:
@@ -63,13 +63,13 @@ class ClientRequests:
 
     @property
     def session(self) -> Session:
-        """Return whose requests they are."""
+        """Return the session that the requests belong to."""
         return self._session
 
-    # -- requests that need no task ------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------
 
     def take(self, request: Request) -> None:
-        """Answer, or pass on, what can be done at once: calls of connected servers above all."""
+        """Answer a request, or pass it on, at once if possible: a call of a connected server is."""
         session, method = self._session, request.method
         try:
             params = request.params
@@ -88,9 +88,9 @@ class ClientRequests:
             session.refuse(request.id, error)
 
     def _answer(self, request: Request) -> None:
-        """Answer what each era has besides lists and calls.
+        """Answer the methods of each era besides lists and calls.
 
-        Answers that need no waiting come in the order of their requests: clients pipeline their handshake.
+        Answers that need not wait come in the order of their requests: clients pipeline their handshake.
         """
         session, params = self._session, request.params if isinstance(request.params, dict) else {}
         match request.method:
@@ -117,7 +117,7 @@ class ClientRequests:
         session.send_cacheable(request.id, dumps(result))
 
     async def _subscribe(self, request: Request) -> None:
-        """Begin or end the updates of one resource, for an older client."""
+        """Subscribe an older client to one resource, or unsubscribe it."""
         session, subscriptions = self._session, self._parts.subscriptions
         uri = text_of(request.params if isinstance(request.params, dict) else {}, "uri", request.method)
         if request.method == "resources/subscribe":
@@ -129,9 +129,9 @@ class ClientRequests:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def _list(self, request_id: RequestId, kind: str) -> None:
-        """Answer the request for a list, one of LIST_KINDS; on the very first run once there is something to list."""
+        """Answer a list request for one of LIST_KINDS. On the very first run, wait until there is something to list."""
         session = self._session
-        # With `search` it is the one tool, whatever comes.
+        # With `search` the list is the one tool, whatever servers answer.
         settled = kind == "tools" and session.seen.exposure.choice.expose == "search"
         if session.view.first_lists.may_grow and not settled:
             session.start(request_id, partial(self._list_later, request_id, kind))
@@ -158,7 +158,7 @@ class ClientRequests:
         if session.client.modern and self._parts.server_requests.resume(session, request):
             return
         if method == "tools/call":
-            # A call like one before it, of a server in use: most are, and take the short way.
+            # A repeated call of a server in use, as most calls are, takes this short way.
             route = session.seen.route(params)
             if route is not None and route.connection.used_since_connected:
                 own = Request(request.id, method, {**params, "name": route.tool})
@@ -191,9 +191,9 @@ class ClientRequests:
         return connection.is_up and not self._parts.capabilities.outgrew(connection)
 
     def _route_unknown(self, request: Request) -> None:
-        """Pass on a method of an extension: to the one server there is, or the one that the params name."""
+        """Pass on a method of an extension to the only server, or to the one that the params name."""
         session, params = self._session, request.params
-        settled = request.method in OLDER or request.method in MODERN  # no server's, whatever the era
+        settled = request.method in OLDER or request.method in MODERN  # no server's, in any era
         if settled or request.id in session.pending.scopes or not isinstance(params, dict | None):
             raise unknown_method(request.method)
         server = session.seen.server_of_unknown(params)
@@ -206,12 +206,12 @@ class ClientRequests:
         session.start(request.id, work)
 
     def send_on(self, request: Request, connection: Connection, finish: Finishing | None = None) -> None:
-        """Pass a request on to a connected server; `finish` makes of its answer what the client gets."""
+        """Send a request to a connected server. `finish` makes the client's answer from the server's."""
         timeout_s = self._session.seen.timeout_s(connection)
         RoutedCall(self._session, self._with_log_level(request, connection), connection, finish).send(timeout_s)
 
     def _with_log_level(self, request: Request, connection: Connection) -> Request:
-        """Return the request with what the client wants of logs, where the server hears that with each request."""
+        """Return the request with the client's log level, if the server expects that in each request."""
         client, params = self._session.client, request.params
         if client.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
@@ -222,7 +222,7 @@ class ClientRequests:
         return request
 
     async def _route_later(self, request: Request) -> None:
-        """Make a call whose server must be started, or even be found, first."""
+        """Make a call after starting its server, or even finding it."""
         session, params = self._session, request.params
         if request.method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
             await self.find_tool(request.id, params["name"])
@@ -230,11 +230,11 @@ class ClientRequests:
         self.send_on(request.with_params(own_params), await session.connected(request.id, server))
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find the tool of a call as SessionView.find_tool; a server that is started for it may ask this client."""
+        """Find the tool of a call as SessionView.find_tool does. A server that starts for it may ask this client."""
         session = self._session
         return await session.seen.find_tool(asked, server, partial(session.pending.waits_for, request_id))
 
-    # -- what the client tells -----------------------------------------------------------------------------------
+    # -- notifications -------------------------------------------------------------------------------------------
 
     def _on_notification(self, method: str, params: Params) -> None:
         session = self._session
@@ -244,7 +244,7 @@ class ClientRequests:
         elif method == "notifications/initialized":
             session.client.ready = True
             session.tell_lists(session.listings())
-        elif method != "notifications/progress":  # which the dispatcher brings to whom it concerns
+        elif method != "notifications/progress":  # the dispatcher passes progress on by itself
             self._parts.notifications.tell_servers(session, method, params)
 
     def _cancel(self, request_id: Any, reason: str) -> None:

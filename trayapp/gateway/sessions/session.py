@@ -1,7 +1,4 @@
-"""One client session: what is known of its client, what it sees, and the way to it. The same behind shim and HTTP.
-
-Never here: sockets, other sessions, what becomes of its requests (requests).
-"""
+"""Hold one client session: what is known of its client, what it sees, and its peer. The same for shim and HTTP."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.errors import to_client
 from trayapp.gateway.calls.notifications import Notifications, at_least
 from trayapp.gateway.calls.server_requests import ServerRequests
-from trayapp.gateway.client import Client, ClientPeer
+from trayapp.gateway.client import ClientInfo, ClientPeer
 from trayapp.gateway.exposure.options import session_options
 from trayapp.gateway.mcp_tool.parts import ToolParts
 from trayapp.gateway.scopes.servers import Servers
@@ -37,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SessionParts:
-    """What all sessions of one gateway share. `list_served`: is told when one of them had a list."""
+    """Parts that all sessions of one gateway share. `list_served` is called when one of them got a list."""
 
     services: Services
     servers: Servers
@@ -51,9 +48,10 @@ class SessionParts:
 
 
 class Session:
-    """One client. `options` are those of its first line: cwd, expose, servers, profile.
+    """Client session. `options`: of its first line: cwd, expose, servers, profile.
 
-    `lasting`: it is one connection, whose end ends the session's calls; over HTTP a 2026-07-28 request is all there is.
+    `lasting`: the session is one connection, whose end ends its calls. Otherwise it is a single request of 2026-07-28
+    over HTTP.
     """
 
     def __init__(
@@ -61,7 +59,7 @@ class Session:
     ) -> None:
         self._parts = parts
         self.peer = peer
-        self.client = Client()
+        self.client = ClientInfo()
         self.options = session_options(options)
         self.view: View
         self.seen: SessionView  # the same one for all sessions of its view with its options
@@ -74,50 +72,49 @@ class Session:
         self.lists = ClientLists()
 
     def follow(self, view: View) -> None:
-        """See that view from now on."""
+        """Show that view to the client from now on."""
         self.view, self.seen = view, self._parts.views.of(view, self.options)
 
     @property
     def status(self) -> SessionStatus:
-        """Return what the snapshot says of it."""
+        """Return the session's part of the snapshot."""
         return SessionStatus(self.client.name, self.transport, self.client.protocol, self.seen.exposure.mode)
 
     @property
     def questioner(self) -> ServerRequests:
-        """See ClientSession."""
         return self._parts.server_requests
 
     def end(self) -> None:
-        """Give up its calls: the client is gone."""
+        """Cancel the calls of a client that is gone, and end its subscriptions."""
         for call in list(self.open_calls.values()):
             call.cancel("the client is gone")
         self._parts.subscriptions.drop(self)
         if self.lasting:
             self._parts.server_requests.drop(self)
 
-    # -- what calls and servers' requests need -------------------------------------------------------------------
+    # -- ClientSession -------------------------------------------------------------------------------------------
 
     def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
-        """Send the client a notification, once it said that it is ready (MCP lifecycle)."""
+        """Send the client a notification, unless the handshake is not complete (MCP lifecycle)."""
         if self.client.ready:
             self.peer.send_notification(method, params, about)
 
     def wants_log(self, level: Any) -> bool:
-        """Return True if a log message of that level is to be passed on, to a client that chose its level once."""
+        """Return True if the client has set a log level that includes `level`."""
         return at_least(level, self.client.log_level)
 
     def awaited_servers(self) -> set[str]:
-        """Return the keys of the servers that are being started for requests of this client."""
+        """Return the keys of servers that are starting for requests of this client."""
         return {self.server_key(name) for name in self.pending.servers}
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Begin work that waits, as a task that the client cancels with that request."""
+        """Run `work` as a task that ends when the client cancels that request."""
         self.pending.start(request_id, work)
 
-    # -- its servers ---------------------------------------------------------------------------------------------
+    # -- servers -------------------------------------------------------------------------------------------------
 
     def has_server(self, key: str) -> bool:
-        """Return True if this session may use that server: it is in its view, and its filters leave it in."""
+        """Return True if the session may use that server: its view has it, and its filters allow it."""
         own = self._parts.servers.own
         shared = own.shared_key(key)
         name = self.view.name_of(shared)
@@ -128,14 +125,14 @@ class Session:
         return self._parts.servers.own.key(self, self.view.key(name))
 
     def connection(self, server: str) -> Connection:
-        """Return the connection of a server: the session's own where it has one for itself.
+        """Return the connection of a server: the session's own with `scope: session`, started if necessary.
 
         Raises ServerNotFoundError.
         """
         return self._parts.servers.connection_for(self, self.seen.connection(server))
 
     def present(self, server: str) -> Connection:
-        """Return the connection that a call would go to, if there is one: looking starts none of the session's own.
+        """Return the connection that a call would use, without starting one of the session's own.
 
         Raises ServerNotFoundError.
         """
@@ -143,7 +140,7 @@ class Session:
         return self._parts.services.pool.get(self._parts.servers.own.key(self, shared.name)) or shared
 
     async def connected(self, request_id: RequestId, server: str) -> Connection:
-        """Return the connection that a request waits for, up. Raises ServerError."""
+        """Return the connection for a request, connected. Raises ServerError."""
         self.pending.waits_for(request_id, server)
         connection = self.connection(server)
         if self._parts.capabilities.outgrew(connection):
@@ -153,22 +150,22 @@ class Session:
         return connection
 
     def place_of(self, uri: str) -> Place:
-        """Return where a resource is. Raises MultiMcpError, RpcError."""
+        """Return the server and original URI of a resource. Raises MultiMcpError, RpcError."""
         server, own = self.seen.resource(uri)
         return self.connection(server).name, own
 
-    # -- answers of our own --------------------------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------------------------------------
 
     def send_result(self, request_id: RequestId, result: bytes) -> None:
-        """Send a result of our own, JSON as the client's revision wants it."""
+        """Send a result of the gateway's own, JSON in the form of the client's revision."""
         self.peer.respond(request_id, Reply.of_result_json(result))
 
     def send_cacheable(self, request_id: RequestId, result: bytes) -> None:
-        """Send a result, not empty, that a client of 2026-07-28 may keep for a while."""
+        """Send a nonempty result that a client of 2026-07-28 may cache."""
         self.send_result(request_id, hinted(result, SERVER_INFO) if self.client.modern else result)
 
     def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
-        """Send a result of our own for a request that servers answer, too."""
+        """Send a result of the gateway's own for a method that servers answer, too."""
         reply = Reply.of_result(result)
         self.peer.respond(request_id, as_modern(reply, method) if self.client.modern else reply)
 
@@ -181,11 +178,11 @@ class Session:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def listings(self) -> dict[str, bytes]:
-        """Return all lists as they are now, by LIST_KINDS, each as JSON."""
+        """Return all current lists by LIST_KINDS, each as JSON."""
         return {kind: self.seen.listing(kind) for kind in LIST_KINDS}
 
     def tell_lists(self, listings: Mapping[str, bytes]) -> None:
-        """Send list_changed for those of `listings` that have changed; to a client that is not ready, later."""
+        """Send list_changed for each changed list of `listings`; nothing before the client is ready."""
         if not self.client.ready:
             return
         for kind in self.lists.changed(listings):
@@ -196,7 +193,7 @@ class Session:
 
 
 def tell_lists(sessions: Mapping[Session, None]) -> None:
-    """Tell all sessions of lists that have changed; those that see the same share the work."""
+    """Send list_changed to all sessions. Sessions that see the same share the work."""
     if not any(session.client.ready for session in sessions):
         return
     listings: dict[SessionView, dict[str, bytes]] = {}

@@ -1,7 +1,7 @@
-"""Who wants to hear of what: updates of single resources, and the listening requests of 2026-07-28.
+"""Track subscriptions to resources, and the listening requests of 2026-07-28.
 
-An older client subscribes by resources/subscribe, a newer one holds a subscriptions/listen open; servers of both eras
-are asked for the union. Never here: routing of anything else, connections' lives.
+An older client subscribes by resources/subscribe, a newer one holds a subscriptions/listen open. Servers of both eras
+get the union of all subscriptions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from trayapp.backends.connection import Connection
-from trayapp.gateway.calls.call import Unheard
+from trayapp.gateway.calls.call import IgnoredCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
 from trayapp.model.errors import MultiMcpError
@@ -27,19 +27,19 @@ UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 LISTENABLE = ("tools", "prompts", "resources")
 
-Place = tuple[str, str]  # under which key a server runs, the resource's URI as that server knows it
+Place = tuple[str, str]  # the key of a server, and a resource's URI as that server knows it
 
 
 @dataclass(eq=False, slots=True)
 class _Listener:
-    """Who hears of updates: a session (older clients), or one listening request of it."""
+    """Listener to updates: the session of an older client, or one listening request."""
 
     session: ClientSession
     request_id: RequestId | None = None
     kinds: frozenset[str] = frozenset()
     places: dict[Place, str] = field(default_factory=dict)  # -> the URI as the client knows it
 
-    def tell(self, method: str, params: dict[str, Any]) -> None:
+    def send(self, method: str, params: dict[str, Any]) -> None:
         if self.request_id is None:
             self.session.notify(method, params)
         else:
@@ -48,7 +48,7 @@ class _Listener:
 
 
 class Subscriptions:
-    """All subscriptions of all sessions."""
+    """Subscriptions of all sessions."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -59,28 +59,28 @@ class Subscriptions:
     async def subscribe(self, session: ClientSession, place: Place, uri: str) -> None:
         """Follow the resource at `place`, which the client knows as `uri`.
 
-        Raises MultiMcpError, RpcError: its server cannot be started, or refuses.
+        Raises MultiMcpError, RpcError if its server cannot start, or refuses.
         """
         connection = self._services.pool.find(place[0])
         await connection.ensure()
         if not self._wanted_places(place):
-            await self._ask(connection, "resources/subscribe", place[1])
+            await self._send_request(connection, "resources/subscribe", place[1])
         listener = self._listeners.setdefault(session, {}).setdefault(None, _Listener(session))
         listener.places[place] = uri
-        self._follow([place])
+        self._follow_places([place])
 
     async def unsubscribe(self, session: ClientSession, place: Place) -> None:
         """End what `subscribe` began."""
         listener = self._listeners.get(session, {}).get(None)
         if listener is not None and listener.places.pop(place, None) is not None:
-            await self._end([place])
+            await self._unsubscribe_unused([place])
 
     # -- clients of 2026-07-28 -----------------------------------------------------------------------------------
 
     async def listen(
         self, session: ClientSession, request_id: RequestId, params: Params, place_of: Callable[[str], Place]
     ) -> None:
-        """Serve one subscriptions/listen until it is cancelled: first the acknowledgement, then what it asked for.
+        """Serve one subscriptions/listen until it is cancelled: the acknowledgment first, then the notifications.
 
         `place_of`: as Session.place_of. Raises RpcError.
         """
@@ -93,69 +93,71 @@ class Subscriptions:
         self._listeners.setdefault(session, {})[request_id] = listener
         honored: dict[str, Any] = {f"{kind}ListChanged": True for kind in LISTENABLE if kind in kinds}
         try:
-            listener.tell(
+            listener.send(
                 ACKNOWLEDGED, {"notifications": {**honored, **({"resourceSubscriptions": uris} if uris else {})}}
             )
-            await self._begin(listener)
+            await self._subscribe_all(listener)
             await anyio.sleep_forever()
         finally:
             self._forget(listener)
 
-    async def _begin(self, listener: _Listener) -> None:
+    async def _subscribe_all(self, listener: _Listener) -> None:
         for place in listener.places:
             try:
                 connection = self._services.pool.find(place[0])
                 await connection.ensure()
-                await self._ask(connection, "resources/subscribe", place[1])
+                await self._send_request(connection, "resources/subscribe", place[1])
             except (MultiMcpError, RpcError) as error:
                 log.info("No updates of %s from %s: %s", place[1][:200], place[0], error)
-        self._follow(listener.places)
+        self._follow_places(listener.places)
 
-    # -- both ----------------------------------------------------------------------------------------------------
+    # -- all clients ---------------------------------------------------------------------------------------------
 
     def wanted(self, key: str) -> frozenset[str]:
-        """The URIs, as that server knows them, of which somebody wants updates."""
-        return frozenset(uri for listener in self._all() for server, uri in listener.places if server == key)
+        """Return the URIs, as that server knows them, with any listener."""
+        return frozenset(uri for listener in self._all_listeners() for server, uri in listener.places if server == key)
 
     def drop(self, session: ClientSession) -> None:
-        """The session has ended."""
+        """Drop the listeners of a session that has ended."""
         for listener in list(self._listeners.get(session, {}).values()):
             self._forget(listener)
 
     def tell_list_changed(self, session: ClientSession, kind: str) -> None:
-        """Tell a client of 2026-07-28, where it listens, that a list is another now."""
+        """Send list_changed to a client of 2026-07-28 that listens for that kind."""
         for listener in self._listeners.get(session, {}).values():
             if kind in listener.kinds:
-                listener.tell(f"notifications/{kind}/list_changed", {})
+                listener.send(f"notifications/{kind}/list_changed", {})
 
     def updated(self, connection: Connection, params: Params) -> None:
-        """A server says that a resource is another now: tell those who wanted to know."""
+        """Notify the listeners of a resource that its server reports as updated."""
         place = (connection.name, (params or {}).get("uri"))
-        for listener in list(self._all()):
-            uri = listener.places.get(place)  # type: ignore[arg-type]  # what is no text is no key of it
+        for listener in list(self._all_listeners()):
+            uri = listener.places.get(place)  # type: ignore[arg-type]  # a URI that is not text is not among the keys
             if uri is not None:
-                listener.tell(UPDATED, {**_without_subscription(params), "uri": uri})
+                listener.send(UPDATED, {**_without_subscription(params), "uri": uri})
 
     def renew(self, connection: Connection) -> None:
-        """A server was connected anew: it knows of no subscription."""
+        """Subscribe again at a server that was connected again: it knows no subscriptions."""
         live = connection.live
         if live is not None and not live.peer.modern:
             for uri in self.wanted(connection.name):
-                live.channel.relay("resources/subscribe", {"uri": uri}, Unheard())
+                live.channel.relay("resources/subscribe", {"uri": uri}, IgnoredCall())
 
-    def _all(self) -> Iterable[_Listener]:
+    def _all_listeners(self) -> Iterable[_Listener]:
         return [listener for listeners in self._listeners.values() for listener in listeners.values()]
 
     def _wanted_places(self, place: Place) -> bool:
         return place[1] in self.wanted(place[0])
 
-    async def _ask(self, connection: Connection, method: str, uri: str) -> None:
-        """Ask an older server; a newer one hlisteners it by the request that its connection holds open."""
+    async def _send_request(self, connection: Connection, method: str, uri: str) -> None:
+        """Send a request to an older server. A newer one learns of subscriptions by its connection's listening
+        request.
+        """
         if connection.live is not None and not connection.live.peer.modern:
             await connection.request(method, {"uri": uri})
 
-    def _follow(self, places: Iterable[Place]) -> None:
-        """Servers of 2026-07-28 are asked for the new union."""
+    def _follow_places(self, places: Iterable[Place]) -> None:
+        """Ask servers of 2026-07-28 for the new union."""
         for key in {key for key, _ in places}:
             connection = self._services.pool.get(key)
             if connection is not None:
@@ -168,23 +170,23 @@ class Subscriptions:
         if not listeners:
             self._listeners.pop(listener.session, None)
         places = list(listener.places)
-        self._services.spawn(self._end, places)
+        self._services.spawn(self._unsubscribe_unused, places)
 
-    async def _end(self, places: list[Place]) -> None:
-        """Unsubscribe from what nobody wants any more; a server that is not connected knows nothing of it anyway."""
+    async def _unsubscribe_unused(self, places: list[Place]) -> None:
+        """Unsubscribe from resources without listeners. A server that is not connected has no subscriptions."""
         for key, uri in places:
             connection = self._services.pool.get(key)
             if connection is None or connection.live is None or uri in self.wanted(key):
                 continue
             try:
-                await self._ask(connection, "resources/unsubscribe", uri)
+                await self._send_request(connection, "resources/unsubscribe", uri)
             except (MultiMcpError, RpcError) as error:
                 log.info("%s: %s", key, error)
-        self._follow(places)
+        self._follow_places(places)
 
 
 def _places(place_of: Callable[[str], Place], uris: Iterable[str]) -> dict[Place, str]:
-    """Return where those resources are; one that nobody has is never updated (as the revision has it)."""
+    """Return the places of those resources. An unknown one is never updated (as the revision requires)."""
     places: dict[Place, str] = {}
     for uri in uris:
         try:
@@ -195,7 +197,7 @@ def _places(place_of: Callable[[str], Place], uris: Iterable[str]) -> dict[Place
 
 
 def _without_subscription(params: Params) -> dict[str, Any]:
-    """The params without the id of our own subscription at the server."""
+    """Return the params without the id of our own subscription at the server."""
     known = dict(params or {})
     meta = known.get("_meta")
     if isinstance(meta, dict) and SUBSCRIPTION_ID in meta:

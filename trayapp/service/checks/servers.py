@@ -23,7 +23,7 @@ from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import Problem
 from trayapp.service.checks.finding import Finding, World
-from trayapp.service.command import sample_command
+from trayapp.service.command_line import sample_command
 
 SERVERS_NAMED = 5
 NODE_OLDEST = 18  # the oldest that the SDK of most npx servers runs on

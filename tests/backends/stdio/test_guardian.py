@@ -27,11 +27,14 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="other systems d
 LIMIT_S = 20.0
 SLEEPS = "import time\nprint('up', flush=True)\nwhile True: time.sleep(60)"
 DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\n" + SLEEPS
-# A leader that starts another process in its session, tells its number, and ends at the end of stdin.
+# A leader that starts another process in its session, tells its number, and ends at the end of stdin. The child has
+# said something by then: Popen returns in the middle of its exec, when it may have no environment for a moment.
 LEADER = """
 import subprocess, sys
-child = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time\\nwhile True: time.sleep(60)"],
-                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session="apart" in sys.argv)
+child = subprocess.Popen([sys.executable, "-I", "-S", "-c",
+                          "import time\\nprint('up', flush=True)\\nwhile True: time.sleep(60)"],
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session="apart" in sys.argv)
+child.stdout.readline()
 print(child.pid, flush=True)
 sys.stdin.read()
 """

@@ -94,7 +94,14 @@ def test_cut_and_odd_datagrams_are_read_as_far_as_they_go(size: int) -> None:
 
 @pytest.mark.requirement("wake-noticed")
 def test_the_kernel_tells_of_addresses_and_default_routes_and_of_nothing_else() -> None:
-    command = [require("unshare"), "--map-root-user", "--net", sys.executable, "-m", "tests.backends.netlink_listener"]
+    command = [
+        require("unshare"),
+        "--map-root-user",
+        "--net",
+        sys.executable,
+        "-m",
+        "tests.backends.wake.netlink_listener",
+    ]
     require("ip")
     if subprocess.run([*command[:3], "true"], capture_output=True, check=False).returncode:
         missing("a network namespace may not be made here")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.wire.processes import end, line_of, start
-from trayapp.service.single import ADDRESS, SOCKET, SingleTray
+from trayapp.service.single_instance import ADDRESS, SOCKET, SingleTray
 from trayapp.wire.rundir import SOCKET_PATH_LIMIT, socket_folder
 
 WAYS = [
@@ -20,7 +20,7 @@ WAYS = [
 ]
 HOLD = """
 import sys
-from trayapp.service.single import SingleTray
+from trayapp.service.single_instance import SingleTray
 single = SingleTray(sys.argv[1])
 print(single.take(), flush=True)
 sys.stdin.read()

@@ -20,13 +20,17 @@ from trayapp.backends.stdio.orphans import SPENT_MOST, NoKeeper, PosixKeeper, ma
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has job objects")
 LIMIT_S = 20.0
-SLEEPS = [sys.executable, "-I", "-S", "-c", "import time\nwhile True: time.sleep(60)"]
+SLEEPS = [sys.executable, "-I", "-S", "-c", "import time\nprint('up', flush=True)\nwhile True: time.sleep(60)"]
 
 
 @contextmanager
 def server(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(SLEEPS, env={**os.environ, **environment}, start_new_session=True) as process:
+    """One that has said something: Popen returns in the middle of its exec, when it may have no environment yet."""
+    env, pipe = {**os.environ, **environment}, subprocess.PIPE
+    with subprocess.Popen(SLEEPS, env=env, stdout=pipe, start_new_session=True) as process:
         try:
+            assert process.stdout is not None
+            process.stdout.readline()
             yield process
         finally:
             process.kill()

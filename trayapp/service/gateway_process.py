@@ -27,14 +27,14 @@ from trayapp.wire.watch import Watch
 
 log = logging.getLogger(__name__)
 
-RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line of config/own_log
+RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line of service/logging
 ENDS = "The gateway ends: "  # of gateway/main
 LAST_WORDS_MOST = 50  # lines: a traceback
 ROOM_FOR_A_LINE = 4096  # bytes free, a block of most file systems
 ANSWER_S = 5.0  # to "stop"; the gateway answers first and ends then
 
 
-class GatewayPlace:
+class GatewayProcess:
     """Implements supervision.Place for a runtime folder and a log folder."""
 
     def __init__(self, environ: Mapping[str, str], run: str, log_dir: Path) -> None:

@@ -1,6 +1,6 @@
-"""What the user wants of the gateway, from any thread; and the supervisor's sleep, which a wish ends.
+"""What the user wants of the gateway, from any thread; and the supervisor's sleep, which a command ends.
 
-Never here: whether a wish can come true, what is done for it (service/supervisor).
+Never here: whether a command can come true, what is done for it (service/supervisor).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections import deque
 from contextlib import suppress
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.supervision import Stream, WishKind
+from trayapp.service.supervision import CommandKind, Stream
 
 
-class Wish:
+class Command:
     """One click: waited for in its own thread, fulfilled in the supervisor's."""
 
-    def __init__(self, kind: WishKind) -> None:
+    def __init__(self, kind: CommandKind) -> None:
         self.kind = kind
         self.error: MultiMcpError | None = None
         self._done = threading.Event()
@@ -36,46 +36,46 @@ class Wish:
             raise self.error
 
 
-class Wishes:
-    """All wishes of one supervisor: `add` is for other threads, everything else for its own."""
+class Commands:
+    """All commands of one supervisor: `add` is for other threads, everything else for its own."""
 
     def __init__(self) -> None:
-        self._new: deque[Wish] = deque()
-        self._taken: list[Wish] = []  # and not yet fulfilled
+        self._new: deque[Command] = deque()
+        self._taken: list[Command] = []  # and not yet fulfilled
         self._closed = False
         self._bell, self._ear = socket.socketpair()
         self._bell.setblocking(False)
         self._ear.setblocking(False)
 
-    def add(self, kind: WishKind) -> Wish:
-        """Wish for it, and wake the supervisor."""
-        wish = Wish(kind)
-        self._new.append(wish)
+    def add(self, kind: CommandKind) -> Command:
+        """Note the command, and wake the supervisor."""
+        command = Command(kind)
+        self._new.append(command)
         if self._closed:
-            wish.done()
+            command.done()
         with suppress(OSError):  # full: it rings already; closed: nobody listens any more
             self._bell.send(b"!")
-        return wish
+        return command
 
-    def take(self) -> WishKind | None:
-        """The oldest new wish, which is open from now on."""
+    def take(self) -> CommandKind | None:
+        """The oldest new command, which is open from now on."""
         if not self._new:
             return None
         self._taken.append(self._new.popleft())
         return self._taken[-1].kind
 
-    def taken(self) -> set[WishKind]:
+    def taken(self) -> set[CommandKind]:
         """What is open."""
-        return {wish.kind for wish in self._taken}
+        return {command.kind for command in self._taken}
 
     def fulfil(self, error: MultiMcpError | None = None) -> None:
-        """All that is open has come true, or cannot."""
-        for wish in self._taken:
-            wish.done(error)
+        """Answer all that is open: it has come true, or cannot."""
+        for command in self._taken:
+            command.done(error)
         self._taken.clear()
 
     def wait(self, timeout_s: float | None, stream: Stream | None = None) -> bool:
-        """Sleep that long (None: without end); True when a wish is new or the stream has something."""
+        """Sleep that long (None: without end); True when a command is new or the stream has something."""
         sources: list[socket.socket | Stream] = [self._ear] if stream is None else [self._ear, stream]
         # Those that could not be taken when they came have rung already.
         ready = select.select(sources, [], [], 0.0 if self._new else timeout_s)[0]
@@ -86,8 +86,8 @@ class Wishes:
     def close(self) -> None:
         """Nobody looks any more: whoever still waits need not."""
         self._closed = True
-        for wish in (*self._taken, *self._new):
-            wish.done()
+        for command in (*self._taken, *self._new):
+            command.done()
         self._bell.close()
         self._ear.close()
 

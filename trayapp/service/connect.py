@@ -10,7 +10,7 @@ from trayapp.service.pause import refuse_while_paused
 from trayapp.wire.control import ControlClient
 
 
-def reach(run: str, timeout: float | None) -> ControlClient:
+def connect_gateway(run: str, timeout: float | None) -> ControlClient:
     """Connect (ControlClient) in the runtime folder `run`. Raises NoGatewayError: PausedError while it is paused."""
     try:
         return ControlClient(run, timeout)
