@@ -216,6 +216,8 @@ REQUIREMENTS: dict[str, str] = {
     "behaviour-every-transport": "Deaths, hangs, cancels, progress, questions: the same from each transport to each.",
     "http-both-eras": "Clients of every revision work over HTTP as behind the shim: calls, progress, questions.",
     "http-client-gone": "Of a client over HTTP that was killed, calls and session end; one that comes again can.",
+    "http-resume": "A stream over HTTP that broke off goes on after the last event that came; what is kept is bounded.",
+    "http-own": "What serves HTTP clients loads nothing of the SDK: a first list does not wait for it.",
     "http-guard": "Over HTTP a foreign Host, Origin or Referer and a wrong token are refused before routing.",
     "http-token-port": "A token of HTTP is good for one port and this user: what others collected there opens nothing.",
     "http-manage": "The management requests answer as PRODUCT 9 says, by the code of the command line.",

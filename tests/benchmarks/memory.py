@@ -43,7 +43,7 @@ def of_gateway(home: Home, work: Workload, pid: int, client: Client, clients: in
     with over_http(home) as other:
         other.initialize()
         other.timed(work.exposed, SIZE, len(other.tools()))
-        yield figure("gateway and one shim, HTTP in use", resident(pid, client), 95)
+        yield figure("gateway and one shim, HTTP in use", resident(pid, client), 60)
 
 
 def further(way: Way, pid: int, client: Client, clients: int) -> float:

@@ -31,7 +31,7 @@ from trayapp.catalog.pins import FOLDER_NAME as APPROVED
 from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import Paths, find_paths
 from trayapp.gateway.gateway import Gateway, Parts
-from trayapp.gateway.http.door import Door
+from trayapp.gateway.http.port import HttpPort
 from trayapp.gateway.http.tokens import ClientTokens
 from trayapp.gateway.process.memory import tend_memory
 from trayapp.gateway.process.permissions import close_to_others
@@ -142,7 +142,7 @@ class GatewayProcess:
         self._accounts: Accounts
         self._store: Literal["keyring", "file"] = "keyring"
         self._gateway: Gateway
-        self._door: Door
+        self._http_port: HttpPort
         self._listener: Listener
         self._tasks: anyio.abc.TaskGroup
 
@@ -156,13 +156,15 @@ class GatewayProcess:
             tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
             await anyio.to_thread.run_sync(close_to_others, self._private_places())
             tokens = ClientTokens(self._paths.config_file.parent)
-            self._door = Door(gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed)
+            self._http_port = HttpPort(
+                gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed
+            )
             await anyio.to_thread.run_sync(self._file.create)
             await anyio.to_thread.run_sync(gateway.services.given_names.load)
             await self._file.reload()
             self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
-            tasks.start_soon(kept_up, self._door.serve, anyio.sleep)
+            tasks.start_soon(kept_up, self._http_port.serve, anyio.sleep)
             keep_trying = partial(accounts.vault.keep_trying, anyio.sleep)
             follow_keyring = partial(accounts.vault.follow, secret_service_signals)
             for work in (keep_trying, follow_keyring, self._file.follow, self._keep_run_dir):
@@ -242,7 +244,7 @@ class GatewayProcess:
             return  # no server starts any more
         if isinstance(outcome, Config):
             self._gateway.take_config(outcome)
-            self._door.follow(outcome.settings.http)
+            self._http_port.follow(outcome.settings.http)
             self._follow_store(outcome.settings.token_store)
         else:
             self._gateway.take_problem(outcome)

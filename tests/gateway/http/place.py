@@ -15,7 +15,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.gateway.world import House, house
-from trayapp.gateway.http.door import Door
+from trayapp.gateway.http.port import HttpPort
 from trayapp.gateway.http.tokens import TOKEN_NAME, ClientTokens
 from trayapp.model.settings import HttpSettings
 
@@ -48,7 +48,7 @@ class Place:
     made: House
     url: str
     edits: Edits
-    door: Door
+    port: HttpPort
     urls: list[str | None]  # as told, the last one holds
 
     def http(self, token: str = TOKEN, **headers: str) -> httpx2.AsyncClient:
@@ -87,11 +87,11 @@ async def place(folder: Path, settings: HttpSettings | None = None) -> AsyncIter
         tokens = folder / "tokens"
         tokens.mkdir(mode=0o700)
         (tokens / TOKEN_NAME).write_text(TOKEN)
-        door = Door(made.gateway, edits, ClientTokens(tokens), lambda: OWNER, urls.append)
+        port = HttpPort(made.gateway, edits, ClientTokens(tokens), lambda: OWNER, urls.append)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(door.serve)
-            door.follow(settings or HttpSettings(port=0))
+            tasks.start_soon(port.serve)
+            port.follow(settings or HttpSettings(port=0))
             await until(lambda: bool(urls))
             assert urls[0] is not None
-            yield Place(made, urls[0].removesuffix("/mcp"), edits, door, urls)
+            yield Place(made, urls[0].removesuffix("/mcp"), edits, port, urls)
             tasks.cancel_scope.cancel()

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.http_client import STREAMS
 from tests.gateway.http.place import Place, place
 from tests.gateway.world import serve, server
-from trayapp.gateway.http.batches import MOST
+from trayapp.gateway.http.streamable import MOST
 
 pytestmark = pytest.mark.anyio
 

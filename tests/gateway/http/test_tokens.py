@@ -74,9 +74,9 @@ def port_of(at: Place) -> int:
 
 async def moved(at: Place, settings: HttpSettings) -> int:
     """The port after the settings were followed, opened again."""
-    at.door.follow(HttpSettings(enabled=False))
+    at.port.follow(HttpSettings(enabled=False))
     await until(lambda: at.urls[-1] is None)
-    at.door.follow(settings)
+    at.port.follow(settings)
     await until(lambda: at.urls[-1] is not None)
     return port_of(at)
 

@@ -45,6 +45,16 @@ def why_no_headers(schema: Any) -> str | None:
     return None
 
 
+def header_params(schema: Any) -> Iterator[tuple[tuple[str, ...], str, Any]]:
+    """Yield each parameter that is repeated: the names that lead to it, its header's name, its type.
+
+    Of a schema for which `why_no_headers` is None.
+    """
+    for place, part in _parts(schema):
+        if place and ANNOTATION in part:
+            yield place, part[ANNOTATION], part["type"]
+
+
 def _parts(schema: Any) -> Iterator[tuple[tuple[str, ...] | None, dict[str, Any]]]:
     """Every schema inside a schema, with the names of the parameters that lead to it; None where something else does.
 

@@ -1,4 +1,4 @@
-"""The endpoint for clients that come over HTTP.
+"""One HTTP server: Streamable HTTP of every revision, legacy SSE, and management requests.
 
-Never here: sessions' behaviour, which is the same as behind the shim.
+Never here: sessions' behavior, which is the same as behind the shim, and the SDK.
 """

@@ -1,7 +1,4 @@
-"""What applications behind the port read of an ASGI request, and the plain answers they write.
-
-Without starlette, which the first client would wait for. Never here: MCP, who may come in.
-"""
+"""ASGI requests and responses of the HTTP server."""
 
 from __future__ import annotations
 
@@ -11,72 +8,66 @@ from urllib.parse import parse_qsl
 
 import anyio
 
+from trayapp.wire.framing import MAX_FRAME_BYTES
+from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.messages import INVALID_REQUEST, PARSE_ERROR, RpcError, is_request_id
+
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+Line = tuple[bytes, bytes]  # name, in lower case, and value of a header
 
 JSON = "application/json"
 STREAM = "text/event-stream"
+CONNECTION = "multi_mcp.connection"  # in the state of a scope: the HttpConnection (server)
 
 
 class Headers:
-    """Of one request; ASGI has their names in lower case."""
+    """The headers of one request; ASGI has their names in lower case."""
 
     def __init__(self, scope: Any) -> None:
-        self._lines: Sequence[tuple[bytes, bytes]] = scope["headers"]
+        self.lines: Sequence[Line] = scope["headers"]
 
     def all(self, name: str) -> list[str]:
-        """Every value of that name."""
+        """Return every value of that name."""
         wanted = name.encode("ascii")
-        return [value.decode("latin-1") for key, value in self._lines if key == wanted]
+        return [value.decode("latin-1") for key, value in self.lines if key == wanted]
 
-    def get(self, name: str, default: str | None = None) -> str | None:
-        """The first one."""
-        return next(iter(self.all(name)), default)
+    def get(self, name: str) -> str | None:
+        """Return the first value of that name."""
+        wanted = name.encode("ascii")
+        return next((value.decode("latin-1") for key, value in self.lines if key == wanted), None)
 
     def accepts(self, *kinds: str) -> bool:
-        """Whether the client names all of these kinds of content, which is the least that servers ask for."""
-        named = {kind.partition(";")[0].strip() for kind in (self.get("accept") or "").split(",")}
-        return named.issuperset(kinds)
+        """True if the client takes all of these kinds of content, by name or by wildcard (RFC 9110, 12.5.1)."""
+        named = {kind.partition(";")[0].strip().lower() for kind in ",".join(self.all("accept")).split(",")}
+        return all(not named.isdisjoint((kind, f"{kind.partition('/')[0]}/*", "*/*")) for kind in kinds)
 
     @property
     def content(self) -> str:
-        """The kind of the body."""
-        return (self.get("content-type") or "").partition(";")[0].strip()
+        """Return the media type of the body, without parameters."""
+        return (self.get("content-type") or "").partition(";")[0].strip().lower()
 
 
 def options_of(scope: Any) -> dict[str, Any]:
-    """The session options in the URL's query."""
+    """Return the session options in the URL's query."""
     return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
 
 
 async def whole(receive: Any, most: int | None = None) -> bytes | None:
-    """The body; None when the client has gone, or sends more than `most` bytes."""
-    parts, size = [], 0
-    while True:
+    """Return the body; None if the client disconnects or sends more than `most` bytes."""
+    event = await receive()
+    body: bytes = event.get("body", b"")
+    if event["type"] == "http.request" and not event.get("more_body"):
+        return body if most is None or len(body) <= most else None
+    parts, size = [body], len(body)
+    while event["type"] == "http.request" and event.get("more_body") and (most is None or size <= most):
         event = await receive()
-        if event["type"] != "http.request":
-            return None
         parts.append(event.get("body", b""))
         size += len(parts[-1])
-        if most is not None and size > most:
-            return None
-        if not event.get("more_body"):
-            return b"".join(parts)
+    return b"".join(parts) if event["type"] == "http.request" and (most is None or size <= most) else None
 
 
-def replayed(body: bytes, receive: Any) -> Any:
-    """`receive`, with the body once more before it."""
-    left = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def again() -> Any:
-        return left.pop() if left else await receive()
-
-    return again
-
-
-async def respond(
-    send: Any, body: bytes, status: int = 200, kind: str = JSON, more: Sequence[tuple[bytes, bytes]] = ()
-) -> None:
-    """One whole answer."""
+async def respond(send: Any, body: bytes, status: int = 200, kind: str = JSON, more: Sequence[Line] = ()) -> None:
+    """Send one whole answer."""
     headers = [(b"content-length", str(len(body)).encode()), *more]
     if body:
         headers.append((b"content-type", kind.encode()))
@@ -84,8 +75,8 @@ async def respond(
     await send({"type": "http.response.body", "body": body})
 
 
-async def open_stream(send: Any, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
-    """The beginning of an event stream."""
+async def open_stream(send: Any, more: Sequence[Line] = ()) -> None:
+    """Send the head of an event stream."""
     headers = [
         (b"content-type", b"text/event-stream; charset=utf-8"),
         (b"cache-control", b"no-cache, no-transform"),
@@ -95,13 +86,54 @@ async def open_stream(send: Any, more: Sequence[tuple[bytes, bytes]] = ()) -> No
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
-def event(frame: bytes) -> bytes:
-    """One message on a stream. A bare return, which JSON allows between its signs, would be the end of a line there."""
-    return b"event: message\r\ndata: %b\r\n\r\n" % frame.replace(b"\r", b" ")
+class HttpRequest:
+    """A request to an MCP endpoint. `more`: headers for its response."""
+
+    def __init__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scope, self.receive, self.send = scope, receive, send
+        self.headers = Headers(scope)
+        self.method: str = scope["method"]
+        self.more: list[Line] = []
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the session options in the URL's query."""
+        return options_of(self.scope)
+
+    async def respond(self, body: bytes, status: int = 200, kind: str = JSON) -> None:
+        """Send one whole answer."""
+        await respond(self.send, body, status, kind, self.more)
+
+    async def refuse(self, status: int, error: RpcError, request_id: Any = None) -> None:
+        """Send a JSON-RPC error with an HTTP status."""
+        known = request_id if is_request_id(request_id) else None
+        await self.respond(dumps({"jsonrpc": "2.0", "id": known, "error": error.body()}), status)
+
+    async def refuse_method(self, allowed: str) -> None:
+        """Refuse the HTTP method and name the allowed ones (RFC 9110, 15.5.6)."""
+        self.more.append((b"allow", allowed.encode()))
+        await self.refuse(405, RpcError(INVALID_REQUEST, "Method Not Allowed"))
+
+    async def message(self) -> Any:
+        """Return the JSON value of a POST; None once it was refused."""
+        if not self.headers.accepts(JSON, STREAM):
+            await self.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {JSON} and {STREAM}"))
+        elif self.headers.content != JSON:
+            await self.refuse(415, RpcError(INVALID_REQUEST, f"The Content-Type must be {JSON}"))
+        elif (body := await whole(self.receive, MAX_FRAME_BYTES)) is None:
+            await self.refuse(413, RpcError(INVALID_REQUEST, f"The body is larger than {MAX_FRAME_BYTES >> 20} MiB"))
+        else:
+            try:
+                if (value := loads(body)) is not None:
+                    return value
+                await self.refuse(400, RpcError(INVALID_REQUEST, "The body is null"))
+            except JsonError:
+                await self.refuse(400, RpcError(PARSE_ERROR, "The body is not valid JSON, or nested too deep"))
+        return None
 
 
 async def until_gone(receive: Any, scope: anyio.CancelScope) -> None:
-    """Cancel the scope when the client goes."""
+    """Cancel the scope when the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

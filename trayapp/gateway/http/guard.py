@@ -1,18 +1,18 @@
-"""Who may come in over HTTP: checked before anything of a request is read (PRODUCT 14).
+"""Access control for HTTP, before anything of a request is read (PRODUCT 14).
 
-A page in the user's browser can send requests to 127.0.0.1: Host and Origin tell them apart (DNS rebinding), the token
-keeps out other users and programs. Never here: routes, MCP.
+A page in the user's browser can send requests to 127.0.0.1. Host and Origin tell its requests apart (DNS rebinding).
+The token keeps out other users and programs.
 """
 
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from trayapp.gateway.http.connections import CONNECTION
-from trayapp.gateway.http.origins import OWN_FETCH, is_own_host, is_own_origin, is_own_referer
+from trayapp.gateway.http.asgi import CONNECTION, respond
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import dumps
 
@@ -43,19 +43,21 @@ class Access:
 
 
 class Guard:
-    """An ASGI application around another."""
+    """An ASGI application that refuses requests before another application sees them."""
 
     def __init__(self, app: App, access: Access) -> None:
         self._app = app
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
+        """Pass the request on, or refuse it."""
         refusal = self._refusal(scope) if scope["type"] == "http" else None
         if refusal is None:
             await self._app(scope, receive, send)
         else:
-            await answer(send, *refusal)
+            status, message = refusal
+            # No WWW-Authenticate: there is nothing to sign in to.
+            await respond(send, dumps({"error": message}), status)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
@@ -118,9 +120,33 @@ def shows(authorization: list[str], token: str) -> bool:
     return hmac.compare_digest(given.strip().encode("latin-1"), token.encode()) and kind.lower() == "bearer"
 
 
-async def answer(send: Send, status: int, message: str) -> None:
-    """A refusal as JSON. No WWW-Authenticate: there is nothing to sign in to."""
-    body = dumps({"error": message})
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+# -- Host, Origin and Referer: pure rules ----------------------------------------------------------------------------
+
+_AUTHORITY = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::(?P<port>[0-9]{1,5}))?"
+_HOST = re.compile(_AUTHORITY, re.IGNORECASE)
+_ORIGIN = re.compile(r"(?P<scheme>https?)://" + _AUTHORITY, re.IGNORECASE)
+_REFERER = re.compile(_ORIGIN.pattern + r"(?:[/?#].*)?", re.IGNORECASE)
+PORTS_END = 65_536
+OWN_FETCH = frozenset({"same-origin", "none"})  # Sec-Fetch-Site of our own page, and of the address bar
+
+
+def is_own_host(host: str) -> bool:
+    """True if a Host header names this machine by loopback, and nothing else."""
+    return _is_match(_HOST, host)
+
+
+def is_own_origin(origin: str, port: int | None = None) -> bool:
+    """True if an Origin is a page of this machine; with `port`, only of the server at that port."""
+    return _is_match(_ORIGIN, origin, port)
+
+
+def is_own_referer(referer: str, port: int | None = None) -> bool:
+    """True if a Referer is a page of this machine; with `port`, only of the server at that port."""
+    return _is_match(_REFERER, referer, port)
+
+
+def _is_match(pattern: re.Pattern[str], text: str, port: int | None = None) -> bool:
+    found = pattern.fullmatch(text)
+    if found is None or int(found["port"] or 0) >= PORTS_END:
+        return False
+    return port is None or (found["scheme"].lower() == "http" and int(found["port"] or 80) == port)

@@ -1,7 +1,7 @@
 """The tokens by which HTTP clients come in: one for each port, in files beside servers.yaml.
 
 An AI tool sends its token to whatever listens at the address in its file. Another user's program that took that port
-first has collected the token: it must be of no use anywhere else, nor later. Never here: sockets, requests.
+first has collected the token: it must be of no use anywhere else, nor later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOKEN_NAME = "http-token"  # of the configured port; of another one with `-PORT`
 
 
 class ClientTokens:
-    """In one folder. A token begins with the port that it was made for.
+    """The token files of one folder. A token begins with the port that it was made for.
 
     Gateways with runtime folders of their own may share the folder: each holds the file of its token while it listens.
     """

@@ -1,7 +1,6 @@
-"""The HTTP port: bound when the gateway starts, so that its number is known; all behind it comes with the first client.
+"""The HTTP port: bound when the gateway starts, so that its number is known. The server is loaded for the first client.
 
-A user without HTTP clients pays nothing for what is behind it (DESIGN, decision 2): a web server, 30 ms and some MB,
-and later the SDK (app). Never here: requests, what a token looks like.
+A user without HTTP clients does not pay for the web server: 30 ms and some MB (DESIGN, decision 2).
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import anyio
 from trayapp.gateway.http.tokens import ClientTokens
 from trayapp.model.settings import HttpSettings
 from trayapp.model.status import Problem
+from trayapp.wire.endpoint import BACKLOG
 from trayapp.wire.loopback import holder_words, is_ours, port_holder
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"  # never another: who can reach the port can use every server
 PORTS_TRIED = 20  # from the wanted one on, before any free one will do
-BACKLOG = 128
 
 
 class Bound(NamedTuple):
@@ -40,17 +39,17 @@ class Bound(NamedTuple):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return the port number."""
         port: int = self.sock.getsockname()[1]
         return port
 
     @property
     def exposed(self) -> list[int]:
-        """The ports whose holder is not known to be this user: what is sent there may be known to others."""
+        """Return the ports whose holder is not known to be this user: others may know what is sent there."""
         return [port for port, user in self.taken.items() if not is_ours(user)]
 
 
-class Door:
+class HttpPort:
     """At most one listening port. `changed` is told the URL, None when there is none.
 
     `owner_token`: returns the one of the endpoint file.
@@ -73,7 +72,7 @@ class Door:
         self._news = anyio.Event()
 
     def follow(self, settings: HttpSettings) -> None:
-        """Settings were read; other ones than before open, move or close the port."""
+        """Open, move or close the port if the settings changed."""
         if settings != self._wanted:
             self._wanted = settings
             self._news.set()
@@ -102,11 +101,11 @@ class Door:
             self._changed(f"http://{HOST}:{bound.port}/mcp")
             try:
                 await anyio.wait_readable(bound.sock)
-                # Not in turn: a client would wait for the SDK, where a server on HTTP has it loaded. Uvicorn, which
+                # Not in turn: a client would wait for the SDK, which a server on HTTP may be loading. Uvicorn, which
                 # the SDK loads too, is a package that all enter by the same door, so that no two threads get half.
-                app = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.app")
-                access = app.Access(token if settings.token else "", self._owner_token(), place)
-                await app.serve(self._gateway, self._file, bound.sock, access)
+                server = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.server")
+                access = server.Access(token if settings.token else "", self._owner_token(), place)
+                await server.serve(self._gateway, self._file, bound.sock, access)
             finally:
                 self._tokens.release()
                 self._gateway.http_problem = None
@@ -143,7 +142,7 @@ def bind(wanted: int) -> Bound | None:
 
 
 def _listening(port: int) -> socket.socket:
-    """Raises OSError."""
+    """Return a listening socket. Raises OSError."""
     # With the protocol named, asyncio turns Nagle's algorithm off: else an answer in two writes takes 40 ms longer.
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

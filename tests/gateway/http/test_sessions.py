@@ -1,4 +1,4 @@
-"""What becomes of the calls of a client over HTTP that says nothing more."""
+"""How long a session over HTTP lasts: what becomes of a client that says nothing more, and of its calls."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from tests.fixtures.clock import FakeClock
 from tests.gateway.http.place import OWNER, TOKEN, Place, place, until
 from tests.gateway.world import serve, server
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.gateway.http import app
-from trayapp.gateway.http.asgi import Headers
-from trayapp.gateway.http.door import bind
+from trayapp.gateway.http import server as http_server
+from trayapp.gateway.http.asgi import HttpRequest
 from trayapp.gateway.http.guard import Access
-from trayapp.gateway.http.peers import HttpPeer
-from trayapp.gateway.http.presence import GONE_S, SESSION_HEADER, Presence
-from trayapp.gateway.process.tasks import fenced
+from trayapp.gateway.http.peer import HttpPeer
+from trayapp.gateway.http.port import bind
+from trayapp.gateway.http.sessions import GONE_S, IDLE_S, HttpSessions
+from trayapp.gateway.http.streams import EventStore
+from trayapp.wire.messages import Reply, Request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-client-gone")]
 
@@ -48,7 +49,7 @@ async def port(tmp_path: Path, idle_most: int) -> AsyncIterator[tuple[Place, htt
     bound = bind(0)
     assert bound is not None
     async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
-        tasks.start_soon(app.serve, at.made.gateway, at.edits, bound.sock, Access(TOKEN, OWNER), idle_most)
+        tasks.start_soon(http_server.serve, at.made.gateway, at.edits, bound.sock, Access(TOKEN, OWNER), idle_most)
         http.base_url = httpx2.URL(f"http://127.0.0.1:{bound.port}")
         yield at, http
         tasks.cancel_scope.cancel()
@@ -154,27 +155,26 @@ async def ping(http: httpx2.AsyncClient, session: str) -> int:
 
 
 async def test_of_very_many_idle_sessions_the_oldest_end_and_their_clients_begin_anew(tmp_path: Path) -> None:
-    """Wherever they are: one that the SDK has, one that it has not heard of, and one whose client took its leave."""
     async with port(tmp_path, idle_most=2) as (at, http):
-        of_sdk, streaming = await opened(http), await opened(http)
+        oldest, streaming = await opened(http), await opened(http)
         async with http.stream("GET", "/mcp", headers={"Mcp-Session-Id": streaming}) as stream:
             assert stream.status_code == 200
             notice = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
-            told = await http.post("/mcp", json=notice, headers={"Mcp-Session-Id": of_sdk})
+            told = await http.post("/mcp", json=notice, headers={"Mcp-Session-Id": oldest})
             assert told.status_code == 202
             left = await opened(http)
             assert (await http.delete("/mcp", headers={"Mcp-Session-Id": left})).status_code == 200
-            unused, used = await opened(http), await opened(http)  # of_sdk has to go
+            unused, used = await opened(http), await opened(http)  # oldest has to go
             await until(lambda: len(at.made.gateway.sessions) == 3)
             assert await ping(http, unused) == 200
             third = await opened(http)  # used is the oldest now
             await until(lambda: len(at.made.gateway.sessions) == 3)
-            answers = [await ping(http, session) for session in (of_sdk, used, left, unused, third, streaming)]
+            answers = [await ping(http, session) for session in (oldest, used, left, unused, third, streaming)]
             assert answers == [404, 404, 404, 200, 200, 200]
 
 
 async def test_no_session_with_an_open_request_ends_for_many_idle_ones(tmp_path: Path) -> None:
-    """Not one that the SDK was told of anew, as its client was away; and those whose clients have gone end first."""
+    """Not one that was introduced again, as its client was away; and those whose clients have gone end first."""
     async with port(tmp_path, idle_most=3) as (at, http):
         idle, away, gone = await opened(http), await opened(http), await opened(http)
         for times, session in enumerate((away, gone), 1):
@@ -195,30 +195,41 @@ async def test_no_session_with_an_open_request_ends_for_many_idle_ones(tmp_path:
             assert [await ping(http, session) for session in (*few, last, away)] == [404, 404, 404, 200, 200]
 
 
-async def test_a_client_that_comes_just_before_its_session_is_to_end_keeps_it() -> None:
-    said, done = list[tuple[str, str | None]](), anyio.Event()
+async def test_a_session_of_which_nothing_is_heard_for_long_is_forgotten(tmp_path: Path) -> None:
+    """Of whichever kind: one that was used, one whose client went; not one with an open request."""
+    async with port(tmp_path, idle_most=9) as (at, http):
+        away, idle, listening = await opened(http), await opened(http), await opened(http)
+        async with http.stream("GET", "/mcp", headers={"Mcp-Session-Id": away}) as stream:
+            assert stream.status_code == 200
+        await until(lambda: GONE_S in at.made.clock.slept)
+        async with http.stream("GET", "/mcp", headers={"Mcp-Session-Id": listening}) as stream:
+            assert stream.status_code == 200
+            await at.made.clock.pass_(IDLE_S - 1)
+            assert await ping(http, idle) == 200
+            await at.made.clock.pass_(1)
+            assert [await ping(http, session) for session in (away, idle, listening)] == [404, 200, 200]
+            await at.made.clock.pass_(IDLE_S)
+            assert [await ping(http, session) for session in (idle, listening)] == [404, 200]
 
-    async def heard(scope: Any, receive: Any, send: Any) -> None:
-        said.append((scope["method"], Headers(scope).get(SESSION_HEADER)))
-        if scope["method"] == "POST":
-            await done.wait()
 
-    def nothing(*message: object) -> None: ...
-
+async def test_a_session_that_ends_while_its_client_is_introduced_again_leaves_nothing() -> None:
     async with anyio.create_task_group() as tasks:
-        presence = Presence(FakeClock(), tasks, 1)
-        watched = presence.around(heard)
-        peers = {name: HttpPeer(None) for name in "abc"}
-        for name, peer in peers.items():
-            tasks.start_soon(peer.run, nothing, nothing)
-            if name == "b":
-                scope: Any = {"type": "http", "method": "POST", "headers": [(SESSION_HEADER.encode(), b"a")]}
-                tasks.start_soon(fenced, watched, scope, nothing, nothing)
-            presence.note(name, peer)
+        made: list[HttpPeer] = []
+
+        def begin(peer: Any, options: Any, *, lasting: bool = True) -> None:
+            made.append(peer)
+
+        sessions = HttpSessions(begin, FakeClock(), tasks, EventStore())
+        session = sessions.begin({})
+        sessions.add(session, {}, VERSION)
+        session.peer.close()
+        tasks.start_soon(sessions.peer, session, HttpRequest({"headers": [], "method": "GET"}, None, None))
         await anyio.wait_all_tasks_blocked()
-        assert said == [("POST", "a"), ("DELETE", "b")]
-        done.set()
+        sessions.end(session)
+
+        def answer(request: Request) -> None:
+            made[1].respond(request.id, Reply.of_result({}))
+
+        tasks.start_soon(made[1].run, answer, lambda method, params: None)
         await anyio.wait_all_tasks_blocked()
-        assert said == [("POST", "a"), ("DELETE", "b"), ("DELETE", "c")]
-        for peer in peers.values():
-            peer.close()
+        assert made[1].is_closed

@@ -1,7 +1,9 @@
-"""What those get who wait for an answer when the port is closed."""
+"""What the web server loads, and what those get who wait for an answer when the port is closed."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,9 +12,9 @@ import anyio
 import httpx2
 import pytest
 
-from trayapp.gateway.http.app import listen
 from trayapp.gateway.http.asgi import Asgi, open_stream, whole
-from trayapp.gateway.http.door import bind
+from trayapp.gateway.http.port import bind
+from trayapp.gateway.http.server import listen
 
 pytestmark = pytest.mark.anyio
 
@@ -73,3 +75,12 @@ async def test_a_stream_ends_whole_and_says_so_to_who_waits_at_it(asks: Any, cap
         assert (WORDS in answer.text) == (asks is ASK)
         assert ('"id":"mine"' in answer.text) == (asks is ASK)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.requirement("http-own")
+def test_what_listens_loads_nothing_of_the_sdk() -> None:
+    program = "import sys, trayapp.gateway.main, trayapp.gateway.http.server; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "trayapp.gateway.http.streamable" in loaded
+    large = ("mcp", "mcp_types", "pydantic", "pydantic_core", "starlette", "sse_starlette", "httpx2")
+    assert [name for name in large if name in loaded] == []

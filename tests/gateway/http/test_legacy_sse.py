@@ -8,15 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx2
 import pytest
 
 from tests.e2e.http_client import events
 from tests.gateway.http.place import Place, place, until
 from tests.gateway.world import server
-from trayapp.gateway.http.asgi import event
-from trayapp.gateway.http.sse import BEHIND_MOST, PING, Outflow
 
 pytestmark = pytest.mark.anyio
 
@@ -80,24 +77,3 @@ async def test_other_places_and_methods(tmp_path: Path) -> None:
             assert (await http.post(where, json=ASK)).status_code == 404
         assert (await http.get("/messages/")).headers["allow"] == "POST"
         assert (await http.post("/sse", json=ASK)).headers["allow"] == "GET"
-
-
-def test_an_event_has_one_line_of_data() -> None:
-    assert event(b'{"a":\r1}') == b'event: message\r\ndata: {"a": 1}\r\n\r\n'
-
-
-async def test_a_client_that_does_not_read_is_given_up() -> None:
-    out = Outflow()
-    out.put(b"{}\n" * 2)
-    assert await out.take() == event(b"{}") * 2
-    out.put(b"x" * BEHIND_MOST + b"\n")  # by itself it says nothing about who reads
-    assert not out.lost.is_set()
-    out.put(b"{}\n")
-    assert out.lost.is_set()
-
-
-async def test_a_silent_stream_is_kept_alive() -> None:
-    assert await Outflow(ping_s=0).take() == PING
-    with anyio.move_on_after(0) as scope:
-        await Outflow().take()
-    assert scope.cancelled_caught

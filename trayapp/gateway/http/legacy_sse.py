@@ -1,0 +1,68 @@
+"""HTTP with SSE (MCP 2024-11-05, transports): one event stream to the client, a POST for each of its messages.
+
+The stream carries the same frames as the shim's socket, from the same FramePeer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from trayapp.gateway.http.asgi import JSON, Headers, HttpRequest, options_of, respond, whole
+from trayapp.gateway.http.sessions import Serve
+from trayapp.gateway.http.streams import EventStream
+from trayapp.gateway.sessions.peer import FramePeer
+from trayapp.wire.framing import MAX_FRAME_BYTES
+from trayapp.wire.jsonio import JsonError, loads
+
+MESSAGES = "/messages"
+SESSION = "session_id"  # in the URL's query
+TEXT = "text/plain; charset=utf-8"
+
+
+class LegacySse:
+    """The clients of one port that use this transport."""
+
+    def __init__(self, serve: Serve) -> None:
+        self._serve = serve
+        self._peers: dict[str, FramePeer] = {}
+
+    async def stream(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer GET with the stream. The session ends with it."""
+        out, session_id = EventStream(expects=None), uuid4().hex
+
+        def write(frames: bytes) -> None:
+            for frame in frames.split(b"\n")[:-1]:
+                out.put(frame)
+
+        peer = self._peers[session_id] = FramePeer(write)
+        self._serve(peer, options_of(scope))
+        try:
+            where = f"event: endpoint\r\ndata: {MESSAGES}/?{SESSION}={session_id}\r\n\r\n"
+            await out.carry(HttpRequest(scope, receive, send), where.encode())
+        finally:
+            del self._peers[session_id]
+            peer.dispatcher.close()
+
+    async def post(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer POST: take one message. Its answer goes out on the stream."""
+        peer = self._peers.get(str(options_of(scope).get(SESSION, "")))
+        if peer is None:
+            await respond(send, b"Could not find session", 404, TEXT)
+        elif Headers(scope).content != JSON:
+            await respond(send, b"Invalid Content-Type header", 400, TEXT)
+        elif (body := await whole(receive, MAX_FRAME_BYTES)) is None:
+            await respond(send, b"The body is too large", 413, TEXT)
+        elif not is_message(body):
+            await respond(send, b"Could not parse message", 400, TEXT)
+        else:
+            await respond(send, b"Accepted", 202, TEXT)
+            peer.dispatcher.feed(body.replace(b"\n", b" ") + b"\n")  # JSON has them between its tokens alone
+
+
+def is_message(body: bytes) -> bool:
+    """True if the body is one frame."""
+    try:
+        return isinstance(loads(body), dict)
+    except JsonError:
+        return False

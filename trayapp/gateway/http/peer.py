@@ -1,0 +1,198 @@
+"""A client over HTTP as a ClientPeer.
+
+Messages about one of its requests go out on the stream of that request's answer, all others on the standing stream.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from typing import Any
+
+import anyio
+
+from trayapp.gateway.client import OnNotification, OnRequest
+from trayapp.gateway.http.streams import EventStream
+from trayapp.wire.jsonio import dumps
+from trayapp.wire.messages import (
+    CANCELLED,
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PROGRESS,
+    Call,
+    Params,
+    Reply,
+    Request,
+    RequestId,
+    RpcError,
+    is_answer,
+    is_request_id,
+    mended,
+    own_id,
+    progress_token,
+)
+
+log = logging.getLogger(__name__)
+
+REQUEST_CANCELLED = -32800  # the SDKs' code; the stream of a cancelled request needs an answer to end with
+AGAIN = "introduced again"  # the id of a handshake that no client waits for
+INITIALIZED = "notifications/initialized"
+GONE = {"reason": "the client went away"}
+
+
+class HttpPeer:
+    """A client's connection over HTTP (gateway.peer.ClientPeer).
+
+    `standing`: the stream for messages about no request. A client without one gets none, and cannot be asked.
+    """
+
+    def __init__(self, standing: EventStream | None = None) -> None:
+        self._standing = standing
+        self._open: dict[RequestId, EventStream] = {}
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, tuple[Call, RequestId | None, EventStream]] = {}
+        self._gone = anyio.Event()
+        self._ready = anyio.Event()
+        self._on_request: OnRequest | None = None
+        self._on_notification: OnNotification | None = None
+
+    async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
+        """Serve until `close`."""
+        self._on_request, self._on_notification = on_request, on_notification
+        self._ready.set()
+        try:
+            await self._gone.wait()
+        finally:
+            self.close()
+
+    async def ready(self) -> None:
+        """Wait until the session takes requests."""
+        await self._ready.wait()
+
+    @property
+    def is_closed(self) -> bool:
+        """True if the client is gone."""
+        return self._gone.is_set()
+
+    def close(self) -> None:
+        """End the session. All open requests and questions are answered with an error."""
+        self._gone.set()
+        opened, self._open = self._open, {}
+        for request_id, stream in opened.items():
+            stream.answer(request_id, Reply.of_error(RpcError(CONNECTION_CLOSED, "The session has ended")))
+        asked, self._asked = self._asked, {}
+        for call, _, _ in asked.values():
+            call.answered(Reply.of_error(RpcError(CONNECTION_CLOSED, "The client went away")))
+
+    # -- from the client -----------------------------------------------------------------------------------------
+
+    def request(self, request_id: RequestId, method: str, params: dict[str, Any] | None, stream: EventStream) -> None:
+        """Hand a request to the session; its answer and messages about it go to `stream`. Call `ready` first."""
+        assert self._on_request is not None
+        if request_id in self._open:
+            error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
+            stream.answer(request_id, Reply.of_error(error))
+            return
+        self._open[request_id] = stream
+        try:
+            self._on_request(Request(request_id, method, params))
+        except Exception:  # the boundary at which one request's failure stops
+            log.exception("Unexpected error in a request over HTTP")
+            self.respond(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, "The request could not be answered")))
+
+    def notification(self, method: str, params: dict[str, Any] | None) -> None:
+        """Hand a notification to the session."""
+        if method == PROGRESS and self._is_progress_of_question(params or {}):
+            return
+        if self._on_notification is not None:
+            self._on_notification(method, params)
+        if method == CANCELLED:
+            self._end_cancelled((params or {}).get("requestId"))
+
+    def answered(self, message: dict[str, Any]) -> None:
+        """Take the client's answer to a question."""
+        number = own_id(message.get("id"))
+        asked = self._asked.pop(number, None) if number is not None else None
+        if asked is not None:
+            asked[0].answered(Reply(b"", message=message if is_answer(message) else mended(message)))
+
+    async def introduce(self, params: dict[str, Any]) -> None:
+        """Repeat the handshake of a client whose former session has ended."""
+        await self.ready()
+        stream = EventStream()
+        self.request(AGAIN, "initialize", params, stream)
+        await stream.answered()
+        self.notification(INITIALIZED, None)
+
+    def _is_progress_of_question(self, params: dict[str, Any]) -> bool:
+        number = own_id(params.get("progressToken"))
+        asked = self._asked.get(number) if number is not None else None
+        if asked is None or asked[1] is None:
+            return False
+        asked[0].progress({**params, "progressToken": asked[1]})
+        return True
+
+    def _end_cancelled(self, request_id: Any) -> None:
+        """End the stream of a request that is no longer wanted, as events: the SDK's client does not wait for JSON."""
+        stream = self._open.pop(request_id, None) if is_request_id(request_id) else None
+        if stream is not None:
+            stream.be_events()
+            stream.answer(request_id, Reply.of_error(RpcError(REQUEST_CANCELLED, "Request cancelled")))
+
+    # -- open requests --------------------------------------------------------------------------------------------
+
+    @property
+    def awaited(self) -> frozenset[RequestId]:
+        """Return the ids of the requests without an answer."""
+        return frozenset(self._open)
+
+    def stream(self, number: int) -> EventStream | None:
+        """Return the stream of that number, unless it has ended."""
+        return next(
+            (stream for stream in (*self._open.values(), self._standing) if stream and stream.number == number), None
+        )
+
+    def give_up(self, requests: frozenset[RequestId]) -> None:
+        """Cancel these requests, unless they are answered: their client is gone."""
+        for request_id in requests & self.awaited:
+            if self._on_notification is not None:
+                self._on_notification(CANCELLED, {"requestId": request_id, **GONE})
+            self.respond(request_id, Reply.of_error(RpcError(CONNECTION_CLOSED, "The client went away")))
+
+    # -- to the client (ClientPeer) ------------------------------------------------------------------------------
+
+    def respond(self, request_id: RequestId, reply: Reply) -> None:
+        """Answer a request; dropped if it was cancelled."""
+        if (stream := self._open.pop(request_id, None)) is not None:
+            stream.answer(request_id, reply)
+
+    def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:
+        """Send a notification."""
+        if (stream := self._stream_about(about)) is not None:
+            stream.put(_message(method, params))
+
+    def relay(self, method: str, params: Params, call: Call, about: RequestId | None = None) -> int:
+        """Ask the client; return an id for `cancel`."""
+        number, stream = next(self._numbers), self._stream_about(about)
+        if self._standing is None or stream is None or self.is_closed:
+            call.answered(Reply.of_error(RpcError(CONNECTION_CLOSED, "The client cannot be asked")))
+            return number
+        token = None
+        if params is not None and (token := progress_token(params)) is not None:
+            params = {**params, "_meta": {**params["_meta"], "progressToken": number}}
+        self._asked[number] = call, token, stream
+        stream.put(_message(method, params, id=number))
+        return number
+
+    def cancel(self, request_id: int, reason: str) -> None:
+        """Take back a question."""
+        if (asked := self._asked.pop(request_id, None)) is not None:
+            asked[2].put(_message(CANCELLED, {"requestId": request_id, "reason": reason}))
+
+    def _stream_about(self, about: RequestId | None) -> EventStream | None:
+        return (self._open.get(about) if about is not None else None) or self._standing
+
+
+def _message(method: str, params: Params, **more: Any) -> bytes:
+    return dumps({"jsonrpc": "2.0", **more, "method": method, **({} if params is None else {"params": params})})

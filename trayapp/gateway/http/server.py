@@ -1,0 +1,220 @@
+"""The web server behind the HTTP port, and the applications behind its paths. Imported for the first client."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from trayapp.gateway.client import ClientPeer
+from trayapp.gateway.http.asgi import CONNECTION, STREAM, Asgi, Headers, respond
+from trayapp.gateway.http.guard import Access, Guard
+from trayapp.gateway.http.legacy_sse import MESSAGES, LegacySse
+from trayapp.gateway.http.manage import Manage
+from trayapp.gateway.http.sessions import IDLE_MOST, HttpSessions
+from trayapp.gateway.http.stateless import StatelessHttp
+from trayapp.gateway.http.streamable import StreamableHttp
+from trayapp.gateway.http.streams import EventStore, event
+from trayapp.gateway.process.tasks import fenced
+from trayapp.model.errors import MultiMcpError
+from trayapp.wire.endpoint import BACKLOG
+from trayapp.wire.framing import SMALL_FRAME_BYTES
+from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.loopback import comes_from_another_user
+from trayapp.wire.messages import CONNECTION_CLOSED, RequestId, RpcError, is_request_id
+from trayapp.wire.pending_connections import PendingConnections
+
+if TYPE_CHECKING:
+    from trayapp.gateway.gateway import Gateway
+    from trayapp.gateway.http.manage import FileEdits
+
+LAST_ANSWERS_S = 1.0  # at the end, for what is on its way
+LAST_WORDS_S = 0.2  # then, to tell who has got none
+CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
+
+
+async def serve(
+    gateway: Gateway, file: FileEdits, sock: socket.socket, access: Access, idle_most: int = IDLE_MOST
+) -> None:
+    """Serve on a listening socket until cancelled. `idle_most`: sessions without an open request."""
+    async with anyio.create_task_group() as tasks:
+
+        def begin(peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
+            tasks.start_soon(fenced, gateway.serve, gateway.new_session(peer, options, "http", lasting=lasting))
+
+        sessions = HttpSessions(begin, gateway.services.clock, tasks, EventStore(), idle_most)
+        tasks.start_soon(sessions.end_idle)
+        streamable = StreamableHttp(sessions, StatelessHttp(begin, partial(schema_of, gateway)))
+        try:
+            await listen(Guard(by_path(streamable, LegacySse(begin), Manage(gateway, file)), access), sock)
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+def schema_of(gateway: Gateway, name: str) -> Any:
+    """Return the input schema of a listed tool; None for any other."""
+    view = gateway.servers.view
+    try:
+        server, tool = view.exposure().find(name)
+    except MultiMcpError:
+        return None
+    known = view.catalog.tools.get((server, tool))
+    return known.item.get("inputSchema") if known is not None else None
+
+
+def by_path(streamable: Asgi, sse: LegacySse, others: Asgi) -> Asgi:
+    """Return an application that routes each request by its path."""
+
+    async def routed(scope: Any, receive: Any, send: Any) -> None:
+        path, method = scope["path"].rstrip("/"), scope["method"]
+        if path == "/mcp":
+            await streamable(scope, receive, send)
+        elif (path, method) == ("/sse", "GET"):
+            await sse.stream(scope, receive, send)
+        elif (path, method) == (MESSAGES, "POST"):
+            await sse.post(scope, receive, send)
+        elif path in ("/sse", MESSAGES):
+            await respond(send, b"", 405, more=[(b"allow", b"GET" if path == "/sse" else b"POST")])
+        else:
+            await others(scope, receive, send)
+
+    return routed
+
+
+# -- the web server --------------------------------------------------------------------------------------------------
+
+
+class HttpConnection(H11Protocol):
+    """One TCP connection. It ends unless it identifies itself in time, and as this user's."""
+
+    def __init__(self, pending: PendingConnections, *, app_state: dict[str, Any], **more: Any) -> None:
+        super().__init__(app_state={**app_state, CONNECTION: self}, **more)
+        self._pending = pending
+        self._is_ours: bool | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Count the connection as pending."""
+        super().connection_made(transport)
+        self._pending.add(self, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._pending.discard(self)
+        super().connection_lost(exc)
+
+    def let_in(self) -> bool:
+        """Accept the connection of an authorized request; return False if it is another user's."""
+        if self._is_ours is None:
+            here, there = self.server, self.client
+            known = here is not None and here[1] is not None and there is not None
+            self._is_ours = not (known and comes_from_another_user((here[0], here[1]), there))  # type: ignore[index, arg-type]
+            if self._is_ours:
+                self._pending.discard(self)
+        return self._is_ours
+
+
+async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_ANSWERS_S) -> None:
+    """Run uvicorn without its main loop, which wakes up ten times a second, and without its signal handlers."""
+    pending = PendingConnections()
+    config = uvicorn.Config(
+        ended_in_order(app), http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
+        server_header=False, date_header=False, proxy_headers=False, backlog=pending.burst,
+    )  # fmt: skip
+    config.load()
+    config.http_protocol_class = cast(type[asyncio.Protocol], partial(HttpConnection, pending))
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup(sockets=[sock])
+    sock.listen(BACKLOG)  # startup has set it to what is accepted in one turn
+    try:
+        await anyio.sleep_forever()
+    finally:
+        server.should_exit = True
+        with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(last_answers_s):
+                await server.shutdown(sockets=[sock])
+            await _end(server.server_state)
+
+
+async def _end(left: uvicorn.server.ServerState) -> None:
+    """Answer open requests, end open streams, then close all connections."""
+    waiting = list(left.tasks)
+    for task in waiting:
+        task.cancel()
+    if waiting:
+        await asyncio.wait(waiting, timeout=LAST_WORDS_S)
+    for _ in range(2):  # who does not read; and who came at the last moment
+        await anyio.lowlevel.checkpoint()
+        for connection in list(left.connections):
+            connection.transport.abort()
+
+
+# -- requests whose port is closed before their answer -----------------------------------------------------------------
+
+
+def ended_in_order(app: Asgi) -> Asgi:
+    """Return the application with a proper end for requests that are cancelled, as they are when the port is closed.
+
+    A client whose stream just breaks off might wait for its answer without end.
+    """
+
+    async def answered(scope: Any, receive: Any, send: Any) -> None:
+        made = Exchange(receive, send)
+        try:
+            await app(scope, made.receive, made.send)
+        except asyncio.CancelledError:
+            await made.end()
+
+    return answered
+
+
+class Exchange:
+    """One request and what was sent of its response."""
+
+    def __init__(self, receive: Any, send: Any) -> None:
+        self._receive = receive
+        self._send = send
+        self._body = b""  # of a request that is not large
+        self._begun: Any = None
+        self._whole = False
+
+    async def receive(self) -> Any:
+        """Receive, and keep the body of a small request."""
+        came = await self._receive()
+        if came["type"] == "http.request" and len(self._body) <= SMALL_FRAME_BYTES:
+            self._body += came.get("body", b"")
+        return came
+
+    async def send(self, said: Any) -> None:
+        """Send, and note how far the response is."""
+        if said["type"] == "http.response.start":
+            self._begun = said
+        else:
+            self._whole = not said.get("more_body")
+        await self._send(said)
+
+    async def end(self) -> None:
+        """Complete the response."""
+        request_id = _request_in(self._body)
+        error = dumps({"jsonrpc": "2.0", "id": request_id, "error": CLOSED.body()})
+        if self._begun is None:
+            await respond(self._send, error, 503)
+        elif not self._whole and (Headers(self._begun).get("content-type") or "").startswith(STREAM):
+            await self._send({"type": "http.response.body", "body": b"" if request_id is None else event(error)})
+
+
+def _request_in(body: bytes) -> RequestId | None:
+    """Return the id of the request that a body is; None when it is none."""
+    try:
+        message = loads(body)
+    except JsonError:
+        return None
+    request_id = message.get("id") if isinstance(message, dict) and "method" in message else None
+    return request_id if is_request_id(request_id) else None

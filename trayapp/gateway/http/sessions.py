@@ -1,0 +1,173 @@
+"""Sessions over HTTP by their ids, and when they end (MCP 2025-11-25, transports, session management).
+
+- A broken stream does not cancel its request: the client may resume it. On this machine a stream breaks only if the
+  client's process ended, or the client reconnects soon. So a session without an open request, whose standing stream
+  broke, ends after GONE_S, and so do its calls.
+- A client without a standing stream may be idle. Its session ends after IDLE_S, or sooner if too many are idle.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+from uuid import uuid4
+
+import anyio
+import anyio.abc
+
+from trayapp.backends.clock import Clock
+from trayapp.gateway.client import ClientPeer
+from trayapp.gateway.http.asgi import HttpRequest
+from trayapp.gateway.http.peer import HttpPeer
+from trayapp.gateway.http.streams import EventStore, EventStream
+from trayapp.gateway.process.tasks import fenced
+
+log = logging.getLogger(__name__)
+
+GONE_S = 3.0  # without an open request; the SDKs' clients come again after 1 s, and 1.5 s after that
+IDLE_S = 1_800.0  # without an open request, as the SDK's server has it; a client that comes again begins a new session
+# Sessions without an open request; one takes some 30 KB. Real clients have a stream open or say goodbye: so many come
+# of scripts that begin one each time.
+IDLE_MOST = 500
+
+
+class Serve(Protocol):
+    """The way to begin a session of the gateway."""
+
+    def __call__(self, peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
+        """Serve a client in a task. `options`: from its URL. `lasting`: it may send more than one request."""
+
+
+class HttpSession:
+    """A session in the sense of HTTP. The gateway's own, that of `peer`, ends sooner while the client is away."""
+
+    def __init__(self, store: EventStore) -> None:
+        self.id = uuid4().hex
+        self._store = store
+        self.standing = self.stream(expects=None)  # for messages about no request
+        self.peer = HttpPeer(self.standing)
+        self.introduction: dict[str, Any] = {}  # the params of its handshake
+        self.protocol = ""
+        self.requests = 0  # of HTTP that are open
+        self.has_listened = False  # to the standing stream, since no request was open
+        self.waking = anyio.Lock()
+
+    def stream(self, *, expects: int | None = 1) -> EventStream:
+        """Return a new stream to the client, which can be resumed."""
+        return EventStream(self._store, self.id, expects=expects)
+
+    def kept(self, stream: int, number: int) -> list[bytes]:
+        """Return what was sent on that stream after that event, while it is kept."""
+        return self._store.after(self.id, stream, number)
+
+
+class HttpSessions:
+    """The sessions of one port."""
+
+    def __init__(
+        self, serve: Serve, clock: Clock, tasks: anyio.abc.TaskGroup, store: EventStore, idle_most: int = IDLE_MOST
+    ) -> None:
+        self._serve = serve
+        self._clock = clock
+        self._tasks = tasks
+        self._store = store
+        self._idle_most = idle_most
+        self._sessions: dict[str, HttpSession] = {}
+        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # since when; the first ends first
+        self._some_idle = anyio.Event()
+        self._is_crowded = False
+
+    def find(self, session_id: str | None) -> HttpSession | None:
+        """Return the session with that id."""
+        return self._sessions.get(session_id) if session_id is not None else None
+
+    def begin(self, options: dict[str, Any]) -> HttpSession:
+        """Begin a session, to `add` after its handshake."""
+        session = HttpSession(self._store)
+        self._serve(session.peer, options)
+        return session
+
+    def add(self, session: HttpSession, introduction: dict[str, Any], protocol: str) -> None:
+        """Keep a session after its handshake. `introduction`: the params. `protocol`: the agreed revision."""
+        session.introduction, session.protocol = introduction, protocol
+        self._sessions[session.id] = session
+        self._rest(session)
+
+    def end(self, session: HttpSession) -> None:
+        """End a session and forget it."""
+        self._sessions.pop(session.id, None)
+        self._idle.pop(session, None)
+        session.peer.close()
+        session.standing.end()
+        self._store.forget(session.id)
+
+    async def peer(self, session: HttpSession, request: HttpRequest) -> HttpPeer:
+        """Return the session's peer; a new one, with the handshake repeated, if the client was away too long."""
+        if session.peer.is_closed:
+            async with session.waking:
+                if session.peer.is_closed:
+                    peer = HttpPeer(session.standing)
+                    self._serve(peer, request.options)
+                    await peer.introduce(session.introduction)
+                    session.peer = peer
+                    if session.id not in self._sessions:
+                        peer.close()
+        return session.peer
+
+    @contextmanager
+    def request(self, session: HttpSession) -> Iterator[None]:
+        """Count an open HTTP request of the session."""
+        session.requests += 1
+        self._idle.pop(session, None)
+        try:
+            yield
+        finally:
+            session.requests -= 1
+            if not session.requests and session.id in self._sessions:
+                self._all_ended(session)
+
+    def _all_ended(self, session: HttpSession) -> None:
+        listened, session.has_listened = session.has_listened, False
+        if not session.peer.is_closed and (listened or session.peer.awaited):
+            self._tasks.start_soon(fenced, self._give_up, session, session.peer, listened)
+        self._rest(session)
+
+    async def _give_up(self, session: HttpSession, peer: HttpPeer, whole: bool) -> None:
+        """Cancel the calls that are open now, or end it all, unless the client reconnects within GONE_S."""
+        calls = peer.awaited
+        await self._clock.sleep(GONE_S)
+        if session.requests:
+            return
+        peer.give_up(calls)
+        if whole:
+            peer.close()
+            if session in self._idle:
+                self._idle.move_to_end(session, last=False)  # before any whose client is there
+
+    def _rest(self, session: HttpSession) -> None:
+        """Mark a session as idle; end the oldest if there are too many."""
+        self._idle[session] = self._clock.now()
+        self._some_idle.set()
+        if len(self._idle) > self._idle_most:
+            oldest = next(iter(self._idle))
+            if not self._is_crowded and not oldest.peer.is_closed:
+                self._is_crowded = True
+                log.warning(
+                    "More than %d sessions over HTTP are idle: from now on the oldest of them end", self._idle_most
+                )
+            self.end(oldest)
+
+    async def end_idle(self) -> None:
+        """End each session that was idle for IDLE_S. Runs as long as the port is open."""
+        while True:
+            if not self._idle:
+                self._some_idle = anyio.Event()
+                await self._some_idle.wait()
+            left = min(self._idle.values()) + IDLE_S - self._clock.now()
+            if left > 0:
+                await self._clock.sleep(left)
+            for session in [one for one, since in self._idle.items() if since + IDLE_S <= self._clock.now()]:
+                self.end(session)

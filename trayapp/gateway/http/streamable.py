@@ -1,0 +1,220 @@
+"""Streamable HTTP of the revisions with a handshake (MCP 2025-11-25, transports): POST, GET, DELETE, batches.
+
+An answer is one JSON body if it comes soon and no message about its request comes first. Else it is the last event of a
+stream. The choice is the server's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trayapp.gateway.http.asgi import STREAM, Asgi, HttpRequest, Line
+from trayapp.gateway.http.peer import HttpPeer
+from trayapp.gateway.http.sessions import HttpSession, HttpSessions
+from trayapp.gateway.http.streams import EventStream
+from trayapp.gateway.sessions.lists import LISTS
+from trayapp.wire.jsonio import dumps
+from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Reply, RpcError, is_request_id
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS
+
+SESSION_HEADER = "mcp-session-id"
+VERSION_HEADER = "mcp-protocol-version"
+AT_ONCE_S = 0.1  # what takes longer should be resumable, and only events are
+LISTED_S = 1.0  # a list has nothing to tell before; the first ones wait for servers that are being asked
+PRIMED = "2025-11-25"  # from this revision on clients take an event without data
+BATCHED = HANDSHAKE_VERSIONS[: HANDSHAKE_VERSIONS.index("2025-06-18")]  # later revisions know no batches
+MOST = 1_000  # messages of a batch; each takes some 12 KB while it waits, and half a million fit into one body
+
+NO_SESSION = RpcError(INVALID_REQUEST, "Missing session ID: send initialize first, then Mcp-Session-Id")
+UNKNOWN_SESSION = RpcError(INVALID_REQUEST, "Session not found: it has ended. Send initialize again")
+NO_MESSAGE = RpcError(INVALID_REQUEST, "The body is neither a request nor a notification nor an answer of JSON-RPC 2.0")
+NO_OBJECT = RpcError(INVALID_PARAMS, "params must be an object")
+NO_BATCH = RpcError(INVALID_REQUEST, "The body is empty, or this revision of MCP has no batches")
+TOO_MANY = RpcError(INVALID_REQUEST, f"A batch may hold {MOST} messages; send the others after them")
+SECOND_STREAM = RpcError(INVALID_REQUEST, "This session has its stream already; only one is allowed")
+NO_EVENT = RpcError(INVALID_REQUEST, "Nothing is known after this Last-Event-ID")
+
+
+class StreamableHttp:
+    """The MCP endpoint. `stateless`: the application for requests of other revisions."""
+
+    def __init__(self, sessions: HttpSessions, stateless: Asgi) -> None:
+        self._sessions = sessions
+        self._stateless = stateless
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        request = HttpRequest(scope, receive, send)
+        if (version := request.headers.get(VERSION_HEADER)) is not None and version not in HANDSHAKE_VERSIONS:
+            await self._stateless(scope, receive, send)
+            return
+        session_id = request.headers.get(SESSION_HEADER)
+        session = self._sessions.find(session_id)
+        if request.method not in ("GET", "POST", "DELETE"):
+            await request.refuse_method("GET, POST, DELETE")
+        elif session_id is not None and session is None:
+            await request.refuse(404, UNKNOWN_SESSION)
+        elif session is None and request.method == "POST":
+            await self._open(request)
+        elif session is None:
+            await request.refuse(400, NO_SESSION)
+        else:
+            request.more.append(session_line(session.id))
+            await self._take(session, request)
+
+    async def _take(self, session: HttpSession, request: HttpRequest) -> None:
+        if request.method == "DELETE":
+            self._sessions.end(session)
+            await request.respond(b"")
+            return
+        with self._sessions.request(session):
+            await (self._post if request.method == "POST" else self._get)(session, request)
+
+    # -- the handshake -------------------------------------------------------------------------------------------
+
+    async def _open(self, request: HttpRequest) -> None:
+        """Answer initialize. All other messages need a session."""
+        message = await request.message()
+        if message is None:
+            return
+        error = fault_in(message) if isinstance(message, dict) else NO_SESSION
+        if error is None and not (is_request(message) and message["method"] == "initialize"):
+            error = NO_SESSION
+        if error is not None:
+            await request.refuse(400, error, message.get("id") if isinstance(message, dict) else None)
+            return
+        session = self._sessions.begin(request.options)
+        await session.peer.ready()
+        stream, params = EventStream(), message.get("params") or {}
+        session.peer.request(message["id"], "initialize", params, stream)
+        reply = await stream.answered()
+        assert reply is not None  # a handshake has nothing to tell or to ask
+        if "error" in reply.message:
+            session.peer.close()
+        else:
+            self._sessions.add(session, params, str(reply.message["result"]["protocolVersion"]))
+            request.more.append(session_line(session.id))
+        await request.respond(reply.with_id(dumps(message["id"])))
+
+    # -- POST ----------------------------------------------------------------------------------------------------
+
+    async def _post(self, session: HttpSession, request: HttpRequest) -> None:
+        message = await request.message()
+        if isinstance(message, list):
+            await self._post_batch(session, message, request)
+        elif message is not None and (error := fault_in(message)) is not None:
+            await request.refuse(400, error, message.get("id") if isinstance(message, dict) else None)
+        elif message is not None:
+            peer = await self._sessions.peer(session, request)
+            if is_request(message):
+                await self._answer(session, peer, message, request)
+            else:
+                take(peer, message)
+                await request.respond(b"", 202)
+
+    async def _answer(
+        self, session: HttpSession, peer: HttpPeer, message: dict[str, Any], request: HttpRequest
+    ) -> None:
+        stream = session.stream()
+        take(peer, message, stream)
+        reply = await stream.answered(LISTED_S if message["method"] in LISTS else AT_ONCE_S)
+        if reply is not None:
+            await request.respond(reply.with_id(dumps(message["id"])))
+        else:
+            await stream.carry(request, priming(stream, session))
+
+    async def _post_batch(self, session: HttpSession, messages: list[Any], request: HttpRequest) -> None:
+        """Take the messages in order. All answers go out on one stream, each when it is ready."""
+        version = request.headers.get(VERSION_HEADER) or session.protocol
+        if not messages or session.protocol not in BATCHED or version not in BATCHED:
+            await request.refuse(400, NO_BATCH)
+            return
+        if len(messages) > MOST:
+            await request.refuse(400, TOO_MANY)
+            return
+        peer = await self._sessions.peer(session, request)
+        faults = [fault_in(message) for message in messages]
+        answers = [fault is not None or is_request(message) for message, fault in zip(messages, faults, strict=True)]
+        stream = session.stream(expects=sum(answers))
+        stream.be_events()
+        for message, fault in zip(messages, faults, strict=True):
+            if fault is None:
+                take(peer, message, stream)
+            else:
+                request_id = message.get("id") if isinstance(message, dict) else None
+                stream.answer(request_id if is_request_id(request_id) else None, Reply.of_error(fault))
+        if any(answers):
+            await stream.carry(request)
+        else:
+            await request.respond(b"", 202)
+
+    # -- GET -----------------------------------------------------------------------------------------------------
+
+    async def _get(self, session: HttpSession, request: HttpRequest) -> None:
+        """Answer with the standing stream, or resume a broken one."""
+        if not request.headers.accepts(STREAM):
+            await request.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {STREAM}"))
+            return
+        peer = await self._sessions.peer(session, request)
+        if (last := request.headers.get("last-event-id")) is not None:
+            await self._resume(session, peer, last, request)
+        elif session.standing.is_carried:
+            await request.refuse(409, SECOND_STREAM)
+        else:
+            session.has_listened = True
+            await session.standing.carry(request)
+
+    async def _resume(self, session: HttpSession, peer: HttpPeer, last: str, request: HttpRequest) -> None:
+        stream, number = event_in(last)
+        if (going_on := peer.stream(stream)) is not None:
+            session.has_listened = session.has_listened or going_on is session.standing
+            await going_on.carry(request, priming(going_on, session), number)
+        elif events := session.kept(stream, number):
+            await request.respond(b"".join(events), kind=STREAM)
+        else:
+            await request.refuse(400, NO_EVENT)
+
+
+def fault_in(message: Any) -> RpcError | None:
+    """Return what is wrong with a JSON value as a JSON-RPC message of a client's."""
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return NO_MESSAGE
+    request_id = message.get("id")
+    if "method" not in message:
+        is_answer = is_request_id(request_id) and not message.keys().isdisjoint(("result", "error"))
+        return None if is_answer else NO_MESSAGE
+    if not isinstance(message["method"], str) or not (request_id is None or is_request_id(request_id)):
+        return NO_MESSAGE
+    return None if isinstance(message.get("params"), dict | None) else NO_OBJECT
+
+
+def is_request(message: dict[str, Any]) -> bool:
+    """True if a valid message is a request."""
+    return "method" in message and message.get("id") is not None
+
+
+def take(peer: HttpPeer, message: dict[str, Any], stream: EventStream | None = None) -> None:
+    """Hand over a valid message; a request's answer goes to the stream."""
+    if "method" not in message:
+        peer.answered(message)
+    elif stream is not None and message.get("id") is not None:
+        peer.request(message["id"], message["method"], message.get("params"), stream)
+    else:
+        peer.notification(message["method"], message.get("params"))
+
+
+def event_in(event_id: str) -> tuple[int, int]:
+    """Return the stream and the number in an event's id; zeros, which no event has, if it is malformed."""
+    stream, _, number = event_id.partition("-")
+    known = len(event_id) <= 40 and all(part.isascii() and part.isdecimal() for part in (stream, number))
+    return (int(stream), int(number)) if known else (0, 0)
+
+
+def priming(stream: EventStream, session: HttpSession) -> bytes:
+    """Return the priming event, if the client's revision has it."""
+    return stream.priming() if session.protocol >= PRIMED else b""
+
+
+def session_line(session_id: str) -> Line:
+    """Return the Mcp-Session-Id header."""
+    return SESSION_HEADER.encode(), session_id.encode()

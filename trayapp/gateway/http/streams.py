@@ -1,0 +1,225 @@
+"""Event streams (WHATWG, server-sent events), and the store of recent events from which broken streams are resumed
+(MCP 2025-11-25, transports, resumability).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import OrderedDict
+
+import anyio
+
+from trayapp.gateway.http.asgi import CONNECTION, HttpRequest, open_stream, until_gone
+from trayapp.wire.jsonio import dumps
+from trayapp.wire.messages import CONNECTION_CLOSED, Reply, RequestId, RpcError
+
+log = logging.getLogger(__name__)
+
+MOST_EVENTS = 2_000
+MOST_BYTES = 8 * 1024 * 1024
+LARGEST_KEPT = 256 * 1024  # bytes of an event: the client of a larger one that was cut off has to ask again
+PING_S = 30.0  # no proxy is between us and our clients; they give up a silent stream after 60 s at the earliest
+BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client which does not read; then it is given up
+RETRY_MS = 1_000  # after which a client should come back for a stream that broke off
+PING = b": ping\r\n\r\n"
+TOO_LARGE = RpcError(CONNECTION_CLOSED, "The stream broke off during an answer that is too large to keep. Ask again")
+
+
+def event(frame: bytes, event_id: str = "") -> bytes:
+    """Return one message as an event. A bare CR, which JSON allows between its tokens, would end a line there."""
+    where = b"id: %b\r\n" % event_id.encode() if event_id else b""
+    return b"event: message\r\n%bdata: %b\r\n\r\n" % (where, frame.replace(b"\r", b" ").rstrip(b"\n"))
+
+
+class EventStore:
+    """The most recent events of all streams. An event's id is `STREAM-NUMBER`."""
+
+    def __init__(self, most: int = MOST_EVENTS, most_bytes: int = MOST_BYTES) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._events: OrderedDict[int, tuple[str, int, bytes]] = OrderedDict()  # owner, stream, event
+        self._size = 0
+        self._numbers = itertools.count(1)
+
+    def number(self) -> int:
+        """Return a new number for a stream or an event."""
+        return next(self._numbers)
+
+    def keep(self, owner: str, stream: int, number: int, event: bytes) -> None:
+        """Add an event of a session's stream; drop the oldest ones beyond the bounds."""
+        self._events[number] = owner, stream, event
+        self._size += len(event)
+        while len(self._events) > self._most or self._size > self._most_bytes:
+            self._size -= len(self._events.popitem(last=False)[1][2])
+
+    def after(self, owner: str, stream: int, number: int) -> list[bytes]:
+        """Return the events of that session's stream with higher numbers."""
+        kept, wanted = self._events.items(), (owner, stream)
+        return [event for n, (whose, where, event) in kept if n > number and (whose, where) == wanted]
+
+    def forget(self, owner: str) -> None:
+        """Drop all events of a session."""
+        for number in [number for number, (whose, _, _) in self._events.items() if whose == owner]:
+            self._size -= len(self._events.pop(number)[2])
+
+
+class EventStream:
+    """Messages to one client in their order, carried by one HTTP response at a time.
+
+    - It ends with the last of `expects` answers; with None, by `end`.
+    - With a store it can be resumed: after a response broke, new events wait in the store for the next response.
+    - Until the first event, the only answer may be sent as JSON instead (`answered`).
+    """
+
+    def __init__(self, store: EventStore | None = None, owner: str = "", *, expects: int | None = 1) -> None:
+        self._store, self._owner, self._expects = store, owner, expects
+        self.number = store.number() if store is not None else 0
+        self.ended = False
+        self._reply: Reply | None = None  # the only answer, while it may be JSON
+        self._events = expects != 1  # it will not be JSON
+        self._last = 0  # a number that no event has which was not put into `_waiting` yet
+        self._waiting: list[bytes] = []  # for the response that carries it, or for the first one to come
+        self._is_direct = store is None or expects is not None  # events are put there
+        self._size = 0
+        self._news = asyncio.Event()
+        self._carrier: anyio.CancelScope | None = None  # of the response that carries it
+        self._lost = False  # that response's client does not read
+
+    @property
+    def is_carried(self) -> bool:
+        """True if a response carries it now."""
+        return self._carrier is not None
+
+    def put(self, frame: bytes) -> None:
+        """Send a message. Does not block."""
+        if not self.ended:
+            self._put(frame, None)
+
+    def answer(self, request_id: RequestId | None, reply: Reply) -> None:
+        """Send an answer. Does not block."""
+        if self.ended:
+            return
+        if not self._events:
+            self._reply = reply
+        else:
+            self._put(reply.with_id(dumps(request_id)), request_id)
+        if self._expects is not None:
+            self._expects -= 1
+            self.ended = self._expects <= 0
+        self._news.set()
+
+    def be_events(self) -> None:
+        """Rule out JSON."""
+        self._events = True
+        self._news.set()
+
+    def end(self) -> None:
+        """End the stream."""
+        self.ended = True
+        self._news.set()
+
+    def _put(self, frame: bytes, answers: RequestId | None) -> None:
+        self._events = True
+        made, number = b"", 0
+        if self._store is None:
+            made = event(frame)
+        else:
+            number = self._store.number()
+            event_id = f"{self.number}-{number}"
+            kept = made = event(frame, event_id)
+            if len(made) > LARGEST_KEPT and answers is not None:
+                kept = event(Reply.of_error(TOO_LARGE).with_id(dumps(answers)), event_id)
+            if len(kept) <= LARGEST_KEPT:
+                self._store.keep(self._owner, self.number, number, kept)
+        if self._is_direct:
+            self._hand_over(made, number)
+        self._news.set()
+
+    def _hand_over(self, made: bytes, number: int) -> None:
+        before = self._size  # a single answer may be as long as that by itself
+        self._waiting.append(made)
+        self._size += len(made)
+        self._last = number
+        if before > BEHIND_MOST and self._carrier is not None and not self._lost:
+            log.warning("Gave up a client over HTTP that does not read its answers")
+            self._lost = True
+            self._carrier.cancel()
+
+    async def answered(self, within_s: float | None = None) -> Reply | None:
+        """Return the only answer to be sent as JSON; None if another message comes first, or none within `within_s`.
+
+        Uses the real clock: it only decides how the answer is written.
+        """
+        if not self._news.is_set():
+            timer = None
+            if within_s is not None:
+                timer = asyncio.get_running_loop().call_later(within_s, self._news.set)
+            try:
+                await self._news.wait()
+            finally:
+                if timer is not None:
+                    timer.cancel()
+        if self._reply is None:
+            self._events = True
+        return self._reply
+
+    def priming(self) -> bytes:
+        """Return the priming event: an id to resume from, and when to reconnect."""
+        assert self._store is not None
+        return b"id: %d-%d\r\nretry: %d\r\ndata: \r\n\r\n" % (self.number, self._store.number(), RETRY_MS)
+
+    async def carry(self, request: HttpRequest, first: bytes = b"", after: int | None = None) -> None:
+        """Answer a request with the events until the stream ends, the client leaves, or another response takes over.
+
+        `first`: bytes before all others. `after`: the number of the last event that the client has got.
+        """
+        with anyio.CancelScope() as mine:
+            if self._carrier is not None:
+                self._carrier.cancel()
+            self._carrier = mine
+            if self._store is not None and not (self._is_direct and after is None):
+                self._waiting = self._store.after(self._owner, self.number, self._last if after is None else after)
+                self._last = self._store.number()
+            self._waiting.insert(0, first)
+            self._size = sum(map(len, self._waiting))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(until_gone, request.receive, mine)
+                await self.pour(request, mine)
+                tasks.cancel_scope.cancel()
+        await self.finish(request)
+
+    async def pour(self, request: HttpRequest, mine: anyio.CancelScope, ping_s: float = PING_S) -> None:
+        """Send events until the stream ends. Call `finish` afterwards.
+
+        `mine`: the scope to cancel if the client does not read, or another response takes over.
+        """
+        self._carrier, self._is_direct, self._lost = mine, True, False
+        try:
+            await open_stream(request.send, request.more)
+            while chunk := await self._next(mine, ping_s):
+                await request.send({"type": "http.response.body", "body": chunk, "more_body": True})
+        finally:
+            if self._carrier is mine:
+                self._carrier, self._is_direct, self._waiting = None, self._store is None, []
+
+    async def _next(self, mine: anyio.CancelScope, ping_s: float) -> bytes:
+        """Wait for bytes to send; empty when the stream has ended or another response took over."""
+        if not any(self._waiting) and not self.ended:
+            self._news.clear()
+            timer = asyncio.get_running_loop().call_later(ping_s, self._news.set)
+            try:
+                await self._news.wait()
+            finally:
+                timer.cancel()
+        if self._carrier is not mine:
+            return b""
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        return b"".join(waiting) or (b"" if self.ended else PING)
+
+    async def finish(self, request: HttpRequest) -> None:
+        """Complete the response after `pour`; cut the connection if the client does not read."""
+        if self._lost and (connection := request.scope.get("state", {}).get(CONNECTION)) is not None:
+            connection.transport.abort()
+        else:
+            await request.send({"type": "http.response.body", "body": b""})
