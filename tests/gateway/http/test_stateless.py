@@ -47,7 +47,8 @@ async def test_lists_are_answered_as_behind_the_shim(tmp_path: Path, method: str
     async with place(tmp_path) as at:
         await known(at)
         name, _, value = query.removeprefix("?").partition("=")
-        wanted = await at.made.client(**({name: value} if name else {})).ask(method, {"_meta": META}, "m")
+        options: dict[str, Any] = {name: value} if name else {}
+        wanted = await at.made.client(**options).ask(method, {"_meta": META}, "m")
         async with at.http(**{**HEAD, "Mcp-Method": method}) as http:
             answer = await http.post(f"/mcp{query}", json=message(method))
         assert answer.json() == wanted

@@ -108,7 +108,7 @@ async def test_a_session_is_opened_used_and_ended_without_a_stream(tmp_path: Pat
 async def test_a_handshake_is_answered_as_behind_the_shim(tmp_path: Path) -> None:
     async with place(tmp_path) as at, at.http(Accept=STREAMS) as http:
         await at.made.known(server("a"))
-        options: list[dict[str, str]] = [{}, {"profile": "nobody"}, {"servers": ""}, {"profile": ""}, {"server": "a"}]
+        options: list[dict[str, Any]] = [{}, {"profile": "nobody"}, {"servers": ""}, {"profile": ""}, {"server": "a"}]
         for one in options:
             wanted = await at.made.client(**one).ask("initialize", OPENING)
             answer = await http.post("/mcp", params=one, json=message("initialize", OPENING))

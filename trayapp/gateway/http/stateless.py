@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from trayapp.catalog.header_params import header_params
+from trayapp.catalog.schema.header_params import header_params
 from trayapp.gateway.http.asgi import Headers, HttpRequest, until_gone
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import Serve
