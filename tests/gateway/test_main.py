@@ -17,7 +17,7 @@ from tests.fixtures.fake_transport import FakeNet
 from trayapp.config.layers.project import read_project
 from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import find_paths
-from trayapp.gateway.main import GatewayProcess, run_gateway
+from trayapp.gateway.main import GatewayHost, run_gateway
 from trayapp.model.errors import AlreadyRunningError, StorageError
 from trayapp.service.gateway_process import why_it_ended
 from trayapp.wire import control
@@ -60,7 +60,7 @@ class Running:
 async def running(home: Path, linger: bool = False) -> AsyncIterator[Running]:
     made, ready = Running(home), anyio.Event()
     Path(made.run).mkdir(mode=0o700, parents=True, exist_ok=True)
-    process = GatewayProcess(made.environ, made.paths, made.run, ["python3", "-m", "sample"], made.net.open)
+    process = GatewayHost(made.environ, made.paths, made.run, ["python3", "-m", "sample"], made.net.open)
 
     async def main() -> None:
         await process.main(linger, ready.set)

@@ -67,7 +67,10 @@ class _Attempt:
 
 
 class Connection:
-    """One configured server. All methods belong to the event loop of the task group that `tasks` is."""
+    """One configured server. All methods belong to the event loop of the task group that `tasks` is.
+
+    It is broad because a server's life is one state machine; what needs a part of it sees that by a Protocol.
+    """
 
     def __init__(
         self, server: ServerConfig, context: BackendContext, observer: Observer, tasks: anyio.abc.TaskGroup

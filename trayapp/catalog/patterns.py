@@ -115,7 +115,10 @@ Part = Callable[[int], int]  # builds the nodes of a part that goes on to a give
 
 
 class _Parser:
-    """Reads a pattern into parts, then builds them from the end to the start. Node 0 is the start."""
+    """Reads a pattern into parts, then builds them from the end to the start. Node 0 is the start.
+
+    It has a method for each construct of the grammar.
+    """
 
     def __init__(self, pattern: str) -> None:
         self._pattern, self._place, self._depth = pattern, 0, 0

@@ -77,7 +77,10 @@ class Parts:
 
 
 class Gateway:
-    """Implements backends.connection.Observer on the event loop. Its tasks run in `tasks`."""
+    """Implements backends.connection.Observer on the event loop. Its tasks run in `tasks`.
+
+    It is broad because all parts are built here, and the observer's four methods come to it.
+    """
 
     def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
         self.state: GatewayState = "starting"

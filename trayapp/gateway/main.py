@@ -88,7 +88,7 @@ def run_gateway(
         share_one_heap()
         raise_descriptor_limit()
         _prefer_pidfd()
-        process = GatewayProcess(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
+        process = GatewayHost(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
         # No uvloop, not even as an extra. Measured in pairs (0.23, Python 3.11), the gateway's CPU a call of 100 B was
         # 88 us against 94, of 50 KB 254/300, of 100 KB 253/301, of 1 MB 995/1,026, with 64 in flight 20.4/20.6. Each
         # start takes 3.5 ms and 2 MiB more, and one test of tests/backends never ends. A selector of our own that
@@ -112,8 +112,8 @@ def _log_end(cause: BaseException) -> None:
     log.critical("The gateway ends: %s", cause, exc_info=mistake)
 
 
-class GatewayProcess:
-    """Process around the gateway: listener, connections, signals, shutdown.
+class GatewayHost:
+    """Process around the gateway: listener, connections, signals, shutdown. It is broad: all of a process meets here.
 
     `open`: opens transports to servers; tests pass their own.
     """

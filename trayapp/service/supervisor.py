@@ -34,7 +34,10 @@ HANGS = "The gateway does not answer"
 
 
 class Supervisor:
-    """`on_change` is called in its thread with everything new; it must be quick and must not raise."""
+    """`on_change` is called in its thread with everything new; it must be quick and must not raise.
+
+    It is broad: each of its methods is a step of one loop, which nobody else takes.
+    """
 
     def __init__(self, place: GatewayControl, on_change: Callable[[Seen], None], timing: Timing | None = None) -> None:
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)

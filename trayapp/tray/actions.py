@@ -74,7 +74,7 @@ def lines_about(server: str, log_file: Path) -> list[str]:
 
 
 class Actions:
-    """Does what clicks ask for."""
+    """Does what clicks ask for: a method for each action of the menu."""
 
     def __init__(self, means: Means) -> None:
         self._means = means

@@ -94,6 +94,8 @@ class Awaited:
 class FrameDispatcher:
     """One peer on a stream of frames. Not thread-safe: everything happens on one event loop.
 
+    It is broad because both directions of JSON-RPC share its ids, its end and its way out.
+
     `sink` takes whole frames and does not block; `pour`, where there is one, takes large ones in pieces.
     `request_intercept`, when set, sees every inbound request first, without a task; but for False,
     which it returns of those that it leaves, it answers by itself (`respond`, `respond_frame`). `on_junk` gets (the

@@ -60,7 +60,10 @@ class Slot:
 
 
 class Editor:
-    """One text being edited. Changes are noted, then made all at once by `finish`."""
+    """One text being edited. Changes are noted, then made all at once by `finish`.
+
+    It has a method for each way in which a mapping, a list or a scalar changes in place.
+    """
 
     by_hand = BY_HAND  # what to do about a change that is refused
 

@@ -75,7 +75,10 @@ class Held:
 
 
 class Approvals:
-    """Verdicts of one gateway. `others`: yields every other server with the names of its tools."""
+    """Verdicts of one gateway. `others`: yields every other server with the names of its tools.
+
+    It is broad: a pin and its verdict change together, by a list, an approval, or orders that are found afterwards.
+    """
 
     def __init__(
         self,

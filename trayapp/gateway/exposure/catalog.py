@@ -41,7 +41,10 @@ def _names_of(
 
 
 class Catalog:
-    """Catalog of one configuration and one state of the offers."""
+    """Catalog of one configuration and one state of the offers.
+
+    It is broad because it only answers: each property is one question, computed once.
+    """
 
     def __init__(
         self,

@@ -43,7 +43,10 @@ class KeptBack(NamedTuple):
 
 
 class Exposure:
-    """Choice from a catalog. Names and URIs are the catalog's: a session's filter renames nothing."""
+    """Choice from a catalog. Names and URIs are the catalog's: a session's filter renames nothing.
+
+    It is broad because it only answers: each property is one question about the same choice, computed once.
+    """
 
     def __init__(self, catalog: Catalog, choice: Choice | None = None) -> None:
         self.catalog = catalog

@@ -51,7 +51,7 @@ class Session:
     """Client session. `options`: of its first line: cwd, expose, servers, profile.
 
     `lasting`: the session is one connection, whose end ends its calls. Otherwise it is a single request of 2026-07-28
-    over HTTP.
+    over HTTP. It is broad: calls, the one tool and the snapshot each see a few methods of it, by Protocols.
     """
 
     def __init__(
