@@ -19,7 +19,7 @@ from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import Choice
 from trayapp.gateway.exposure.search import ToolSearch
-from trayapp.gateway.exposure.tools import ServedTools
+from trayapp.gateway.exposure.served_tools import ServedTools
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch

@@ -24,7 +24,7 @@ UNTELLING = frozenset(
     list make makes more multiple name names new only optional optionally other perform performs provide
     provided provides result results return returns run runs same server servers set shows single specific
     specified support supports take takes than type types value values without
-    """.split()  # noqa: SIM905 - as catalog/words
+    """.split()  # noqa: SIM905 - as catalog/search/words
 )
 
 

@@ -1,8 +1,8 @@
 """What each server's tools were when they were approved: one JSON file a server, which outlives the cache.
 
 A tool is approved at first sight (trust on first use) unless it hides something, and from then on by the user.
-Never here: what a held tool looks like to clients (gateway/approvals), the clock, the network. Files are written by
-`save` alone, which blocks.
+Never here: what a held tool looks like to clients (gateway/exposure/approvals), the clock, the network. Only `save`
+writes files; it blocks.
 """
 
 from __future__ import annotations

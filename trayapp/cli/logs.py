@@ -1,6 +1,6 @@
 """`multi-mcp logs`: the last lines of the gateway's log or of a server's stderr, and those that come.
 
-Never here: how a log is read (log_file), what gets into it (gateway/logs).
+Never here: how a log is read (log_file), what gets into it (gateway/process/server_logs).
 """
 
 from __future__ import annotations

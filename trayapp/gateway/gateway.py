@@ -32,13 +32,13 @@ from trayapp.gateway.exposure.approvals import Approvals
 from trayapp.gateway.exposure.listing_writer import ListingWriter, WriteSwitches
 from trayapp.gateway.exposure.listings import Listings
 from trayapp.gateway.exposure.search import prepare
-from trayapp.gateway.exposure.tools import ServedTools
-from trayapp.gateway.mcp_tool.parts import ToolParts
+from trayapp.gateway.exposure.served_tools import ServedTools
 from trayapp.gateway.mcp_tool.result_files import FOLDER as RESULTS
 from trayapp.gateway.mcp_tool.result_files import ResultFiles
+from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.mcp_tool.warm_up import WarmUp
 from trayapp.gateway.process.tasks import FencedTasks, fenced, kept_up
-from trayapp.gateway.scopes.intake import Intake
+from trayapp.gateway.scopes.list_intake import Intake
 from trayapp.gateway.scopes.projects import Look, Projects, no_projects
 from trayapp.gateway.scopes.servers import Servers, SessionServers
 from trayapp.gateway.scopes.session_view import SessionViews

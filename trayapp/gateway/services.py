@@ -14,7 +14,7 @@ from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.approvals import Approvals
 from trayapp.gateway.exposure.listing_writer import ListingWriter
 from trayapp.gateway.exposure.listings import Listings
-from trayapp.gateway.exposure.tools import ServedTools
+from trayapp.gateway.exposure.served_tools import ServedTools
 from trayapp.model.settings import Settings
 from trayapp.model.status import GatewayState
 

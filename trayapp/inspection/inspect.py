@@ -3,7 +3,7 @@
 What hides is found before a tool is served; orders take three times as long, and may be looked for afterwards.
 
 The same text always gives the same findings.
-Never here: what becomes of the tool (gateway/approvals), other servers' tools.
+Never here: what becomes of the tool (gateway/exposure/approvals), other servers' tools.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@ r"""Rules for text that reads like an order to a model: what each one finds, why
 
 The text is lower-case and has one sentence a line (`inspection.text`). A rule never holds a tool back by itself,
 because honest manuals give orders, too. Every rule needs a sentence that it finds and one that it must not find.
-Never here: hidden characters (hidden), encoded text (encoded), what becomes of a finding (gateway/approvals).
+Never here: hidden characters (hidden), encoded text (encoded), what becomes of a finding (gateway/exposure/approvals).
 """
 
 from __future__ import annotations

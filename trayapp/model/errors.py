@@ -1,6 +1,6 @@
 """Every error that a person may see: what happened, what to do, and the exit code of the verb that met it.
 
-Never here: JSON-RPC codes (gateway/router turns these into wire errors), printing, logging.
+Never here: JSON-RPC codes (gateway/calls/errors turns these into wire errors), printing, logging.
 """
 
 from __future__ import annotations

@@ -25,13 +25,13 @@ NOTE = "note"  # {"text"}: a notification ahead of an answer, a line for the per
 SEARCH = "search"  # {words | batch: [words], server?, regex?, limit?, project?} -> {"results": [[row]], "text"}
 DESCRIBE = "describe"  # {tool, server?, project?} -> {"server", "name", "exposed_name", "tool", "text"}
 INDEX = "index"  # {project?} -> {"text"}
-COSTS = "costs"  # {project?} -> what each exposure costs, see gateway/costs
+COSTS = "costs"  # {project?} -> what each exposure costs, see gateway/control/token_costs
 REFRESH = "refresh"  # {server?} -> {server: {"added", "gone", "back", "waiting", "error"}}; waiting: for an approval
 RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}; without `server` none that sleeps
 RELOAD = "reload"  # -> {"problems": [...]}
 CALL = "call"  # {tool, server?, args, typed?: {name: text}, project?} -> the tool's result
 PROMPT = "prompt"  # {prompt, words: line or [word], project?} -> {"server", "prompt", "result"}
-APPROVALS = "approvals"  # {server?, tool?} -> {"rows": [see gateway/reviews]}
+APPROVALS = "approvals"  # {server?, tool?} -> {"rows": [see gateway/control/approvals]}
 # {tools: [{server, tool, hash}]} -> {"approved": [{server, tool}], "missed": [the same]}
 APPROVE = "approve"
 INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, where, evidence, held}], "tools"}

@@ -1,4 +1,4 @@
-"""The two protocol eras towards clients: whose rules a request follows, and what an answer of the other era lacks.
+"""Protocol revisions that are spoken with clients and servers, and what an answer of one era lacks for the other.
 
 Up to 2025-11-25 a session is initialized once; from 2026-07-28 each request carries its own envelope in `_meta` (MCP
 basic, versioning). Never here: sessions, connections, who asks whom.

@@ -20,7 +20,7 @@ from trayapp.gateway.exposure.exposure import INDEX, INSTRUCTIONS_EACH, Exposure
 from trayapp.gateway.exposure.instructions import INSTRUCTIONS_ALL, instructions
 from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import Choice
-from trayapp.gateway.exposure.tools import ServedOffer
+from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.inspection.subjects import is_apart
 from trayapp.model.errors import ToolNotFoundError
 from trayapp.model.offer import Offer

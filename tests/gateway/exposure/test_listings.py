@@ -20,7 +20,7 @@ from trayapp.gateway.control.tool_rows import tool_rows
 from trayapp.gateway.exposure import listing_writer
 from trayapp.gateway.exposure.listing_writer import ListingWriter
 from trayapp.gateway.exposure.listings import RECHECK_S, Listings
-from trayapp.gateway.exposure.tools import ServedOffer
+from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.model.errors import StorageError
 from trayapp.model.known_secrets import KNOWN
 from trayapp.model.offer import Offer

@@ -21,7 +21,7 @@ from trayapp.model.servers import Auth
 # be sent again on a new one. Unguessable, so that no server's own error is taken for it.
 NOT_EXECUTED = f"not-executed-{secrets.token_hex(8)}"
 UNAUTHORIZED = 401
-# What an error answer tells programs besides its words, as gateway/errors does of exceptions
+# What an error answer tells programs besides its words, as gateway/calls/errors does of exceptions
 SIGN_IN_DATA: dict[str, object] = {"code": SignInWantedError.code, "exit_code": int(SignInWantedError.exit_code)}
 BUSY = frozenset({429, 503})  # with Retry-After: left alone until then (RFC 9110 10.2.3, RFC 6585 4)
 LONGEST_WAIT_S = 3600.0  # however long a busy server asks us to wait

@@ -6,7 +6,7 @@ from typing import Any
 
 from trayapp.catalog.names import Key
 from trayapp.gateway.exposure.catalog import Catalog
-from trayapp.gateway.exposure.tools import ServedTool
+from trayapp.gateway.exposure.served_tools import ServedTool
 
 
 def tool_rows(known: Catalog, server: str | None = None) -> list[dict[str, Any]]:

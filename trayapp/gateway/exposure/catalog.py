@@ -14,7 +14,7 @@ from trayapp.catalog.filters import passes, why_hidden
 from trayapp.catalog.lookup import HiddenReason, switched_off
 from trayapp.catalog.names import NONE_GIVEN, Exposed, Given, Key, expose_names
 from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
-from trayapp.gateway.exposure.tools import ServedOffer, ServedTool, ServedTools
+from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTool, ServedTools
 from trayapp.model.errors import LEAVE_IT
 from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config

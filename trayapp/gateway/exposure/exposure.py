@@ -16,7 +16,7 @@ from trayapp.catalog.resources import SCHEME
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway.exposure.catalog import UNTAKEABLE, WAITS, Catalog
 from trayapp.gateway.exposure.options import Choice
-from trayapp.gateway.exposure.tools import ServedTool
+from trayapp.gateway.exposure.served_tools import ServedTool
 from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
 from trayapp.model.offer import Item
 from trayapp.wire.capabilities import united

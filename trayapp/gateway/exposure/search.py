@@ -13,7 +13,7 @@ import anyio.to_thread
 from trayapp.catalog.names import Key
 from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Exposure, read_tool
-from trayapp.gateway.exposure.tools import ServedOffer
+from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.model.offer import Item
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.arguments import prepared_call
 from trayapp.gateway.mcp_tool.discovery import Discovery, ToolSession
 from trayapp.gateway.mcp_tool.paging import CutResults
-from trayapp.gateway.mcp_tool.parts import ToolParts
 from trayapp.gateway.mcp_tool.request import ToolRequest, read_request
 from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_result
+from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.messages import Request, RequestId

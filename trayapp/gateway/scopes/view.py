@@ -16,7 +16,7 @@ from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.options import SessionOptions, choose
 from trayapp.gateway.exposure.search import ToolSearch
-from trayapp.gateway.exposure.tools import ServedOffer
+from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.gateway.scopes.first_lists import FirstLists
 from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State

@@ -15,7 +15,7 @@ from trayapp.gateway.calls.notifications import Notifications, at_least
 from trayapp.gateway.calls.server_requests import ServerRequests
 from trayapp.gateway.client import ClientInfo, ClientPeer
 from trayapp.gateway.exposure.options import session_options
-from trayapp.gateway.mcp_tool.parts import ToolParts
+from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.session_view import SessionView, SessionViews
 from trayapp.gateway.scopes.view import View
