@@ -23,7 +23,7 @@ from tests.benchmarks.figures import OURS, Figure, Target
 from tests.benchmarks.peers import until_listed
 from tests.benchmarks.ways import DIRECT, Home, environment, fresh_home, gateway, through
 from tests.benchmarks.workloads import Workload, real_ten, ten
-from trayapp.wire.control import RECONNECT, SETTLE, ControlClient
+from trayapp.wire.control import RECONNECT, SETTLE, SNAPSHOT, ControlClient
 from trayapp.wire.rundir import run_dir
 
 MIB = 1 << 20  # bytes
@@ -131,7 +131,8 @@ def connect_all(home: Home) -> None:
     """All servers are connected when this returns. Raises BrokenError."""
     with ControlClient(run_dir(home.env), CONNECT_LIMIT_S) as control:
         control.call(SETTLE)  # what a first run starts to look at is closed again
-        control.call(RECONNECT)
+        for server in control.call(SNAPSHOT)["servers"]:  # all at once leaves those that sleep
+            control.call(RECONNECT, {"server": server["name"]})
     home.await_states("connected")
 
 

@@ -46,12 +46,11 @@ async def sdk_login() -> Login:
     """Load the one over the SDK. Not before somebody signs in: no list may wait for the SDK."""
 
     def load() -> Login:
-        load_sdk()
         from trayapp.auth import login
 
         return login
 
-    return await anyio.to_thread.run_sync(load)
+    return await anyio.to_thread.run_sync(load_sdk, load)
 
 
 @dataclass(frozen=True, slots=True)

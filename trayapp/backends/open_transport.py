@@ -35,7 +35,7 @@ async def open_transport(
     if isinstance(launch, StdioLaunch):
         way: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, keeper or NoKeeper())
     else:
-        open_http = await anyio.to_thread.run_sync(_load_http)
+        open_http = await anyio.to_thread.run_sync(load_sdk, _load_http)
         way = open_http(launch, inbound, accounts)
     try:
         async with way as transport:
@@ -46,7 +46,6 @@ async def open_transport(
 
 def _load_http() -> OpenHttp:
     """Load what reaches servers over HTTP. Not before there is one: no list may wait for the SDK."""
-    load_sdk()
     from trayapp.backends.http.streamable import open_http
 
     return open_http

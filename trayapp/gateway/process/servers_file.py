@@ -26,7 +26,7 @@ from trayapp.model.status import Problem
 log = logging.getLogger(__name__)
 
 WATCH_S = 0.5  # how often servers.yaml is checked if the system reports no changes: a save is applied within 1 s
-LOOK_ANYWAY_S = 5.0
+LOOK_ANYWAY_S = 15.0  # a look takes a thread, which wakes the gateway three times
 SAVE_SETTLES_S = 0.05  # editors save in several steps
 SETTLE_LOOKS = 10  # 0.5 s in all: half a file can be valid and lack servers that run
 
