@@ -63,4 +63,4 @@ async def test_a_failure_that_is_a_bundle_is_one_too(caplog: pytest.LogCaptureFi
             tasks.start_soon(fail)
 
     await fenced(work)
-    assert "Unexpected error in " in caplog.text
+    assert f"Unexpected error in {work.__qualname__}" in caplog.text
