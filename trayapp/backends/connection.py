@@ -6,7 +6,7 @@ Every change of state goes through model/lifecycle. Never here: other servers, e
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import anyio
@@ -141,17 +141,6 @@ class Connection:
             self.open_calls.pop(call, None)
         self.in_flight -= 1
         self.last_used = self._context.clock.now()
-
-    def relay(self, method: str, params: Params, call: Call, capabilities: Mapping[str, Any]) -> int:
-        """Send a session's request over the live connection; the caller has seen that there is one.
-
-        `capabilities` are those of the client that asks, which a 2026-07-28 server hears with each request.
-        """
-        live = self.live
-        assert live is not None
-        if live.peer.modern or (params is not None and "_meta" in params):
-            params = live.peer.stamped(params, capabilities)
-        return live.transport.channel.relay(method, params, call)
 
     async def request(self, method: str, params: Params) -> dict[str, Any]:
         """Connect if needed, ask, and await the result. Raises ServerError or RpcError."""

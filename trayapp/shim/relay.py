@@ -146,7 +146,8 @@ class Shim:
                         self._gateway_sent(data)
                     else:
                         self._gateway_lost()
-            self._look_for_mute()
+            if self._asked_at:
+                self._look_for_mute()
             if self._gateway < 0 and self._connect() and not self._replayed():
                 self._drop()
 
@@ -279,7 +280,7 @@ class Shim:
 
     def _look_for_mute(self) -> None:
         """Give up a new connection that was asked and says nothing: it is tried again once, then the client is told."""
-        if not self._asked_at or time.monotonic() - self._asked_at < MUTE_S:
+        if time.monotonic() - self._asked_at < MUTE_S:
             return
         ledger, self._asked_at = self._known(), 0.0
         if not ledger.open:

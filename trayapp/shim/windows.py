@@ -47,7 +47,8 @@ class ThreadedShim(Shim):
                 self._client_sent(event[1])
             elif event[0] == self._number and self._gateway > NO_GATEWAY:
                 self._gateway_said(event[1])
-            self._look_for_mute()
+            if self._asked_at:
+                self._look_for_mute()
             if self._gateway == NO_GATEWAY and self._connect() and not self._replayed():
                 self._drop()
 

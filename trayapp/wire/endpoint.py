@@ -21,11 +21,11 @@ from pathlib import Path
 
 from trayapp.model.errors import StorageError
 from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.framing import Pieces
 from trayapp.wire.greeting import GREETING, USES_TCP, Endpoint, Hello, endpoint_file, read_endpoint
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.lock import GatewayLock as GatewayLock  # the lock belongs to the endpoint, its code is the tray's too
 from trayapp.wire.lock import private_folder as private_folder
-from trayapp.wire.outbox import Pieces
 from trayapp.wire.pending_connections import PendingConnections
 from trayapp.wire.rundir import socket_folder, socket_path
 

@@ -24,10 +24,13 @@ from trayapp.wire.context import (
     RequestIntercept,
 )
 from trayapp.wire.framing import (
+    BATCH,
     SMALL_FRAME_BYTES,
     TAIL_BYTES,
     FrameSplitter,
+    Outbox,
     Oversized,
+    Pieces,
     begins_answer,
     find_answer_id,
     find_outer_id,
@@ -56,7 +59,6 @@ from trayapp.wire.messages import (
     own_id,
     progress_token,
 )
-from trayapp.wire.outbox import BATCH, Outbox, Pieces
 
 __all__ = [
     "CANCELLED",
@@ -294,10 +296,19 @@ class FrameDispatcher:
         if isinstance(method, str):
             if request_id is None:
                 self._notification(method, message.get("params"))
-            elif has_id:
-                self._request(Request(request_id, method, message.get("params")))
-            else:
+            elif not has_id:
                 self._on_junk(frame or dumps(message))
+            elif (params := message.get("params")) is not None and type(params) is not dict:
+                self.respond(request_id, Reply.of_error(RpcError(INVALID_PARAMS, "params must be an object")))
+            else:
+                try:
+                    intercept, handling = self.request_intercept, self._handling
+                    passed = intercept is None or intercept(Request(request_id, method, params)) is False
+                    if passed and handling is not None:
+                        handling.request(request_id, method, params)
+                except Exception:  # the same boundary as in Handling
+                    log.exception("Handling %s failed", method)
+                    self.respond(request_id, Reply.of_error(INTERNAL))
         elif not has_id:
             self._on_junk(frame or dumps(message))
         elif "result" in message or "error" in message:
@@ -334,19 +345,6 @@ class FrameDispatcher:
             pending[0].answered(reply)
         except Exception:  # the boundary that keeps the failure of one that waits from the others
             log.exception("Passing on an answer failed")
-
-    def _request(self, request: Request) -> None:
-        if request.params is not None and not isinstance(request.params, dict):
-            self.respond(request.id, Reply.of_error(RpcError(INVALID_PARAMS, "params must be an object")))
-            return
-        try:
-            intercepted = self.request_intercept is not None and self.request_intercept(request) is not False
-        except Exception:  # the same boundary as in Handling
-            log.exception("Handling %s failed", request.method)
-            self.respond(request.id, Reply.of_error(INTERNAL))
-            return
-        if not intercepted and self._handling is not None:
-            self._handling.request(*request)
 
     def _notification(self, method: str, params: Any) -> None:
         if params is not None and not isinstance(params, dict):

@@ -1,11 +1,17 @@
 """Newline-delimited frames: bytes in, whole frames out, and the place of the id inside an unparsed answer.
 
-Never here: writing, waiting, what a method means.
+All frames that one read caused for one peer leave in one system call. Never here: waiting, what a method means.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Sequence
+
 from trayapp.model.late import late
+
+log = logging.getLogger(__name__)
+Pieces = Sequence[bytes | memoryview]
 
 MAX_FRAME_BYTES = 64 * 1024 * 1024  # PRODUCT 15
 # Answers up to this size are parsed before they are passed on, so that a client never gets a broken frame; larger ones
@@ -144,3 +150,72 @@ class Oversized:
         self.head = head
         self.tail = tail
         self.why = "needs more memory than there is" if fits else f"is larger than {MAX_FRAME_BYTES // 2**20} MiB"
+
+
+class Batch:
+    """Outboxes that hold back their frames while it is entered; one batch at a time on one event loop.
+
+    Entered again inside itself it changes nothing.
+    """
+
+    __slots__ = ("depth", "waiting")
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.waiting: list[Outbox] = []
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *failure: object) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            waiting, self.waiting = self.waiting, []
+            for outbox in waiting:
+                outbox.flush()
+
+
+BATCH = Batch()
+
+
+class Outbox:
+    """The way out to one peer. `sink` takes bytes and does not block (an asyncio transport's write); `pour` takes the
+    pieces of one large frame, where the way out needs not have them joined."""
+
+    __slots__ = ("_parts", "_pour", "_sink")
+
+    def __init__(self, sink: Callable[[bytes], None], pour: Callable[[Pieces], None] | None = None) -> None:
+        self._sink = sink
+        self._pour = pour
+        self._parts: list[bytes] = []
+
+    def write(self, frame: bytes) -> None:
+        """Send one whole frame, newline included: at once, or when the open batch ends."""
+        if not BATCH.depth:
+            self._sink(frame)
+            return
+        if not self._parts:
+            BATCH.waiting.append(self)
+        self._parts.append(frame)
+
+    def write_to(self, sink: Callable[[bytes], None]) -> None:
+        """Another way out from here on."""
+        self._sink = sink
+
+    def write_pieces(self, pieces: Pieces) -> None:
+        """`write` of a large frame: it is not copied for it, unless a batch is open."""
+        if self._pour is None or BATCH.depth:
+            self.write(b"".join(pieces))
+        else:
+            self._pour(pieces)
+
+    def flush(self) -> None:
+        """Send what was held back."""
+        parts, self._parts = self._parts, []
+        if len(parts) > 1:
+            try:
+                parts = [b"".join(parts)]
+            except MemoryError:
+                log.warning("Not enough memory to write %d messages at once", len(parts))
+        for part in parts:
+            self._sink(part)

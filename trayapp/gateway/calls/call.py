@@ -85,16 +85,19 @@ class RoutedCall:
         return self.parked or self.session.open_calls.get(self.request_id) is self
 
     def send(self, timeout_s: float) -> None:
-        """Send the request over the live connection; 0 s means no timeout."""
-        method, params = self.request.method, self.request.params
+        """Send the request over the live connection, which the caller has seen; 0 s means no timeout."""
+        method, params, live = self.request.method, self.request.params, self.connection.live
+        assert live is not None
         self.session.open_calls[self.request_id] = self
         self.serial, self._timeout_s = next(_SERIALS), timeout_s
         meta = params.get("_meta") if params else None
         self.log_level = meta.get(LOG_LEVEL) if isinstance(meta, dict) else None
         try:
             self.connection.begin(self)
-            self._live = self.connection.live
-            self._number = self.connection.relay(method, params, self, self.session.client.capabilities)
+            self._live = live
+            if live.peer.modern or (params is not None and "_meta" in params):
+                params = live.peer.stamped(params, self.session.client.capabilities)
+            self._number = live.transport.channel.relay(method, params, self)
         except BaseException:
             self._close()  # else the connection would never be idle again
             raise
@@ -105,15 +108,30 @@ class RoutedCall:
         """Deliver the answer. Send the request once more, on a new session, to a backend that had lost ours."""
         if self.parked:
             self._late = reply
-        elif not self._close():
             return
-        elif reply.frame:
-            self._deliver(reply)  # the backend's own words
-        elif not self._last and was_not_executed(reply):
-            self._last = True
-            self.session.start(self.request_id, self._send_again)
-        else:
-            self._deliver(self._explain_loss(reply))
+        if not self._close():
+            return
+        if not reply.frame:  # not the backend's own words
+            if not self._last and was_not_executed(reply):
+                self._last = True
+                self.session.start(self.request_id, self._send_again)
+                return
+            reply = self._explain_loss(reply)
+        why = ""
+        try:
+            # In the form of the client's protocol revision.
+            modern = self._live is not None and self._live.peer.modern
+            own = reply if self.session.client.modern == modern else self._translate(reply)
+            if own is not None and self.finish is not None:
+                own = self.finish(own)
+            if own is not None:
+                self.session.peer.respond(self.request_id, own)
+        except JsonError:
+            why = f"The answer of {self.connection.name} is not valid JSON"
+        except MemoryError:
+            why = f"The gateway has too little memory for the answer of {self.connection.name}"
+        if why:
+            self.session.peer.respond(self.request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
 
     def progress(self, params: dict[str, Any]) -> None:
         """Pass progress on to the client, unless the call is parked."""
@@ -179,23 +197,6 @@ class RoutedCall:
             self._tell_server(reason)
 
     # -- answers -------------------------------------------------------------------------------------------------
-
-    def _deliver(self, reply: Reply) -> None:
-        """Answer the client in the form of its protocol revision."""
-        why = ""
-        try:
-            modern = self._live is not None and self._live.peer.modern
-            own = reply if self.session.client.modern == modern else self._translate(reply)
-            if own is not None and self.finish is not None:
-                own = self.finish(own)
-            if own is not None:
-                self.session.peer.respond(self.request_id, own)
-        except JsonError:
-            why = f"The answer of {self.connection.name} is not valid JSON"
-        except MemoryError:
-            why = f"The gateway has too little memory for the answer of {self.connection.name}"
-        if why:
-            self.session.peer.respond(self.request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
 
     def _translate(self, reply: Reply) -> Reply | None:
         """Return the answer in the client's form; None for a question, which an older client is asked first."""

@@ -56,8 +56,10 @@ if sys.platform == "linux":
             first = timers[0] if timers else None
             for _ in range(RUNS_MOST):
                 events = poll(timeout, EVENTS_MOST)
-                reader = _only_reader(events, keys)
-                if reader is None:
+                # Run the handle of one descriptor if it alone is ready, and only to be read.
+                only = keys.get(events[0][0]) if len(events) == 1 and events[0][1] == select.EPOLLIN else None
+                reader = only.data[0] if only is not None else None  # asyncio keeps a pair: reader, writer
+                if reader is None or reader.cancelled():
                     return super().select(0) if events else []
                 reader._run()
                 if loop._ready or loop._stopping or (timers[0] if timers else None) is not first:
@@ -65,14 +67,6 @@ if sys.platform == "linux":
                 if first is not None and (timeout := first.when() - loop.time()) <= 0:
                     break
             return []
-
-    def _only_reader(events: list[tuple[int, int]], keys: Any) -> Any:
-        """Return the loop's handle if one descriptor alone is ready, and only to be read."""
-        if len(events) != 1 or events[0][1] != select.EPOLLIN:
-            return None
-        key = keys.get(events[0][0])
-        reader = key.data[0] if key is not None else None  # asyncio keeps a pair: reader, writer
-        return reader if reader is not None and not reader.cancelled() else None
 
     def _make_loop() -> asyncio.AbstractEventLoop:
         selector = DirectSelector()

@@ -8,13 +8,12 @@ import pytest
 
 from tests.wire.pair import Waiting, alone
 from trayapp.wire.frames import FrameDispatcher
-from trayapp.wire.framing import SMALL_FRAME_BYTES
+from trayapp.wire.framing import BATCH, SMALL_FRAME_BYTES, Outbox
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
     Reply,
     Request,
 )
-from trayapp.wire.outbox import BATCH, Outbox
 
 pytestmark = pytest.mark.anyio
 
