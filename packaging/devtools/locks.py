@@ -84,7 +84,10 @@ def _lock_npm(manifest: Path, target: Path) -> None:
     say(f"locking {target.relative_to(PACKAGING)}")
     run([npm, *NPM_RELOCK], cwd=manifest.parent, env=clean_environment())
     lock = json.loads(target.read_text(encoding="utf-8"))
+    locked = {path.rpartition("node_modules/")[2] for path in lock["packages"]}
     for package in lock["packages"].values():
         for field in NPM_ADDRESSES:  # npm finds a package by name and version, and checks it against `integrity`
             package.pop(field, None)
+        if optional := package.get("optionalDependencies"):  # `npm ci` refuses one that the registry could not give
+            package["optionalDependencies"] = {name: wanted for name, wanted in optional.items() if name in locked}
     target.write_text(json.dumps(lock, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -14,9 +14,10 @@ from trayapp.clients.entry import fault, is_ours, wanted_entry, words_of
 from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, NAME, Client
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-PROMISED = (  # PRODUCT 13
+PROMISED = (  # PRODUCT 13 and 19
     "claude-code", "claude-desktop", "codex", "cursor", "vscode", "copilot-cli", "opencode", "antigravity",
-    "gemini-cli", "windsurf", "zed", "cline", "roo", "continue", "jetbrains", "goose",
+    "gemini-cli", "windsurf", "devin", "zed", "cline", "roo", "continue", "jetbrains", "goose", "kiro", "kilo",
+    "qwen-code", "lm-studio", "amp", "warp", "crush", "droid", "auggie",
 )  # fmt: skip
 TOKENS = {
     "{home}": "~", "{config}": "~/.config", "{library}": "~/Library/Application Support", "{appdata}": "%APPDATA%",

@@ -192,10 +192,31 @@ def test_gemini_cli_is_connected(person: Person, tmp_path: Path) -> None:
     assert line.endswith("Connected")
 
 
+# Node programs that are small enough to be installed for every run: their folder, and the script of their package.
+SCRIPTS = {
+    "qwen-code": (".qwen", "@qwen-code/qwen-code", "qwen"),
+    "auggie": (".augment", "@augmentcode/auggie", "auggie"),
+}
+
+
+@pytest.mark.requirement("client-real")
+@pytest.mark.parametrize("client", SCRIPTS)
+def test_a_tool_of_node_sees_the_entry(person: Person, tmp_path: Path, client: str) -> None:
+    folder, package, program = SCRIPTS[client]
+    require_file(MODULES / package / "package.json", REMEDY)
+    (tmp_path / folder).mkdir(parents=True)
+    person.connect(client)
+    said = person.lists([str(require_file(MODULES / ".bin" / program, REMEDY))])
+    (line,) = [line for line in said.splitlines() if "multi-mcp" in [word.rstrip(":") for word in line.split()[:2]]]
+    assert client != "qwen-code" or line.endswith("Connected"), said
+
+
 # All were tried and saw the entry (Codex 0.169.0: its command and "enabled"; OpenCode: "connected"; Copilot CLI:
-# "multi-mcp (local)"); they are 404, 350 and 190 MB, which is too much for every run of the tests.
+# "multi-mcp (local)"; Droid: "multi-mcp  stdio"; Amp: "multi-mcp  command"). They are 404, 350, 190, 294 and 97 MB: too
+# much for every run.
 LARGE = {
     "codex": (".codex", "codex"), "opencode": (".config/opencode", "opencode"), "copilot-cli": (".copilot", "copilot"),
+    "droid": (".factory", "droid"), "amp": (".config/amp", "amp"),
 }  # fmt: skip
 
 

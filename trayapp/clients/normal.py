@@ -35,6 +35,7 @@ _QUIET = frozenset(
 )
 _NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key that says so says nothing
 _CONNECT_TIMEOUT = "connect_timeout"
+_LISTS_WITHIN = frozenset(("opencode", "kilo"))  # clients whose `timeout` is about the list of tools alone
 _SANDBOX = re.compile("sandbox|confine", re.IGNORECASE)
 KEPT = "x-"  # what servers.yaml takes and nothing reads
 _ENDLESS = 10.0**15  # of a time in whatever unit: as good as none, and 1e999 is no number that can be reckoned with
@@ -223,9 +224,9 @@ class _EntryReader:
         entry |= {"exclude_tools": exclude} if exclude else {}
 
     def _times(self, entry: Entry) -> None:
-        """`timeout`, in the client's own unit, as seconds. OpenCode 1's is about the list of tools alone."""
+        """`timeout`, in the client's own unit, as seconds."""
         said, connecting = self._take("timeout"), self._take("connectionTimeout")
-        key = _CONNECT_TIMEOUT if self._client.name == "opencode" else "request_timeout"
+        key = _CONNECT_TIMEOUT if self._client.name in _LISTS_WITHIN else "request_timeout"
         parts: Any = said if isinstance(said, Mapping) else None  # of OpenCode 2
         if parts is not None:
             key, said, connecting = "request_timeout", parts.get("request"), parts.get("startup")

@@ -28,7 +28,7 @@ USUAL_HOLDER = "mcpServers"
 PROJECTS = "projects"  # in Claude Code's file: what it keeps for sessions in each folder
 LINES_TOLD_TO = 1_000_000  # characters; to find lines in more than that would cost a gateway that follows it too much
 EDITIONS_OF_CODE = frozenset(("vscode", "vscode-insiders", "vscodium"))
-_ALL_COUNT = frozenset(("opencode",))  # clients that lay all of their files over each other, later templates on top
+_ALL_COUNT = frozenset(("opencode", "kilo"))  # clients that merge all of their files, later templates on top
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,10 +187,19 @@ CLIENTS: tuple[Client, ...] = (
         project=((".gemini/settings.json", ("mcpServers",)),),
         restart="restart", max_name=63, own_command="gemini mcp add --scope user",
     ),
-    # https://docs.windsurf.com/windsurf/cascade/mcp (~/.codeium/windsurf, `serverUrl`, 100 tools)
+    # https://docs.windsurf.com/windsurf/cascade/mcp (~/.codeium/windsurf, `serverUrl`, 100 tools). Since June 2026 the
+    # editor is Devin Desktop: this file is its Cascade agent's, new tabs run the agent of the next row.
     Client(
-        "windsurf", "Windsurf", _all("{home}/.codeium/windsurf/mcp_config.json"), _plain,
+        "windsurf", "Windsurf (Cascade)", _all("{home}/.codeium/windsurf/mcp_config.json"), _plain,
         restart="reload", max_tools=100,
+    ),
+    # https://docs.devin.ai/cli/extensibility/configuration (Devin CLI, and the agent of new tabs in Devin Desktop)
+    Client(
+        "devin", "Devin (CLI, Desktop)",
+        {"": ("{config}/devin/config.json",), "darwin": ("{home}/.config/devin/config.json",),
+         "win32": ("{appdata}/devin/config.json",)}, _plain, ("mcpServers",), jsonc, "JSONC",
+        project=tuple((f".devin/{name}.json", ("mcpServers",)) for name in ("config", "config.local")),
+        restart="restart", own_command="devin mcp add -s user",
     ),
     # https://zed.dev/docs/ai/mcp and /docs/configuring-zed (settings.json with comments)
     Client(
@@ -241,6 +250,63 @@ CLIENTS: tuple[Client, ...] = (
          "win32": ("{appdata}/Block/goose/config/config.yaml",)}, _goose,
         ("extensions",), yaml_file.MAPPED, "YAML", restart="restart", own_command="goose configure", timeout_unit="s",
     ),
+    # https://kiro.dev/docs/mcp/configuration and /docs/cli/mcp/configuration (one file for the editor and the CLI)
+    Client(
+        "kiro", "Kiro", _all("{home}/.kiro/settings/mcp.json"), _plain,
+        installed=("{home}/.kiro",), project=((".kiro/settings/mcp.json", ("mcpServers",)),),
+        own_command="kiro-cli mcp add --scope global",
+    ),
+    # https://kilo.ai/docs/automate/mcp/using-in-kilo-code (`mcp` in kilo.jsonc, for the extension and the CLI)
+    Client(
+        "kilo", "Kilo Code", _all("{config}/kilo/kilo.jsonc", "{config}/kilo/kilo.json"), _opencode, ("mcp",), jsonc,
+        "JSONC",
+        project=tuple(
+            (f"{folder}kilo.{ending}", ("mcp",)) for folder in ("", ".kilo/") for ending in ("jsonc", "json")
+        ),
+        restart="restart", own_command="kilo mcp add",
+    ),
+    # https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp (settings.json, as Gemini CLI's; `httpUrl`)
+    Client(
+        "qwen-code", "Qwen Code", _all("{home}/.qwen/settings.json"), _plain, ("mcpServers",), jsonc, "JSONC",
+        project=tuple((f".qwen/{name}.json", ("mcpServers",)) for name in ("settings", "settings.local")),
+        restart="restart", max_name=63, own_command="qwen mcp add --scope user",
+    ),
+    # https://lmstudio.ai/docs/app/mcp (Cursor's notation; of some installations the folder is ~/.cache/lm-studio)
+    Client(
+        "lm-studio", "LM Studio", _all("{home}/.lmstudio/mcp.json", "{home}/.cache/lm-studio/mcp.json"), _plain,
+        runs_in="home",
+    ),
+    # https://ampcode.com/manual#mcp (one key with a dot in it; settings.json or settings.jsonc, on every system below
+    # ~/.config)
+    Client(
+        "amp", "Amp", _all("{home}/.config/amp/settings.json", "{home}/.config/amp/settings.jsonc"), _plain,
+        ("amp.mcpServers",), jsonc, "JSONC",
+        project=tuple((f".amp/settings.{ending}", ("amp.mcpServers",)) for ending in ("json", "jsonc")),
+        restart="restart", own_command="amp mcp add",
+    ),
+    # https://docs.warp.dev/agents/capabilities/mcp (servers in files; `working_directory`)
+    Client(
+        "warp", "Warp", _all("{home}/.warp/.mcp.json"), _plain,
+        installed=("{home}/.warp",), project=((".warp/.mcp.json", ("mcpServers",)),),
+    ),
+    # https://github.com/charmbracelet/crush#mcps (crush.json; `timeout` in s). Its newer crushrc is a shell script, not
+    # for others to write; crush.json is still read.
+    Client(
+        "crush", "Crush",
+        {"": ("{config}/crush/crush.json",), "win32": ("{localappdata}/crush/crush.json",)}, _stdio,
+        ("mcp",), jsonc, "JSON",
+        project=((".crush.json", ("mcp",)), ("crush.json", ("mcp",))), restart="restart", timeout_unit="s",
+    ),
+    # https://docs.factory.ai/cli/configuration/mcp (mcp.json of the user and of a folder)
+    Client(
+        "droid", "Factory Droid", _all("{home}/.factory/mcp.json"), _stdio,
+        project=((".factory/mcp.json", ("mcpServers",)),), own_command="droid mcp add",
+    ),
+    # https://docs.augmentcode.com/cli/integrations (`mcpServers` in settings.json)
+    Client(
+        "auggie", "Auggie CLI", _all("{home}/.augment/settings.json"), _with_env, ("mcpServers",), jsonc, "JSONC",
+        restart="restart", own_command="auggie mcp add",
+    ),
 )  # fmt: skip
 
 BY_NAME = {client.name: client for client in CLIENTS}
@@ -250,4 +316,9 @@ ALIASES = {
     "gemini": "gemini-cli",
     "code": "vscode",
     "junie": "jetbrains",
+    "kiro-cli": "kiro",
+    "kilocode": "kilo",
+    "qwen": "qwen-code",
+    "factory": "droid",
+    "lmstudio": "lm-studio",
 }

@@ -53,7 +53,7 @@ def ours(text: str, context: Context) -> str:
     """The text with its variables in our spelling; what means the same in both stays."""
     text = _INPUT.sub(lambda found: _input(found[1], context), text)
     text = _FOLDER.sub(lambda found: _place(found, context), text)
-    if context.client == "gemini-cli":
+    if context.client in ("gemini-cli", "qwen-code"):
         text = _BARE.sub(r"${\1}", text)
         text = _PERCENT.sub(r"${\1}", text) if context.windows else text
     if context.client == "continue":
