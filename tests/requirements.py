@@ -286,6 +286,7 @@ REQUIREMENTS: dict[str, str] = {
     "safe-names": "No name or text of a server becomes a path outside of our folders, a shell word or a format.",
     "safe-flood": "Connections that say nothing keep nobody out, at the socket and at the HTTP port.",
     "safe-limits": "Over-long requests are refused; 10,000 hostile messages harm no session and leak nothing.",
+    "http-refusals": "A long header, a huge body, a wrong id, cursor or token gets an answer that its client can read.",
     "safe-web-page": "A page in a real browser, from a foreign origin or by DNS rebinding, reaches nothing.",
     "fuzz-doors": "No bytes at any door (frames, control, files of ours and of clients) get more than a refusal.",
     "sec-cases": "The security cases hold: what one command takes over, how it is named, what an audit lacks.",

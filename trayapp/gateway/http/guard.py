@@ -15,6 +15,7 @@ from typing import Any
 from trayapp.gateway.http.asgi import CONNECTION, respond
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import dumps
+from trayapp.wire.messages import INVALID_REQUEST, RpcError
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -24,7 +25,8 @@ Values = Mapping[str, list[str]]  # of headers, by their names in lower case
 
 HEADERS_MOST = 100  # clients send about ten
 HEADER_BYTES = 32 * 1024
-
+LONG_HEADERS = "Too many headers, or too long ones"
+UNAUTHORIZED = 401
 
 CHANGING = frozenset({"POST", "DELETE"})
 MANAGED = "/mcp_servers"  # adding and removing servers: starts programs
@@ -56,13 +58,15 @@ class Guard:
             await self._app(scope, receive, send)
         else:
             status, message = refusal
-            # No WWW-Authenticate: there is nothing to sign in to.
+            if status == UNAUTHORIZED:
+                await respond(send, dumps(unauthorized(message, scope["path"])), status, more=[challenge(message)])
+                return
             await respond(send, dumps({"error": message}), status)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         if len(headers) > HEADERS_MOST or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
-            return 431, "Too many headers, or too long ones"
+            return 431, LONG_HEADERS
         values: dict[str, list[str]] = {}
         for name, value in headers:
             values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
@@ -83,13 +87,31 @@ class Guard:
         if shows(given, access.owner):
             return None
         if not shows(given, access.client):
-            return 401, f"The token is missing or wrong; it stands in the file {access.place}"
+            return UNAUTHORIZED, f"The token is missing or wrong; it stands in the file {access.place}"
         if scope["method"] in CHANGING and scope["path"].startswith(MANAGED):
             return (
                 403,
                 "This is a client's token; to add or remove servers, send the one of the gateway's endpoint.json",
             )
         return None
+
+
+def unauthorized(message: str, path: str) -> dict[str, Any]:
+    """Return the body of a 401, in the form whose words a client shows.
+
+    - From the MCP endpoint that is a JSON-RPC error without an id (MCP 2025-11-25, transports).
+    - Clients that know OAuth then look for a sign-in and register, whatever the first answer was. From those paths
+      they show the description of an OAuth error (RFC 6749, 5.2).
+    """
+    if path.rstrip("/") == "/mcp":
+        return {"jsonrpc": "2.0", "id": None, "error": RpcError(INVALID_REQUEST, message).body()}
+    return {"error": "invalid_token", "error_description": message}
+
+
+def challenge(message: str) -> tuple[bytes, bytes]:
+    """Return the WWW-Authenticate header (RFC 6750, 3). It names no metadata: there is nothing to sign in to."""
+    said = message.replace("\\", "/").replace('"', "'").encode("ascii", "replace").decode()
+    return b"www-authenticate", f'Bearer error="invalid_token", error_description="{said}"'.encode()
 
 
 def of_another_page(values: Values, own_port: int | None) -> tuple[int, str] | None:

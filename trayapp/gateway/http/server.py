@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trayapp.gateway.client import ClientPeer
 from trayapp.gateway.http.asgi import CONNECTION, STREAM, Asgi, Headers, respond
-from trayapp.gateway.http.guard import Access, Guard
+from trayapp.gateway.http.guard import LONG_HEADERS, Access, Guard
 from trayapp.gateway.http.legacy_sse import MESSAGES, LegacySse
 from trayapp.gateway.http.manage import Manage
 from trayapp.gateway.http.sessions import IDLE_MOST, HttpSessions
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     from trayapp.gateway.gateway import Gateway
     from trayapp.gateway.http.manage import FileEdits
 
+HEAD_TOO_LONG = 431
+LINGER_S = 1.0  # after a refusal: closed at once, with bytes unread, the connection takes the answer with it
 LAST_ANSWERS_S = 1.0  # at the end, for what is on its way
 LAST_WORDS_S = 0.2  # then, to tell who has got none
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
@@ -98,11 +103,32 @@ class HttpConnection(H11Protocol):
         super().__init__(app_state={**app_state, CONNECTION: self}, **more)
         self._pending = pending
         self._is_ours: bool | None = None
+        self._is_refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count the connection as pending."""
         super().connection_made(transport)
         self._pending.add(self, transport.abort)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, and a head that is too long, then wait a moment for the client to read that."""
+        status = getattr(sys.exception(), "error_status_hint", 400)
+        words = LONG_HEADERS if status == HEAD_TOO_LONG else msg
+        answer = h11.Response(
+            status_code=status,
+            reason=HTTPStatus(status).phrase.encode(),
+            headers=[(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")],
+        )
+        parts = (answer, h11.Data(data=words.encode()), h11.EndOfMessage())
+        self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
+        self._is_refused = True
+        self.transport.write_eof()
+        self.loop.call_later(LINGER_S, self.transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; what follows a refused head is not read."""
+        if not self._is_refused:
+            super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""

@@ -183,7 +183,7 @@ def fault_in(message: Any) -> RpcError | None:
     if "method" not in message:
         is_answer = is_request_id(request_id) and not message.keys().isdisjoint(("result", "error"))
         return None if is_answer else NO_MESSAGE
-    if not isinstance(message["method"], str) or not (request_id is None or is_request_id(request_id)):
+    if not isinstance(message["method"], str) or ("id" in message and not is_request_id(request_id)):
         return NO_MESSAGE
     return None if isinstance(message.get("params"), dict | None) else NO_OBJECT
 

@@ -26,7 +26,7 @@ from trayapp.gateway.sessions.session import Session, SessionParts
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.envelope import LOG_LEVEL, has_envelope
 from trayapp.wire.jsonio import dumps
-from trayapp.wire.messages import CANCELLED, Params, Request, RequestId, RpcError, is_request_id
+from trayapp.wire.messages import CANCELLED, INVALID_PARAMS, Params, Request, RequestId, RpcError, is_request_id
 
 if TYPE_CHECKING:
     from trayapp.gateway.mcp_tool.tool import McpTool
@@ -79,7 +79,7 @@ class ClientRequests:
             if method in ROUTED:
                 self._route(request)
             elif method in LISTS:
-                self._list(request.id, LISTS[method])
+                self._list(request, LISTS[method])
             elif method in (MODERN if session.client.modern else OLDER):
                 self._answer(request)
             else:
@@ -128,9 +128,14 @@ class ClientRequests:
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
-    def _list(self, request_id: RequestId, kind: str) -> None:
-        """Answer a list request for one of LIST_KINDS. On the very first run, wait until there is something to list."""
-        session = self._session
+    def _list(self, request: Request, kind: str) -> None:
+        """Answer a list request for one of LIST_KINDS. On the very first run, wait until there is something to list.
+
+        Raises RpcError for a cursor: every list is one page, so the gateway gives none (MCP, pagination).
+        """
+        session, request_id = self._session, request.id
+        if isinstance(request.params, dict) and request.params.get("cursor") is not None:
+            raise RpcError(INVALID_PARAMS, "Invalid cursor: every list here is one page")
         # With `search` the list is the one tool, whatever servers answer.
         settled = kind == "tools" and session.seen.exposure.choice.expose == "search"
         if session.view.first_lists.may_grow and not settled:
