@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 import anyio.abc
 import anyio.lowlevel
-import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from trayapp.gateway.gateway import Gateway
     from trayapp.gateway.http.manage import FileEdits
 
-HEAD_TOO_LONG = 431
 LINGER_S = 1.0  # after a refusal: closed at once, with bytes unread, the connection takes the answer with it
 LAST_ANSWERS_S = 1.0  # at the end, for what is on its way
 LAST_WORDS_S = 0.2  # then, to tell who has got none
@@ -112,15 +110,15 @@ class HttpConnection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP, and a head that is too long, then wait a moment for the client to read that."""
-        status = getattr(sys.exception(), "error_status_hint", 400)
-        words = LONG_HEADERS if status == HEAD_TOO_LONG else msg
-        answer = h11.Response(
-            status_code=status,
-            reason=HTTPStatus(status).phrase.encode(),
-            headers=[(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")],
+        status = HTTPStatus(getattr(sys.exception(), "error_status_hint", HTTPStatus.BAD_REQUEST))
+        words = LONG_HEADERS if status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE else msg
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}",
+            "content-type: text/plain; charset=utf-8",
+            f"content-length: {len(words)}",
+            "connection: close",
         )
-        parts = (answer, h11.Data(data=words.encode()), h11.EndOfMessage())
-        self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
+        self.transport.write("\r\n".join((*head, "", words)).encode("ascii"))
         self._is_refused = True
         self.transport.write_eof()
         self.loop.call_later(LINGER_S, self.transport.close)
