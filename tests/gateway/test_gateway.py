@@ -13,7 +13,7 @@ from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
 from tests.gateway.world import BrokenClock, House, echo_of, house, offer, serve, server
 from trayapp import __version__
-from trayapp.gateway.changes import BROADCAST_DELAY_S
+from trayapp.gateway.change_feed import BROADCAST_DELAY_S
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.lifecycle import State
@@ -57,7 +57,7 @@ async def test_an_exposure_that_cannot_be_made_ends_neither_the_gateway_nor_its_
         made.gateway.services.listings.take(server("a"), offer("x", prompts=(BAD,)))
         made.apply(server("a", exclude_tools=("x",)))
         await made.told()
-        assert "Unexpected error in Changes.broadcast" in caplog.text
+        assert "Unexpected error in ChangeFeed.broadcast" in caplog.text
         assert "error" in await client.ask("prompts/list")
         made.gateway.services.listings.take(server("a"), offer("y"))
         made.apply(server("a"))

@@ -18,7 +18,7 @@ from tests.fixtures.fake_transport import FakeNet, FakeServer
 from trayapp.backends.clock import Clock
 from trayapp.backends.launch import no_secrets
 from trayapp.catalog.cache import CacheEntry, save
-from trayapp.gateway.changes import BROADCAST_DELAY_S
+from trayapp.gateway.change_feed import BROADCAST_DELAY_S
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
 from trayapp.gateway.gateway import Gateway, Parts

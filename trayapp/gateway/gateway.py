@@ -26,7 +26,7 @@ from trayapp.catalog.pins import FOLDER_NAME
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.notifications import Notifications
 from trayapp.gateway.calls.server_requests import ServerRequests
-from trayapp.gateway.changes import Changes
+from trayapp.gateway.change_feed import ChangeFeed
 from trayapp.gateway.client import ClientPeer
 from trayapp.gateway.exposure.approvals import Approvals
 from trayapp.gateway.exposure.listing_writer import ListingWriter, WriteSwitches
@@ -151,7 +151,7 @@ class Gateway:
             approvals=approvals,
             served_tools=ServedTools(approvals.judge, listings.sound),
             given_names=GivenNames(place),
-            changes=Changes(parts.clock),
+            changes=ChangeFeed(parts.clock),
             sessions=self.sessions,
             shared_key=own.shared_key,
             spawn=self._spawn,

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from trayapp.backends.clock import Clock
 from trayapp.backends.pool import Pool
 from trayapp.catalog.given_names import GivenNames
-from trayapp.gateway.changes import Changes
+from trayapp.gateway.change_feed import ChangeFeed
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.approvals import Approvals
 from trayapp.gateway.exposure.listing_writer import ListingWriter
@@ -42,7 +42,7 @@ class Services:
     approvals: Approvals
     served_tools: ServedTools
     given_names: GivenNames
-    changes: Changes
+    changes: ChangeFeed
     sessions: Collection[ClientSession]
     shared_key: Callable[[str], str]
     spawn: Spawn

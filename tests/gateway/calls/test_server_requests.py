@@ -12,7 +12,7 @@ import pytest
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.gateway.world import Client, House, house, server
-from trayapp.gateway.calls.call import MAX_ROUNDS
+from trayapp.gateway.calls.routed_call import MAX_ROUNDS
 from trayapp.gateway.calls.server_requests import STATE_PREFIX, STOPS_WITHIN_S
 from trayapp.model.settings import Profile, Settings
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError

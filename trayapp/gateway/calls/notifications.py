@@ -6,7 +6,7 @@ from typing import Any
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
-from trayapp.gateway.calls.call import IgnoredCall, RoutedCall
+from trayapp.gateway.calls.routed_call import IgnoredCall, RoutedCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
 from trayapp.wire.messages import CANCELLED, PROGRESS, Call, Params

@@ -15,7 +15,7 @@ from weakref import ref
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
-from trayapp.gateway.calls.call import RoutedCall
+from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
 from trayapp.wire.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer

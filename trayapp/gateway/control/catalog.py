@@ -21,8 +21,8 @@ from trayapp.catalog.prompt_line import prompt_arguments, split_line, split_word
 from trayapp.catalog.schema.arguments import as_typed
 from trayapp.catalog.search.index import LIMIT, Hit
 from trayapp.catalog.suggest import nearest
-from trayapp.gateway.calls.call import lost_during_call, timed_out
 from trayapp.gateway.calls.errors import shown
+from trayapp.gateway.calls.routed_call import lost_during_call, timed_out
 from trayapp.gateway.client import text_of
 from trayapp.gateway.control.token_costs import costs
 from trayapp.gateway.control.tool_rows import tool_rows

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.names import Key
-from trayapp.gateway.calls.call import Finishing
 from trayapp.gateway.calls.errors import explained, model_hint, shown
+from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.options import UnknownOptionsError
 from trayapp.gateway.mcp_tool import texts

@@ -12,8 +12,8 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.names import Key
-from trayapp.gateway.calls.call import Finishing, RoutedCall
 from trayapp.gateway.calls.errors import unknown_method
+from trayapp.gateway.calls.routed_call import Finishing, RoutedCall
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import INDEX_URI
 from trayapp.gateway.exposure.list_results import index_result

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from trayapp.backends.connection import Connection
-from trayapp.gateway.calls.call import RoutedCall
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.errors import to_client
 from trayapp.gateway.calls.notifications import Notifications, at_least
+from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.calls.server_requests import ServerRequests
 from trayapp.gateway.client import ClientInfo, ClientPeer
 from trayapp.gateway.exposure.options import session_options

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from trayapp.backends.connection import Connection
-from trayapp.gateway.calls.call import IgnoredCall
+from trayapp.gateway.calls.routed_call import IgnoredCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
 from trayapp.model.errors import MultiMcpError

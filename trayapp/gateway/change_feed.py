@@ -14,8 +14,8 @@ BROADCAST_REST = 10  # wait this many times the last broadcast's duration: it th
 Listener = Callable[[], None]
 
 
-class Changes:
-    """Change feed of one gateway. Runs on its event loop."""
+class ChangeFeed:
+    """Feed of one gateway's changes. Runs on its event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
