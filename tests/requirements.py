@@ -136,6 +136,7 @@ REQUIREMENTS: dict[str, str] = {
     "import-folder": "`add` and `import` write the folder in which a server runs; relative paths keep their meaning.",
     "client-drift": "A client's entry that vanished or points at an old path is seen, and connect sets it right.",
     "client-formats": "An edit of a JSON, JSONC, TOML or YAML file changes no byte outside of the entry.",
+    "client-entries": "A client has one entry for each profile or set of servers; disconnect takes them all out.",
     "client-real": "Real clients see the entry that connect wrote.",
     "client-first-call": "From a fresh home with five servers to the first call in 5 commands, nothing typed twice.",
     "import-shown": "`import` shows what clients have and takes it over after a yes alone; a move keeps a backup.",

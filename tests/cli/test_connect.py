@@ -40,6 +40,45 @@ def test_connect_shows_the_change_makes_it_and_disconnect_takes_it_back(person: 
     assert person.says("disconnect", "cursor").stdout == "Cursor is not connected (~/.cursor/mcp.json)\n"
 
 
+PROFILES = """\
+settings:
+  profiles:
+    office: {servers: [mail]}
+servers:
+  mail: {command: mail-server}
+"""
+
+
+@pytest.mark.requirement("client-entries")
+def test_a_profile_has_its_own_entry(person: Person, cursor: Path) -> None:
+    (person.home / "servers.yaml").write_text(PROFILES)
+    done = person.says("connect", "cursor", "--profile", "office", "--as", "office")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].startswith("Cursor connected as office: ~/.cursor/mcp.json")
+    assert '"args": [' in cursor.read_text()
+    assert '"office"' in cursor.read_text()
+    assert person.says("connect", "cursor", "--servers", "mail", "--as", "mail").returncode == 0
+    assert person.says("disconnect", "cursor").returncode == 0
+    assert cursor.read_text() == CURSOR
+
+
+@pytest.mark.requirement("client-entries")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--profile", "ofice"], "Error: No profile is named ofice\nDid you mean office?"),
+        (["--servers", "mail,nope"], "Error: No server is named nope\nservers.yaml has the servers: mail"),
+        (["--as", "a b"], "Error: a b cannot be the name of an entry"),
+    ],
+)
+def test_options_that_name_nothing_change_nothing(person: Person, cursor: Path, words: list[str], told: str) -> None:
+    (person.home / "servers.yaml").write_text(PROFILES)
+    done = person.says("connect", "cursor", *words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(told)
+    assert cursor.read_text() == CURSOR
+
+
 def test_a_dry_run_changes_nothing(person: Person, cursor: Path) -> None:
     done = person.says("connect", "cursor", "--dry-run")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "Cursor would be connected")

@@ -14,8 +14,10 @@ from tests.clients.machines import COMMAND, PLATFORMS, broken, file_of, samples,
 from trayapp.clients import connect as connecting
 from trayapp.clients import files
 from trayapp.clients.connect import (
+    MAIN,
     ClientNotFoundError,
     ForeignEntryError,
+    OwnEntry,
     apply,
     client_state,
     connect,
@@ -358,6 +360,73 @@ def test_what_stood_beside_our_entry_in_codex_stays(tmp_path: Path, more: str, h
     left = client.family.read(path.read_text(), "f")
     assert left["mcp_servers"] == before["mcp_servers"]
     assert more or path.read_bytes() == original
+
+
+OFFICE = OwnEntry("office", ("--profile", "office"))
+GITHUB = OwnEntry("github", ("--servers", "github,git"))
+
+
+@pytest.mark.requirement("client-entries", "client-round-trip")
+@pytest.mark.parametrize("own", [(MAIN, OFFICE), (OFFICE, MAIN), (GITHUB, OFFICE, MAIN), (OFFICE,)], ids=len)
+@EACH_SAMPLE
+def test_each_profile_has_an_entry_and_disconnect_gives_the_original_bytes(
+    tmp_path: Path, client: Client, name: str, own: tuple[OwnEntry, ...]
+) -> None:
+    world = world_in(tmp_path)
+    path = file_of(client, world)
+    original = written(path, samples(client)[name])
+    for one in own:
+        assert connect(client.name, world, one).changes
+        assert not connect(client.name, world, one).changes
+        assert files.backup_of(path).read_bytes() == original
+    document = client.family.read(path.read_text(encoding="utf-8"), "f")
+    for one in own:
+        entry = lookup(document, (*client.holder, one.name))
+        assert words_of(entry) == [*COMMAND, *(one.options or ())]
+        assert entry.get("name", one.name) == one.name
+    assert client_state(client.name, world).state == "connected"
+    assert disconnect(client.name, world).changes
+    assert path.read_bytes() == original
+    assert beside(path) == [path]
+    assert client_state(client.name, world).state == "not connected"
+
+
+@pytest.mark.requirement("client-entries")
+def test_an_entry_takes_the_options_that_are_asked_for_and_keeps_them(cursor: Desk) -> None:
+    _, world, path = cursor
+    original = written(path, '{"mcpServers": {}}')
+    connect("cursor", world)
+    assert connect("cursor", world, OwnEntry(NAME, ("--profile", "office"))).changes
+    assert json.loads(path.read_text())["mcpServers"][NAME]["args"] == [*COMMAND[1:], "--profile", "office"]
+    assert not connect("cursor", world).changes, "a plain connect keeps them"
+    disconnect("cursor", world)
+    assert path.read_bytes() == original
+
+
+@pytest.mark.requirement("client-entries", "client-drift")
+def test_an_entry_of_a_profile_that_vanished_is_drift(cursor: Desk) -> None:
+    _, world, path = cursor
+    written(path, '{"mcpServers": {}}')
+    connect("cursor", world, MAIN)
+    connect("cursor", world, OFFICE)
+    text = path.read_text()
+    path.write_text(CURSOR.family.drop(text, ("mcpServers", "office"), "f"))
+    state = client_state("cursor", world)
+    assert (state.state, state.reason) == ("drifted", "the entry that was there has vanished: office")
+
+
+@pytest.mark.requirement("client-entries", "client-foreign-entry")
+def test_another_server_of_the_entrys_name_stays_unless_it_is_replaced(cursor: Desk) -> None:
+    _, world, path = cursor
+    original = written(path, '{"mcpServers": {"office": {"command": "x"}}}')
+    with pytest.raises(ForeignEntryError, match="another server named office: x"):
+        connect("cursor", world, OFFICE)
+    connect("cursor", world, MAIN)
+    disconnect("cursor", world)
+    assert path.read_bytes() == original
+    assert connect("cursor", world, OFFICE, replace=True).changes
+    disconnect("cursor", world)
+    assert path.read_bytes() == original
 
 
 def test_options_behind_the_shim_are_the_users_own(cursor: Desk) -> None:

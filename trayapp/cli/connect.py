@@ -5,7 +5,8 @@ Never here: where a tool keeps what (clients/table), how a file is edited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,15 @@ from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import Table, note, print_json, print_table, say
 from trayapp.cli.person import at_terminal
 from trayapp.cli.secret_keeping import agreed
+from trayapp.cli.servers_file import own_config, own_store
 from trayapp.cli.text import clean, one_line, shortened
 from trayapp.cli.undo import restored_lines
 from trayapp.clients.connect import (
+    MAIN,
     Change,
     ClientStatus,
     ForeignEntryError,
+    OwnEntry,
     client_state,
     connect,
     disconnect,
@@ -32,48 +36,104 @@ from trayapp.clients.connect import (
 from trayapp.clients.context import ClientsContext, this_world
 from trayapp.clients.files import backup_of
 from trayapp.clients.places import shown_path
-from trayapp.clients.table import BY_NAME
+from trayapp.clients.table import BY_NAME, NAME
 from trayapp.clients.undo import all_moves, put_back
+from trayapp.config.problems import nearest
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.model.redact import redacted
 
+_ENTRY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")  # what every tool takes as a server's name
 LONGEST_LINE = 200  # columns of a difference: some programs write their whole file in one line
 NEEDS = {"restart": "Restart {title} to see it", "reload": "Reload the servers in {title} to see it", "no": ""}
 Do = Callable[[str, ClientsContext], Change]
 
 
-@click.command("connect", epilog=examples("multi-mcp connect cursor", "multi-mcp connect --all --dry-run"))
+@click.command(
+    "connect",
+    epilog=examples(
+        "multi-mcp connect cursor", "multi-mcp connect --all --dry-run", "multi-mcp connect cursor --profile office",
+        "multi-mcp connect cursor --servers github --as github",
+    ),
+)  # fmt: skip
 @click.argument("client", metavar="[CLIENT]", required=False)
 @click.option("--all", "everyone", is_flag=True, help="Every AI tool that is found here.")
-@click.option("--replace", is_flag=True, help="Also where another server there is named multi-mcp.")
+@click.option("--profile", metavar="NAME", help="Show only what this profile of servers.yaml shows.")
+@click.option("--servers", metavar="A,B", help="Show only these servers.")
+@click.option("--as", "entry", metavar="ENTRY", default=NAME, help="Name of the entry: one for each profile or server.")
+@click.option("--replace", is_flag=True, help="Also where another server there has the name of our entry.")
 @click.option("--diff", is_flag=True, help="With --all: show each change line by line.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @json_option
-def connect_verb(client: str | None, everyone: bool, replace: bool, diff: bool, dry_run: bool, as_json: bool) -> int:
+def connect_verb(
+    client: str | None,
+    everyone: bool,
+    profile: str | None,
+    servers: str | None,
+    entry: str,
+    replace: bool,
+    diff: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
     """Point an AI tool at multi-mcp.
 
     Shows the change of the tool's own configuration and makes it, with a backup beside the file. Without CLIENT: show
-    the tools that are here, and how they stand.
+    the tools that are here, and how they stand. With --profile or --servers the tool sees only these; --as gives the
+    entry another name, so that one tool can have several.
     """
     world = this_world()
+    own = OwnEntry(_entry_name(entry), _options(profile, servers))
     if client is None and not everyone:
+        if own != MAIN:
+            raise UsageError("Which AI tool?", "Name one, or pass --all; see them with: multi-mcp connect")
         return show(found_clients(world), world, as_json)
-    names = _names(client, everyone, lambda state: state.state != "connected", world)
+    names = _names(client, everyone, lambda state: own != MAIN or state.state != "connected", world)
     style = Style(dry_run, as_json, diff or not everyone)
 
     def do(name: str, world: ClientsContext) -> Change:
         carry_out = plan_connect if dry_run else connect
         try:
-            return carry_out(name, world, replace=replace)
+            return carry_out(name, world, own, replace=replace)
         except ForeignEntryError as error:
             if as_json or dry_run or not at_terminal() or not agreed(f"{error.title}. Replace it?"):
                 raise
-            return carry_out(name, world, replace=True)
+            return carry_out(name, world, own, replace=True)
 
     done, failed = _each(names, do, style, world)
     if as_json:
         print_json({"clients": done})
     return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _entry_name(name: str) -> str:
+    if not _ENTRY_NAME.fullmatch(name):
+        raise UsageError(f"{name} cannot be the name of an entry", "Use letters, digits, - and _, at most 40")
+    return name
+
+
+def _options(profile: str | None, servers: str | None) -> tuple[str, ...] | None:
+    """Return the options behind `multi-mcp stdio`; None where none are asked for. Raises UsageError, StorageError."""
+    if profile is None and servers is None:
+        return None
+    config = own_config(own_store())
+    options: list[str] = []
+    if profile is not None:
+        if profile not in config.settings.profiles:
+            raise UsageError(f"No profile is named {profile}", _known(profile, config.settings.profiles, "profiles"))
+        options += ["--profile", profile]
+    if servers is not None:
+        named = [name.strip() for name in servers.split(",") if name.strip()]
+        missing = next((name for name in named if name not in config.servers), None)
+        if not named or missing is not None:
+            raise UsageError(f"No server is named {missing or servers}", _known(missing, config.servers, "servers"))
+        options += ["--servers", ",".join(named)]
+    return tuple(options)
+
+
+def _known(name: str | None, known: Iterable[str], what: str) -> str:
+    names = list(known)
+    near = nearest(name or "", names)
+    return f"Did you mean {near}?" if near else f"servers.yaml has the {what}: {', '.join(names) or 'none'}"
 
 
 @click.command("disconnect", epilog=examples("multi-mcp disconnect cursor", "multi-mcp disconnect --all"))
@@ -169,7 +229,8 @@ def _lines(change: Change, style: Style, world: ClientsContext) -> list[str]:
     lines = [shortened(redacted(line), LONGEST_LINE) for text in difference for line in clean(text).splitlines()]
     if style.dry_run:
         return [*lines, f"{title} would be {change.wanted}" + ("" if style.diff else f": {path}")]
-    words = f"{title} {change.wanted}: {path}"
+    named = f" as {change.entry}" if change.wanted == "connected" and change.entry != NAME else ""
+    words = f"{title} {change.wanted}{named}: {path}"
     if change.wanted == "connected":
         kept = backup_of(change.file).name if change.keep and change.before is not None else ""
         words += f" (backup: {kept})" if kept else ""

@@ -6,7 +6,7 @@ For the command line, doctor and the tray. Never here: printing, formats (the fa
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,6 @@ from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError, 
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
 
-OFF = f"{NAME} is switched off there"
 ATTEMPTS = 3  # against a client that saves at the same moment
 
 State = Literal["connected", "not connected", "drifted", "not found", "unreadable"]
@@ -62,6 +61,7 @@ class Change:
     wanted: Literal["connected", "disconnected"]
     keep: bool = False  # `before` is kept as a backup
     restores: bool = False  # the backup is what the file becomes again
+    entry: str = NAME  # of ours that is connected
 
     @property
     def changes(self) -> bool:
@@ -72,6 +72,20 @@ class Change:
         """The change as lines of a unified diff, without line ends."""
         old, new = ((text or "").splitlines() for text in (self.before, self.after))
         return list(difflib.unified_diff(old, new, str(self.file), str(self.file), lineterm="", n=2))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEntry:
+    """One entry of ours: its name in the client, and the options behind `multi-mcp stdio`.
+
+    None: an entry that is there keeps its options, a new one has none.
+    """
+
+    name: str = NAME
+    options: tuple[str, ...] | None = None
+
+
+MAIN = OwnEntry()
 
 
 def find_client(name: str) -> Client:
@@ -111,97 +125,128 @@ def client_state(name: str, world: ClientsContext | None = None) -> ClientStatus
 
 
 def _state(client: Client, place: Located, world: ClientsContext) -> tuple[State, str]:
-    entry = entry_in(client, files.read_text(place.path) or "", place.path)
-    if entry is not None and not ours.is_own(entry):
-        return "not connected", f"another server there is named {NAME}: {_starts(entry)}"
-    if entry is not None:
-        wrong = ours.fault(client, entry, world.command)
-        return ("drifted", wrong) if wrong else ("connected", OFF if ours.is_off(entry) else "")
+    text = files.read_text(place.path) or ""
     known = noted(world, client.name)
-    if known is not None and known.file == place.path:
-        return "drifted", "the entry that was there has vanished"
-    return "not connected", ""
+    made = known.entries if known is not None and known.file == place.path else ()
+    off = ""
+    connected = False
+    for name in dict.fromkeys((NAME, *made)):
+        entry = entry_in(client, text, place.path, name)
+        if entry is None:
+            if name in made:
+                return "drifted", "the entry that was there has vanished" + ("" if name == NAME else f": {name}")
+        elif not ours.is_own(entry):
+            if name in made or len(made) == 0:
+                return "not connected", f"another server there is named {name}: {_starts(entry)}"
+        elif wrong := ours.fault(client, entry, world.command):
+            return "drifted", wrong if name == NAME else f"{name}: {wrong}"
+        else:
+            connected = True
+            off = off or (f"{name} is switched off there" if ours.is_off(entry) else "")
+    return ("connected", off) if connected else ("not connected", "")
 
 
-def entry_in(client: Client, text: str, file: Path) -> Any:
-    """Return what stands under our name in a client's file, None where nothing does. Raises Unparsable."""
+def entry_in(client: Client, text: str, file: Path, name: str = NAME) -> Any:
+    """Return what stands under that name in a client's file, None where nothing does. Raises Unparsable."""
     document = client.family.read(text, str(file))
-    return lookup(document, ours.place_of(client, document))
+    return lookup(document, ours.place_of(client, document, name))
 
 
-def _place(client: Client, text: str, file: Path) -> Keys:
-    return ours.place_of(client, client.family.read(text, str(file)))
+def _place(client: Client, text: str, file: Path, name: str = NAME) -> Keys:
+    return ours.place_of(client, client.family.read(text, str(file)), name)
 
 
-# --- what would change
+def _own_entries(client: Client, text: str, file: Path, names: Iterable[str]) -> dict[str, Any]:
+    """Return those entries of ours that stand there, in the order of the file."""
+    document = client.family.read(text, str(file))
+    found = {name: lookup(document, ours.place_of(client, document, name)) for name in names}
+    held = [list(lookup(document, holder) or ()) for holder in ours.holders(client, document)]
+    order = [name for names in held for name in names]
+    own = [name for name, entry in found.items() if entry is not None and ours.is_own(entry)]
+    return {name: found[name] for name in sorted(own, key=order.index)}
+
+
+def _names(client: Client, world: ClientsContext, file: Path) -> tuple[str, ...]:
+    known = noted(world, client.name)
+    return tuple(dict.fromkeys((NAME, *(known.entries if known is not None and known.file == file else ()))))
 
 
 def _starts(entry: Any) -> str:
     return one_line(redacted(" ".join(ours.words_of(entry)) or str(entry.get("url", ""))))
 
 
-def plan_connect(name: str, world: ClientsContext | None = None, *, replace: bool = False) -> Change:
-    """What connecting that client changes. `replace`: also a server of another kind that has our name. Blocks.
+# --- what would change
 
-    An entry of ours that is set right keeps its further arguments, and is off if it was off. Raises UsageError,
-    ClientNotFoundError, ForeignEntryError, StorageError, Unparsable (the file cannot be read: it is left alone) and
-    EditRefusedError.
+
+def plan_connect(
+    name: str, world: ClientsContext | None = None, own: OwnEntry = MAIN, *, replace: bool = False
+) -> Change:
+    """Return what connecting that client changes. `replace`: also a server of another kind that has our name. Blocks.
+
+    An entry of ours that is set right keeps its options unless `own` has others, and is off if it was off. Raises
+    UsageError, ClientNotFoundError, ForeignEntryError, StorageError, Unparsable (the file cannot be read: it is left
+    alone) and EditRefusedError.
     """
     world = world or this_world()
     client = find_client(name)
     place = _placed(client, world)
     text = files.read_text(place.path)
-    entry = entry_in(client, text or "", place.path)
+    entry = entry_in(client, text or "", place.path, own.name)
     after = text
     foreign = entry is not None and not ours.is_own(entry)
     if foreign and not replace:
-        title = f"{client.title} has another server named {NAME}: {_starts(entry)}"
+        title = f"{client.title} has another server named {own.name}: {_starts(entry)}"
         raise ForeignEntryError(title, f"Rename it in {place.path}, or replace it: multi-mcp connect {name} --replace")
     if entry is None or foreign:
-        keys = _place(client, text or "", place.path)
-        after = with_entry(client, text or "", ours.wanted_entry(client, world.command, keys), place.path)
-    elif ours.fault(client, entry, world.command):
-        after = _repaired(client, text or "", entry, world, place.path)
-    keep = entry is None or not files.backup_of(place.path).exists()
-    return Change(client, place.path, text, after, "connected", keep=keep)
+        keys = _place(client, text or "", place.path, own.name)
+        command = [*world.command, *(own.options or ())]
+        after = with_entry(client, text or "", ours.wanted_entry(client, command, keys), place.path, own.name)
+    elif ours.fault(client, entry, world.command, own.options):
+        after = _repaired(client, text or "", entry, own, world, place.path)
+    first = not _own_entries(client, text or "", place.path, _names(client, world, place.path))
+    keep = first or not files.backup_of(place.path).exists()
+    return Change(client, place.path, text, after, "connected", keep=keep, entry=own.name)
 
 
 def plan_disconnect(name: str, world: ClientsContext | None = None) -> Change:
-    """What disconnecting that client changes. Blocks. Raises as plan_connect."""
+    """Return what disconnecting that client changes: all entries of ours go. Blocks. Raises as plan_connect."""
     world = world or this_world()
     client = find_client(name)
     place = _placed(client, world)
     text = files.read_text(place.path)
-    entry = entry_in(client, text or "", place.path)
-    if text is None or entry is None or not ours.is_own(entry):
+    entries = _own_entries(client, text or "", place.path, _names(client, world, place.path))
+    if text is None or not entries:
         return Change(client, place.path, text, text, "disconnected")
     known = noted(world, client.name)
     made = known is not None and known.made and known.file == place.path and not place.path.is_symlink()
-    if made and with_entry(client, "", entry, place.path) == text:
+    if made and _with_entries(client, "", entries, place.path) == text:
         return Change(client, place.path, text, None, "disconnected")
-    original = _original(client, text, entry, place.path)
+    original = _original(client, text, entries, place.path)
     if original is not None:
         return Change(client, place.path, text, original, "disconnected", restores=True)
-    return Change(client, place.path, text, _dropped(client, text, place.path), "disconnected")
+    return Change(client, place.path, text, _dropped(client, text, entries, place.path), "disconnected")
 
 
-def disconnected_text(client: Client, text: str, file: Path) -> str:
+def disconnected_text(client: Client, text: str, file: Path, world: ClientsContext) -> str:
     """Return a text of a client's file as disconnecting leaves it. Blocks. Raises Unparsable, EditRefusedError."""
-    entry = entry_in(client, text, file)
-    if entry is None or not ours.is_own(entry):
+    entries = _own_entries(client, text, file, _names(client, world, file))
+    if not entries:
         return text
-    original = _original(client, text, entry, file)
-    return _dropped(client, text, file) if original is None else original
+    original = _original(client, text, entries, file)
+    return _dropped(client, text, entries, file) if original is None else original
 
 
-def _dropped(client: Client, text: str, file: Path) -> str:
-    """Return the text without our entry, with what stood in its place before we came."""
-    place = _place(client, text, file)
+def _dropped(client: Client, text: str, names: Iterable[str], file: Path) -> str:
+    """Return the text without these entries of ours, with what stood in their places before we came."""
     before = _before(client, file)
-    stood = entry_in(client, before, file) if before is not None else None
-    if stood is not None and not ours.starts_ours(stood):
-        return client.family.put(text, place, stood, str(file))
-    return client.family.drop(text, place, str(file))
+    for name in names:
+        place = _place(client, text, file, name)
+        stood = entry_in(client, before, file, name) if before is not None else None
+        if stood is not None and not ours.starts_ours(stood):
+            text = client.family.put(text, place, stood, str(file))
+        else:
+            text = client.family.drop(text, place, str(file))
+    return text
 
 
 def _placed(client: Client, world: ClientsContext) -> Located:
@@ -213,18 +258,25 @@ def _placed(client: Client, world: ClientsContext) -> Located:
     return place
 
 
-def with_entry(client: Client, text: str, entry: Any, file: Path) -> str:
+def with_entry(client: Client, text: str, entry: Any, file: Path, name: str = NAME) -> str:
     """Return the text with that entry under our name, and what a file without content must hold besides."""
     if client.fresh and not client.family.read(text, str(file)):
         text = text + ("" if not text or text.endswith("\n") else "\n") + client.fresh
-    return client.family.put(text, _place(client, text, file), entry, str(file))
+    return client.family.put(text, _place(client, text, file, name), entry, str(file))
 
 
-def _repaired(client: Client, text: str, entry: Any, world: ClientsContext, file: Path) -> str:
-    path = _place(client, text, file)
+def _with_entries(client: Client, text: str, entries: Mapping[str, Any], file: Path) -> str:
+    for name, entry in entries.items():
+        text = with_entry(client, text, entry, file, name)
+    return text
+
+
+def _repaired(client: Client, text: str, entry: Any, own: OwnEntry, world: ClientsContext, file: Path) -> str:
+    path = _place(client, text, file, own.name)
     if not isinstance(entry, Mapping):
-        return client.family.put(text, path, ours.wanted_entry(client, world.command, path), str(file))
-    for key, value in ours.repairs(client, entry, world.command).items():
+        command = [*world.command, *(own.options or ())]
+        return client.family.put(text, path, ours.wanted_entry(client, command, path), str(file))
+    for key, value in ours.repairs(client, entry, world.command, own.options).items():
         if value is None:
             text = client.family.drop(text, (*path, key), str(file))
         else:
@@ -232,18 +284,24 @@ def _repaired(client: Client, text: str, entry: Any, world: ClientsContext, file
     return text
 
 
-def _original(client: Client, text: str, entry: Any, file: Path) -> str | None:
-    """What the backup holds, if nothing but our entry was added to it since."""
+def _original(client: Client, text: str, entries: Mapping[str, Any], file: Path) -> str | None:
+    """Return what the backup holds, if nothing but our entries was added to it since."""
     backup = _before(client, file)
     if backup is None:
         return None
-    stood = entry_in(client, backup, file)
+    by_key = backup
     try:
-        if with_entry(client, backup, entry, file) == text or _key_by_key(client, backup, stood, entry, file) == text:
+        if _with_entries(client, backup, entries, file) == text:
             return backup
+        for name, entry in entries.items():
+            stood = entry_in(client, backup, file, name)
+            if stood is None:
+                by_key = with_entry(client, by_key, entry, file, name)
+            else:
+                by_key = _key_by_key(client, by_key, stood, entry, file, name)
     except MultiMcpError:
         return None
-    return None
+    return backup if by_key == text else None
 
 
 def _before(client: Client, file: Path) -> str | None:
@@ -256,12 +314,12 @@ def _before(client: Client, file: Path) -> str | None:
     return backup
 
 
-def _key_by_key(client: Client, text: str, stood: Any, entry: Any, file: Path) -> str:
-    """The text with what our entry has and the one that stood there has not."""
+def _key_by_key(client: Client, text: str, stood: Any, entry: Any, file: Path, name: str) -> str:
+    """Return the text with what our entry has and the one that stood there has not."""
     if isinstance(stood, Mapping) and isinstance(entry, Mapping):
         for key, value in entry.items():
             if stood.get(key) != value:
-                text = client.family.put(text, (*_place(client, text, file), key), value, str(file))
+                text = client.family.put(text, (*_place(client, text, file, name), key), value, str(file))
     return text
 
 
@@ -279,16 +337,17 @@ def apply(change: Change, world: ClientsContext | None = None) -> None:
     if change.wanted == "connected":
         known = noted(world, change.client.name)
         made = change.before is None or (known is not None and known.made and known.file == change.file)
-        note(world, change.client.name, Noted(change.file, made))
+        before = known.entries if known is not None and known.file == change.file else ()
+        note(world, change.client.name, Noted(change.file, made, tuple(dict.fromkeys((*before, change.entry)))))
         return
     note(world, change.client.name, None)
     if change.restores:
         files.forget(backup)
 
 
-def connect(name: str, world: ClientsContext | None = None, *, replace: bool = False) -> Change:
-    """Write our entry into that client's file, or set it right; what was done. Raises as plan_connect and apply."""
-    return _settled(lambda: plan_connect(name, world, replace=replace), world)
+def connect(name: str, world: ClientsContext | None = None, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
+    """Write our entry into that client's file, or set it right; return what was done. Raises as plan_connect, apply."""
+    return _settled(lambda: plan_connect(name, world, own, replace=replace), world)
 
 
 def disconnect(name: str, world: ClientsContext | None = None) -> Change:

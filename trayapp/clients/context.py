@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.clients.places import Machine
+from trayapp.clients.table import NAME
 from trayapp.config.files import read_bytes, wait_until_quiet, write_atomic
 from trayapp.config.locks import locked
 from trayapp.config.paths import find_paths
@@ -48,10 +49,11 @@ def this_world(environ: Mapping[str, str] | None = None) -> ClientsContext:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What we did for one client: in which file our entry stands, and whether we made that file."""
+    """What we did for one client: in which file our entries stand, whether we made that file, the entries' names."""
 
     file: Path
     made: bool = False
+    entries: tuple[str, ...] = (NAME,)
 
 
 def noted(world: ClientsContext, client: str) -> Noted | None:
@@ -59,7 +61,9 @@ def noted(world: ClientsContext, client: str) -> Noted | None:
     entry = _read(world.record).get(client)
     if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
         return None
-    return Noted(Path(entry["file"]), entry.get("made") is True)
+    names = entry.get("entries")
+    entries = tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else (NAME,)
+    return Noted(Path(entry["file"]), entry.get("made") is True, entries)
 
 
 def note(world: ClientsContext, client: str, what: Noted | None) -> None:
@@ -68,7 +72,8 @@ def note(world: ClientsContext, client: str, what: Noted | None) -> None:
         known = _read(world.record)
         changed = {name: entry for name, entry in known.items() if name != client}
         if what is not None:
-            changed[client] = {"file": str(what.file), "made": what.made}
+            more = {} if what.entries == (NAME,) else {"entries": list(what.entries)}
+            changed[client] = {"file": str(what.file), "made": what.made} | more
         if changed != known:
             _write(world.record, {CONNECTED: changed})
 

@@ -37,15 +37,17 @@ def holders(client: Client, document: Document) -> list[Keys]:
     return [newer, client.holder] if isinstance(inside, Mapping) and not is_server else [client.holder]
 
 
-def place_of(client: Client, document: Document) -> Keys:
-    """The keys that lead to our entry, or will once it is there."""
-    places = [(*holder, NAME) for holder in holders(client, document)]
+def place_of(client: Client, document: Document, name: str = NAME) -> Keys:
+    """Return the keys that lead to our entry `name`, or will once it is there."""
+    places = [(*holder, name) for holder in holders(client, document)]
     return next((place for place in places if lookup(document, place) is not None), places[0])
 
 
 def wanted_entry(client: Client, command: Sequence[str], place: Keys = ()) -> Entry:
-    """What stands in that client's file when it is connected, at `place` (as place_of)."""
+    """Return what stands in that client's file when it is connected, at `place` (as place_of)."""
     entry = client.entry(command[0], list(command[1:]))
+    if place and "name" in entry:
+        entry["name"] = place[-1]
     newer = client.inner and place[:-1] == (*client.holder, client.inner)
     return {key: value for key, value in entry.items() if key != "enabled"} if newer else entry
 
@@ -99,8 +101,8 @@ def is_off(entry: Any) -> bool:
     return isinstance(entry, Mapping) and (entry.get("disabled") is True or entry.get("enabled") is False)
 
 
-def _further(entry: Mapping[str, Any]) -> list[str]:
-    """The arguments behind the shim's own words: `--profile office`."""
+def options_of(entry: Mapping[str, Any]) -> list[str]:
+    """Return the arguments behind the shim's own words: `--profile office`."""
     words = words_of(entry)
     words = words[0].split() if len(words) == 1 else words
     for at, word in enumerate(words):
@@ -145,14 +147,16 @@ def _is_our_url(url: str, name: str) -> bool:
     return local and (name == NAME or port == _DEFAULT_PORT)
 
 
-def fault(client: Client, entry: Any, command: Sequence[str]) -> str:
-    """Why our entry does not do what it should; "" when it does. Options behind the shim's own words are fine, and so
-    is an entry that the user switched off."""
+def fault(client: Client, entry: Any, command: Sequence[str], options: Sequence[str] | None = None) -> str:
+    """Return why our entry does not do what it should; "" when it does.
+
+    `options`: what must stand behind the shim's own words; None: anything may. An entry that is off is fine.
+    """
     if not isinstance(entry, Mapping):
         return "its entry is no mapping"
     words = words_of(entry)
     if words[: len(command)] == list(command):
-        return ""
+        return "" if options is None or words[len(command) :] == list(options) else "it shows something else"
     program = words[0] if words else ""
     if not program:
         return "its entry starts no program"
@@ -161,9 +165,14 @@ def fault(client: Client, entry: Any, command: Sequence[str]) -> str:
     return f"it points at another program: {program}"
 
 
-def repairs(client: Client, entry: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
-    """Keys of our entry that must change, and to what; None: the key must go. What else the user wrote stays."""
-    wanted = wanted_entry(client, [*command, *_further(entry)])
+def repairs(
+    client: Client, entry: Mapping[str, Any], command: Sequence[str], options: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the keys of our entry that must change, and to what; None: the key must go.
+
+    What else the user wrote stays, its `options` too unless others are given (as in fault).
+    """
+    wanted = wanted_entry(client, [*command, *(options_of(entry) if options is None else options)])
     changes = {key: wanted[key] for key in _LAUNCH if key in wanted and entry.get(key) != wanted[key]}
     changes |= {key: None for key in (*_URLS, *_LAUNCH) if key in entry and key not in wanted}
     changes |= {"transport": None} if isinstance(entry.get("transport"), Mapping) else {}

@@ -128,7 +128,7 @@ def _put_back(move: Move, world: ClientsContext) -> PutBack:
             return PutBack(move, why_not="it is gone")
         if before is None:
             return PutBack(move, why_not="" if _has_all(move, now) else "their backup is gone")
-        after = _whole(move, now, before)
+        after = _whole(move, now, before, world)
         whole = after is not None
         if after is None:
             after = _entry_by_entry(move, now, before)
@@ -154,13 +154,13 @@ def _renew_backup(move: Move, now: str, before: str) -> None:
         write_atomic(kept, before.encode("utf-8"))
 
 
-def _whole(move: Move, now: str, before: str) -> str | None:
+def _whole(move: Move, now: str, before: str, world: ClientsContext) -> str | None:
     """Return the text of before, where nothing but our own entry came or went since; None where more did."""
     moved, client, file = without(move, before), move.client, move.file
     if now == moved:
         return before
-    if now == disconnected_text(client, moved, file):
-        return disconnected_text(client, before, file)
+    if now == disconnected_text(client, moved, file, world):
+        return disconnected_text(client, before, file, world)
     entry = entry_in(client, now, file)
     if entry is not None and entry_in(client, moved, file) is None and now == with_entry(client, moved, entry, file):
         return with_entry(client, before, entry, file)
