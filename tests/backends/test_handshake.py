@@ -68,3 +68,12 @@ async def test_one_that_names_nothing_that_we_speak_is_not_asked_twice(refusal: 
     channel = Script(discover=[refusal], initialize=[initialized])
     assert (await shake_hands(channel, {})).protocol == "2025-11-25"
     assert channel.heard[:2] == ["server/discover", "initialize"]
+
+
+@pytest.mark.parametrize("hint", ["", "2025-11-25"])
+async def test_one_that_answers_initialize_with_the_newer_revision_is_asked_to_discover(hint: str) -> None:
+    newer = {"protocolVersion": MODERN, "capabilities": {}}
+    known = RpcError(METHOD_NOT_FOUND, "Not yet")
+    channel = Script(discover=[DISCOVERED] if hint else [known, DISCOVERED], initialize=[newer])
+    assert (await shake_hands(channel, {}, hint)).protocol == MODERN
+    assert channel.heard[-1] == "server/discover"

@@ -59,6 +59,8 @@ async def shake_hands(channel: Channel, capabilities: Mapping[str, Any], hint: s
     if hint in HANDSHAKE_VERSIONS:
         try:
             return await _initialize(channel, capabilities)
+        except _NewerEraError:
+            pass
         except RpcError as error:
             if error.code not in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND, HEADER_MISMATCH):
                 raise
@@ -81,7 +83,7 @@ async def _negotiate(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
         try:
             return await older
         except RpcError as error:
-            if _offered_modern(error) is None:
+            if _offered_modern(error) is None and not isinstance(error, _NewerEraError):
                 raise
             return await _agreed(probe if probe not in done else _discover(channel, capabilities))
     finally:
@@ -146,6 +148,8 @@ async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer
     channel.adopt("")
     result = await channel.send_raw_request("initialize", params, {"cancel_on_abandon": False})
     protocol = result.get("protocolVersion")
+    if protocol in MODERN_VERSIONS:
+        raise _NewerEraError(UNSUPPORTED_PROTOCOL_VERSION, f"The server answered initialize with {protocol}")
     if protocol not in HANDSHAKE_VERSIONS:
         raise RpcError(INTERNAL_ERROR, f"The server speaks protocol revision {protocol!r}, which we do not"[:200])
     channel.adopt(protocol)
@@ -157,6 +161,10 @@ async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer
         info if isinstance(info, dict) else None,
         _text(result.get("instructions")),
     )
+
+
+class _NewerEraError(RpcError):
+    """A server answered initialize with a revision that has no initialize: it is asked by server/discover."""
 
 
 def _offered_modern(error: RpcError) -> str | None:

@@ -13,6 +13,13 @@ QUESTIONS = {SAMPLING: "sampling", ELICITATION: "elicitation", ROOTS: "roots"}
 
 Capabilities = Mapping[str, Any]
 
+# What a server is told while it has no client: all that any client may be asked.
+EVERYTHING: Capabilities = {
+    "roots": {"listChanged": True},
+    "sampling": {"tools": {}, "context": {}},
+    "elicitation": {"form": {}, "url": {}},
+}
+
 
 def united(all_of_them: Iterable[Capabilities]) -> dict[str, Any]:
     """Every capability that any of them has, members of objects included."""

@@ -15,6 +15,7 @@ from tests.gateway.world import Client, House, house, server
 from trayapp.gateway.calls.routed_call import MAX_ROUNDS
 from trayapp.gateway.calls.server_requests import STATE_PREFIX, STOPS_WITHIN_S
 from trayapp.model.settings import Profile, Settings
+from trayapp.wire.capabilities import EVERYTHING
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 
 pytestmark = pytest.mark.anyio
@@ -679,17 +680,27 @@ async def test_a_newer_server_hears_with_each_call_what_that_client_can_do(tmp_p
             assert heard[-1]["_meta"][META + "clientCapabilities"] == capabilities
 
 
-async def test_a_server_that_was_connected_before_its_first_client_is_started_anew_for_what_that_one_can_do(
+async def test_a_server_that_is_connected_before_its_first_client_hears_all_that_a_client_may_be_asked(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a", lifecycle="eager"))
-        await made.net["a"].heard_of("initialize")
+        assert (await made.net["a"].heard_of("initialize"))["capabilities"] == EVERYTHING
+        await (await older(made, {"roots": {}})).call("a_echo", 1)
+        assert made.net["a"].methods().count("initialize") == 1
+
+
+async def test_a_server_that_nobody_used_is_started_anew_for_a_client_that_can_do_more(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a", lifecycle="eager"))
         client = await older(made, {"roots": {}})
-        await client.call("a_echo", 1)
+        await made.gateway.services.pool.reconnect(made.gateway.services.pool.find("a"))
         assert (await made.net["a"].heard_of("initialize", 2))["capabilities"] == {"roots": {}}
-        await (await older(made)).call("a_echo", 2)  # used by then: it keeps what it may hold for the first client
-        assert made.net["a"].methods().count("initialize") == 2
+        abler = await older(made)
+        await abler.call("a_echo", 1)
+        assert (await made.net["a"].heard_of("initialize", 3))["capabilities"] == ABLE
+        await client.call("a_echo", 2)  # used by then: it keeps what it may hold for the first client
+        assert made.net["a"].methods().count("initialize") == 3
 
 
 async def test_a_change_of_roots_is_told_to_the_servers_that_run(tmp_path: Path) -> None:
