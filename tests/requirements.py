@@ -213,6 +213,7 @@ REQUIREMENTS: dict[str, str] = {
     "stop-says-so": "A call under way when the gateway stops is told that, and not that servers.yaml changed.",
     "filters-bind-servers-words": "A session's filter keeps off what a server that it leaves out asks, logs and tells.",
     "subscribe-both-eras": "Updates of a resource reach exactly those who subscribed or listen, whatever the eras.",
+    "subscribe-confirmed": "A subscription is confirmed once its server has confirmed it; no later update is lost.",
     "scope-session": "`scope: session` gives each client session a backend of its own, with its folder.",
     "behaviour-every-transport": "Deaths, hangs, cancels, progress, questions: the same from each transport to each.",
     "http-both-eras": "Clients of every revision work over HTTP as behind the shim: calls, progress, questions.",

@@ -293,6 +293,11 @@ class Connection:
         self.adjusted.set()  # a subscription keeps it from being idle
         self.adjusted = anyio.Event()
 
+    async def follows(self, uri: str) -> None:
+        """Wait until a 2026-07-28 server, connected, tells of that resource. Raises RpcError if it does not."""
+        if self._maintenance is not None and self.live is not None:
+            await self._maintenance.subscription.confirmed(uri)
+
     def _apply(self, event: Event) -> None:
         self.state = next_state(self.state, event)
         self._tell(self._observer.state_changed)
@@ -407,7 +412,7 @@ class Connection:
         if method not in OF_OURS:
             self._tell(self._observer.notified, method, params, about)
         elif self._maintenance is not None:
-            self._maintenance.told(method)
+            self._maintenance.told(method, params)
 
     def input_schema(self, tool: str) -> Any:
         """See transport.Inbound."""

@@ -22,7 +22,7 @@ from trayapp.model.errors import ConnectFailedError, ConnectionLostError, Server
 from trayapp.model.lifecycle import idle_limit_s, is_idle
 from trayapp.model.offer import UNREAD, Offer
 from trayapp.model.servers import ServerConfig
-from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, Params, RpcError
 
 log = logging.getLogger(__name__)
 
@@ -197,10 +197,10 @@ class Maintenance:
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
-    def told(self, method: str) -> None:
+    def told(self, method: str, params: Params) -> None:
         """One of OF_OURS came."""
         if method == ACKNOWLEDGED:
-            self.subscription.acknowledged()
+            self.subscription.acknowledged(params)
         else:
             self.lists_changed()
 

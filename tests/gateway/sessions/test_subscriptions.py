@@ -11,10 +11,12 @@ import pytest
 from tests.fixtures.clock import settle
 from tests.gateway.calls.test_server_requests import META, enveloped, older
 from tests.gateway.world import Client, House, echo_of, house, serve, server
+from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 pytestmark = pytest.mark.anyio
 
 UPDATED = "notifications/resources/updated"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 X = {"uri": "res://x", "name": "x"}
 
 
@@ -164,3 +166,98 @@ async def test_a_refusal_of_the_server_is_the_answer(tmp_path: Path) -> None:
         del made.net["a"].replies["resources/subscribe"]
         await made.known(server("a"))
         assert (await (await older(made)).error("resources/subscribe", {"uri": "res://x"}))["code"] == -32601
+
+
+@pytest.mark.requirement("subscribe-confirmed")
+async def test_an_older_server_confirms_before_any_of_its_clients_gets_a_confirmation(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a")
+        await made.known(server("a"))
+        gate = made.net["a"].hold("resources/subscribe", {})
+        one, two, new = await older(made), await older(made), made.client()
+        for client in (one, two):
+            client.ask_only("s", "resources/subscribe", {"uri": "res://x"})
+        listening(new, "mine", resourceSubscriptions=["res://x"])
+        await made.net["a"].heard_of("resources/subscribe")
+        await settle()
+        assert one.answers("s") == two.answers("s") == new.told(ACKNOWLEDGED) == []
+        gate.set()
+        assert [(await client.answer("s"))["result"] for client in (one, two)] == [{}, {}]
+        assert (await told(new, ACKNOWLEDGED))[0]["notifications"] == {"resourceSubscriptions": ["res://x"]}
+        assert made.net["a"].methods().count("resources/subscribe") == 1
+
+
+@pytest.mark.requirement("subscribe-confirmed")
+async def test_a_newer_server_confirms_before_any_of_its_clients_gets_a_confirmation(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a", modern=True)
+        gate = acknowledging_late(made, "a")
+        await made.known(server("a"))
+        old, new = await older(made), made.client()
+        old.ask_only("s", "resources/subscribe", {"uri": "res://x"})
+        listening(new, "mine", resourceSubscriptions=["res://x"])
+        with anyio.fail_after(10):
+            while "res://x" not in str([p for m, p in made.net["a"].heard if m == "subscriptions/listen"]):
+                await settle()
+        assert old.answers("s") == new.told(ACKNOWLEDGED) == []
+        update(made, "a")  # it tells already: the listener hears of that after its acknowledgment
+        gate.set()
+        assert (await old.answer("s"))["result"] == {}
+        await told(new, UPDATED)
+        methods = [message.get("method") for message in new.heard]
+        assert methods.index(ACKNOWLEDGED) < methods.index(UPDATED)
+
+
+@pytest.mark.requirement("subscribe-confirmed")
+@pytest.mark.parametrize("modern", [False, True])
+async def test_what_a_server_refuses_is_not_confirmed(tmp_path: Path, modern: bool) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a", modern=modern)
+
+        async def refuse(params: dict[str, Any]) -> dict[str, Any]:
+            raise RpcError(INVALID_PARAMS, "Not that one")
+
+        made.net["a"].replies["subscriptions/listen" if modern else "resources/subscribe"] = refuse
+        await made.known(server("a"))
+        old, new = await older(made), made.client()
+        assert (await old.error("resources/subscribe", {"uri": "res://x"}))["code"] == INVALID_PARAMS
+        listening(new, "mine", resourceSubscriptions=["res://x"], toolsListChanged=True)
+        assert (await told(new, ACKNOWLEDGED))[0]["notifications"] == {"toolsListChanged": True}
+        assert made.gateway.session_parts.subscriptions.wanted("a") == frozenset()
+
+
+@pytest.mark.requirement("subscribe-confirmed")
+async def test_no_update_is_lost_while_a_newer_server_is_asked_for_more(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a", modern=True)
+        serve(made.net["a"], resources=(X, {"uri": "res://y", "name": "y"}))
+        await made.known(server("a"))
+        old = await older(made)
+        await old.result("resources/subscribe", {"uri": "res://x"})
+        gate = acknowledging_late(made, "a")
+        old.ask_only("y", "resources/subscribe", {"uri": "res://y"})
+        with anyio.fail_after(10):
+            while "res://y" not in str([p for m, p in made.net["a"].heard if m == "subscriptions/listen"]):
+                await settle()
+        ended = made.net["a"].methods().count("notifications/cancelled")  # the first one, for lists alone
+        await settle()
+        assert made.net["a"].methods().count("notifications/cancelled") == ended == 1  # the one for x is still open
+        gate.set()
+        assert (await old.answer("y"))["result"] == {}
+        await made.net["a"].heard_of("notifications/cancelled", 2)
+
+
+def acknowledging_late(made: House, name: str) -> anyio.Event:
+    """Make a newer server acknowledge what it is asked to tell once the event is set."""
+    gate = anyio.Event()
+
+    async def listen(params: dict[str, Any]) -> dict[str, Any]:
+        await gate.wait()
+        channel = made.net[name].channel
+        assert channel is not None
+        channel.tell(0, None, ACKNOWLEDGED, {"notifications": params["notifications"]})
+        await anyio.sleep_forever()
+        return {}
+
+    made.net[name].replies["subscriptions/listen"] = listen
+    return gate

@@ -1,7 +1,7 @@
 """Track subscriptions to resources, and the listening requests of 2026-07-28.
 
 An older client subscribes by resources/subscribe, a newer one holds a subscriptions/listen open. Servers of both eras
-get the union of all subscriptions.
+get the union of all subscriptions. A client gets its confirmation once the server has confirmed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 import anyio
 
 from trayapp.backends.connection import Connection
+from trayapp.backends.context import Live
 from trayapp.gateway.calls.routed_call import IgnoredCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
@@ -38,9 +40,20 @@ class _Listener:
     request_id: RequestId | None = None
     kinds: frozenset[str] = frozenset()
     places: dict[Place, str] = field(default_factory=dict)  # -> the URI as the client knows it
+    waiting: list[tuple[str, dict[str, Any]]] | None = None  # what comes before the acknowledgment; None after it
+
+    def acknowledge(self, uris: list[str]) -> None:
+        """Send the acknowledgment, then what has come before it."""
+        kinds = {f"{kind}ListChanged": True for kind in LISTENABLE if kind in self.kinds}
+        waiting, self.waiting = self.waiting or [], None
+        self.send(ACKNOWLEDGED, {"notifications": {**kinds, **({"resourceSubscriptions": uris} if uris else {})}})
+        for method, params in waiting:
+            self.send(method, params)
 
     def send(self, method: str, params: dict[str, Any]) -> None:
-        if self.request_id is None:
+        if self.waiting is not None:
+            self.waiting += [(method, params)] if (method, params) not in self.waiting else []
+        elif self.request_id is None:
             self.session.notify(method, params)
         else:
             meta = {**(params.get("_meta") or {}), SUBSCRIPTION_ID: self.request_id}
@@ -53,6 +66,8 @@ class Subscriptions:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._listeners: dict[ClientSession, dict[RequestId | None, _Listener]] = {}
+        self._subscribed: dict[Place, Live] = {}  # resources of older servers, each on that connection
+        self._locks: WeakValueDictionary[Place, anyio.Lock] = WeakValueDictionary()
 
     # -- older clients -------------------------------------------------------------------------------------------
 
@@ -61,13 +76,14 @@ class Subscriptions:
 
         Raises MultiMcpError, RpcError if its server cannot start, or refuses.
         """
-        connection = self._services.pool.find(place[0])
-        await connection.ensure()
-        if not self._wanted_places(place):
-            await self._send_request(connection, "resources/subscribe", place[1])
         listener = self._listeners.setdefault(session, {}).setdefault(None, _Listener(session))
-        listener.places[place] = uri
-        self._follow_places([place])
+        confirmed = place in listener.places
+        try:
+            await self._begin(listener, place, uri)
+            confirmed = True
+        finally:
+            if not confirmed and listener.places.pop(place, None) is not None:
+                self._services.spawn(self._unsubscribe_unused, [place])
 
     async def unsubscribe(self, session: ClientSession, place: Place) -> None:
         """End what `subscribe` began."""
@@ -89,27 +105,31 @@ class Subscriptions:
             raise RpcError(INVALID_PARAMS, "subscriptions/listen needs notifications")
         kinds = frozenset(kind for kind in LISTENABLE if wanted.get(f"{kind}ListChanged") is True)
         uris = [uri for uri in wanted.get("resourceSubscriptions") or () if isinstance(uri, str)]
-        listener = _Listener(session, request_id, kinds, _places(place_of, uris))
+        listener = _Listener(session, request_id, kinds, waiting=[])
         self._listeners.setdefault(session, {})[request_id] = listener
-        honored: dict[str, Any] = {f"{kind}ListChanged": True for kind in LISTENABLE if kind in kinds}
         try:
-            listener.send(
-                ACKNOWLEDGED, {"notifications": {**honored, **({"resourceSubscriptions": uris} if uris else {})}}
-            )
-            await self._subscribe_all(listener)
+            refused = await self._begin_all(listener, _places(place_of, uris))
+            listener.acknowledge([uri for uri in uris if uri not in refused])
             await anyio.sleep_forever()
         finally:
             self._forget(listener)
 
-    async def _subscribe_all(self, listener: _Listener) -> None:
-        for place in listener.places:
+    async def _begin_all(self, listener: _Listener, places: dict[Place, str]) -> set[str]:
+        """Follow the resources, all at once. Return those of whose updates their servers do not tell."""
+        refused: set[str] = set()
+
+        async def begin(place: Place, uri: str) -> None:
             try:
-                connection = self._services.pool.find(place[0])
-                await connection.ensure()
-                await self._send_request(connection, "resources/subscribe", place[1])
+                await self._begin(listener, place, uri)
             except (MultiMcpError, RpcError) as error:
                 log.info("No updates of %s from %s: %s", place[1][:200], place[0], error)
-        self._follow_places(listener.places)
+                listener.places.pop(place, None)
+                refused.add(uri)
+
+        async with anyio.create_task_group() as tasks:
+            for place, uri in places.items():
+                tasks.start_soon(begin, place, uri)
+        return refused
 
     # -- all clients ---------------------------------------------------------------------------------------------
 
@@ -141,20 +161,35 @@ class Subscriptions:
         live = connection.live
         if live is not None and not live.peer.modern:
             for uri in self.wanted(connection.name):
+                self._subscribed[connection.name, uri] = live
                 live.channel.relay("resources/subscribe", {"uri": uri}, IgnoredCall())
 
     def _all_listeners(self) -> Iterable[_Listener]:
         return [listener for listeners in self._listeners.values() for listener in listeners.values()]
 
-    def _wanted_places(self, place: Place) -> bool:
-        return place[1] in self.wanted(place[0])
+    async def _begin(self, listener: _Listener, place: Place, uri: str) -> None:
+        """Follow the resource at `place`, once its server tells of it. Raises MultiMcpError, RpcError.
 
-    async def _send_request(self, connection: Connection, method: str, uri: str) -> None:
-        """Send a request to an older server. A newer one learns of subscriptions by its connection's listening
-        request.
+        An older server is subscribed to once for all. A newer one learns of it by its connection's listening request.
         """
-        if connection.live is not None and not connection.live.peer.modern:
-            await connection.request(method, {"uri": uri})
+        connection = self._services.pool.find(place[0])
+        live = await connection.ensure()
+        listener.places[place] = uri  # before the server confirms: what it tells from then on is for this listener
+        self._follow_places([place])
+        if live.peer.modern:
+            await connection.follows(place[1])
+            return
+        async with self._lock(place):
+            if self._subscribed.get(place) is not live:
+                await connection.request("resources/subscribe", {"uri": place[1]})
+                self._subscribed[place] = live
+
+    def _lock(self, place: Place) -> anyio.Lock:
+        """Return the lock of what an older server is told about a resource."""
+        lock = self._locks.get(place)
+        if lock is None:
+            lock = self._locks[place] = anyio.Lock()
+        return lock
 
     def _follow_places(self, places: Iterable[Place]) -> None:
         """Ask servers of 2026-07-28 for the new union."""
@@ -175,13 +210,16 @@ class Subscriptions:
     async def _unsubscribe_unused(self, places: list[Place]) -> None:
         """Unsubscribe from resources without listeners. A server that is not connected has no subscriptions."""
         for key, uri in places:
-            connection = self._services.pool.get(key)
-            if connection is None or connection.live is None or uri in self.wanted(key):
-                continue
-            try:
-                await self._send_request(connection, "resources/unsubscribe", uri)
-            except (MultiMcpError, RpcError) as error:
-                log.info("%s: %s", key, error)
+            async with self._lock((key, uri)):
+                if uri in self.wanted(key):
+                    continue
+                subscribed = self._subscribed.pop((key, uri), None)
+                connection = self._services.pool.get(key)
+                try:
+                    if connection is not None and subscribed is not None and connection.live is subscribed:
+                        await connection.request("resources/unsubscribe", {"uri": uri})
+                except (MultiMcpError, RpcError) as error:
+                    log.info("%s: %s", key, error)
         self._follow_places(places)
 
 
