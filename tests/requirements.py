@@ -268,6 +268,7 @@ REQUIREMENTS: dict[str, str] = {
     "auth-odd-times": "An absurd lifetime, in an answer or a kept record, breaks no sign-in, `status` or `auth`.",
     "auth-inside": "A server elsewhere leads no sign-in to this machine, its network or its cloud, however spelled.",
     "auth-bound": "A token for one address is never sent to another, whatever is edited, redirected or merged.",
+    "auth-account": "Two accounts at one address are two sign-ins and two records; logout ends one of them.",
     "auth-rotation": "A renewed token is kept before it is used; no cancelled call and no crash loses it.",
     "auth-sign-out": "Signing out forgets the tokens and revokes them.",
     "secret-verbs": "`secret set|list|delete` keep the values of ${keyring:NAME}; a value is never in argv or output.",

@@ -34,6 +34,7 @@ RELAUNCHES: list[dict[str, Any]] = [
     {"headers": {"X": "1"}},
     {"auth": "oauth"},
     {"bearer_token_env": "T"},
+    {"account": "work"},
 ]
 ADJUSTS: list[dict[str, Any]] = [
     {"name": "other"},
@@ -79,7 +80,7 @@ def test_any_other_change_keeps_the_process(change: dict[str, Any]) -> None:
 
 
 def test_every_field_is_in_one_of_the_lists() -> None:
-    relaunching = {*LAUNCH_FIELDS, "client_id", "client_secret", "scopes", "scope"}
+    relaunching = {*LAUNCH_FIELDS, "client_id", "client_secret", "scopes", "account", "scope"}
     assert relaunching | {key for change in ADJUSTS for key in change} == set(ServerConfig.__dataclass_fields__)
 
 

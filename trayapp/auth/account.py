@@ -35,6 +35,7 @@ class ClientSettings:
     id: str | None = None
     secret: str | None = None
     scopes: tuple[str, ...] = ()
+    account: str = ""  # which of several sign-ins at one address
 
     def __repr__(self) -> str:
         return f"ClientSettings({self.id!r})"
@@ -50,11 +51,12 @@ class _Flight:
 
 
 class Account:
-    """Whether somebody is signed in at `url` (canonical), with what, until when."""
+    """One sign-in at `url` (canonical). `name` tells several at one address apart; most have none."""
 
     def __init__(
         self,
         url: str,
+        name: str,
         vault: Vault,
         tasks: anyio.abc.TaskGroup,
         now: Callable[[], float],
@@ -62,6 +64,8 @@ class Account:
         changed: Callable[[], None],
     ) -> None:
         self.url = url
+        self.name = name
+        self._key = record_key(url, name)
         self.wanted: str | None = None  # scopes that a refused request asked for
         self.settings: ClientSettings | None = None  # None: no connection has said yet
         self._vault = vault
@@ -165,7 +169,7 @@ class Account:
         self.wanted, self._failed = None, None
         self._grant, self._loaded, self.unread = None, True, None
         self._changed()
-        await self._vault.delete(record_key(self.url), asked=True)
+        await self._vault.delete(self._key, asked=True)
 
     @property
     def status(self) -> SignInStatus | None:
@@ -175,7 +179,7 @@ class Account:
         grant = self._grant
         if grant is None or not grant.access_token or not self._fits(grant) or grant.header == self._refused:
             return SignInStatus(False, wanted=self.wanted)
-        kept = self._vault.kept(record_key(self.url))
+        kept = self._vault.kept(self._key)
         return SignInStatus(True, grant.expires_at, grant.refresh_token is not None, kept, grant.scope, self.wanted)
 
     @property
@@ -199,7 +203,7 @@ class Account:
             if self._loaded:
                 return
             try:
-                text = await self._vault.read(record_key(self.url), asked=asked)
+                text = await self._vault.read(self._key, asked=asked)
             except KeyringUnavailableError as error:
                 level = logging.DEBUG if self.unread else logging.INFO  # each request comes here
                 self.unread = error
@@ -210,7 +214,7 @@ class Account:
     async def _keep(self, grant: Grant, *, asked: bool = False) -> None:
         """Stored first, used then: a crash in between leaves a grant that works in the vault."""
         with anyio.move_on_after(None if asked else STORE_WAIT_S):
-            await self._vault.write(record_key(self.url), grant.to_text(), asked=asked)
+            await self._vault.write(self._key, grant.to_text(), asked=asked)
         self._hold(grant)
 
     def _hold(self, grant: Grant | None) -> None:

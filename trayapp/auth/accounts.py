@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from trayapp.auth.account import LAST_MOMENT_S, Account, ClientSettings
 from trayapp.auth.asking import EXPIRES_S, Answer, Ask, SignInRequest
-from trayapp.auth.grant import Grant, SignInError, canonical
+from trayapp.auth.grant import AccountKey, Grant, SignInError, account_key
 from trayapp.auth.sdk import load_sdk
 from trayapp.auth.vault import RecordPlace, Vault
 from trayapp.model.status import SignInStatus
@@ -64,6 +64,11 @@ class Target:
     client: ClientSettings = field(default_factory=ClientSettings, repr=False)
     callback_port: int = 0
     document_url: str | None = None
+
+    @property
+    def key(self) -> AccountKey:
+        """Return which account the grant will be."""
+        return account_key(self.url, self.client.account)
 
 
 class SignIn:
@@ -144,21 +149,21 @@ class Accounts:
         self._sleep = sleep
         self._changed = changed
         self._login = login
-        self._accounts: dict[str, Account] = {}
-        self._under_way: dict[str, SignIn] = {}
+        self._accounts: dict[AccountKey, Account] = {}
+        self._under_way: dict[AccountKey, SignIn] = {}
         self.met: dict[str, str] = {}  # server -> its address once its variables were resolved
-        self.signed_in: Callable[[str], None] = lambda url: None  # told of every sign-in that came about
+        self.signed_in: Callable[[AccountKey], None] = lambda key: None  # called after every sign-in
 
-    def of(self, url: str) -> Account:
-        """The account of an address; every server and session with that address shares it."""
-        key = canonical(url)
+    def of(self, url: str, name: str = "") -> Account:
+        """Return that account; every server and session with its address and name shares it."""
+        key = account_key(url, name)
         if key not in self._accounts:
-            self._accounts[key] = Account(key, self.vault, self._tasks, self._now, self._renew, self._changed)
+            self._accounts[key] = Account(*key, self.vault, self._tasks, self._now, self._renew, self._changed)
         return self._accounts[key]
 
-    def status(self, url: str) -> SignInStatus | None:
-        """What may be shown of it; None when nobody has looked yet."""
-        account = self._accounts.get(canonical(url))
+    def status(self, url: str, name: str = "") -> SignInStatus | None:
+        """Return what may be shown of it; None when nobody has looked yet."""
+        account = self._accounts.get(account_key(url, name))
         return account.status if account else None
 
     def use(self, place: RecordPlace) -> None:
@@ -173,22 +178,22 @@ class Accounts:
         with anyio.move_on_after(LAST_MOMENT_S):
             await self.vault.keep_now()
 
-    async def look(self, urls: Iterable[str]) -> None:
+    async def look(self, keys: Iterable[AccountKey]) -> None:
         """Read what is kept of these, so that it can be shown."""
-        for url in urls:
-            await self.of(url).grant()
+        for key in keys:
+            await self.of(*key).grant()
 
     def sign_in(self, target: Target) -> SignIn:
         """Start one, because the user said so; the one that is under way where there is one."""
-        key = canonical(target.url)
+        key = target.key
         if key not in self._under_way:
             self._under_way[key] = made = SignIn(target)
             self._tasks.start_soon(self._run, key, made)
         return self._under_way[key]
 
-    async def sign_out(self, url: str) -> bool:
+    async def sign_out(self, url: str, name: str = "") -> bool:
         """Forget the grant and have it revoked; False when there was none."""
-        account = self.of(url)
+        account = self.of(url, name)
         grant = await account.grant(asked=True)
         await account.forget()
         if grant is None:
@@ -199,7 +204,7 @@ class Accounts:
     async def _renew(self, grant: Grant) -> Grant:
         return await (await self._login()).renew(grant, self._now)
 
-    async def _run(self, key: str, sign_in: SignIn) -> None:
+    async def _run(self, key: AccountKey, sign_in: SignIn) -> None:
         """One sign-in from start to end: the boundary at which its failure stops."""
         name, error = sign_in.target.server, SignInError("The gateway is ending", "Try again")
         outcome: SignInError | None = error
@@ -219,7 +224,7 @@ class Accounts:
             self._end(key, sign_in, outcome)
         log.info("Sign-in to %s: %s", name, outcome.title if outcome else "done")
 
-    def _end(self, key: str, sign_in: SignIn, outcome: SignInError | None) -> None:
+    def _end(self, key: AccountKey, sign_in: SignIn, outcome: SignInError | None) -> None:
         if self._under_way.get(key) is sign_in:
             del self._under_way[key]
         if not sign_in.done.is_set():
@@ -243,19 +248,19 @@ class Accounts:
     async def _converse(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
         """Its failure is returned: a task group would wrap it."""
         target = sign_in.target
-        account = self.of(target.url)
+        account = self.of(*target.key)
         try:
             login = await self._login()
             grant = await login.authorize(await self._wish(target, callback), sign_in, self._now)
             account.settings = target.client
             await account.take(grant)
-            self.signed_in(account.url)
+            self.signed_in(target.key)
         except SignInError as error:
             return error
         return None
 
     async def _wish(self, target: Target, callback: Callback) -> SignInRequest:
-        account = self.of(target.url)
+        account = self.of(*target.key)
         return SignInRequest(
             url=target.url,
             redirect_uri=callback.redirect_uri,

@@ -9,7 +9,7 @@ import hashlib
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from trayapp.model.errors import ExitCode, MultiMcpError
@@ -25,6 +25,13 @@ LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
 LONGEST_NUMBER = 30  # characters
 
 ClientKind = Literal["registered", "given", "document"]  # by RFC 7591, by the user, by its own address
+
+
+class AccountKey(NamedTuple):
+    """One account: its canonical address, and its name among several there."""
+
+    url: str
+    name: str = ""
 
 
 class SignInError(MultiMcpError):
@@ -174,11 +181,19 @@ def _plain_host(host: str) -> str:
         return host
 
 
-def record_key(url: str) -> str:
-    """Under what name the vault keeps the grant for an address. The address itself may hold a secret: only its host
-    is readable; the whole of it stands in the record and is compared."""
+def account_key(url: str, name: str = "") -> AccountKey:
+    """Return the key of the account of that name at an address as anybody writes it."""
+    return AccountKey(canonical(url), name)
+
+
+def record_key(url: str, account: str = "") -> str:
+    """Return the name under which the vault keeps the grant of an account at an address.
+
+    The address may hold a secret: only its host is readable. The whole of it stands in the record and is compared.
+    """
     whole = canonical(url)
     host = urlsplit(whole).hostname or ""
+    whole += f"#{account}" if account else ""  # no canonical address has a fragment
     return f"account:{host[:60]}:{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()[:KEY_HEX]}"
 
 

@@ -123,7 +123,7 @@ def _checked(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets)
     headers = _headers(ready, environ)
     KNOWN.note((*secrets.values.values(), *secrets_in(ready, headers), *secret_variables(server, environ)))
     if ready.url is not None:
-        client = ClientSettings(ready.client_id, ready.client_secret, ready.scopes)
+        client = ClientSettings(ready.client_id, ready.client_secret, ready.scopes, ready.account)
         return HttpLaunch(server.name, ready.url, headers, ready.type, auth_of(ready), client)
     if ready.command is None:
         raise ConfigError(f"{server.name} has neither command nor url", "Give it one of them in servers.yaml")

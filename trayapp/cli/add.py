@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,6 +49,7 @@ EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 @click.argument("name", required=False)
 @click.argument("command", nargs=-1, metavar="[-- CMD ...]", type=click.UNPROCESSED)
 @click.option("--url", help="Address of a server on the web.")
+@click.option("--account", metavar="NAME", help="With --url: a sign-in of its own, beside others at that address.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable that its process gets.")
 @click.option("--header", multiple=True, metavar="NAME:VALUE", help="A header that goes with each request.")
 @click.option("--scope", type=click.Choice(SCOPES), help="Where to write it; see below.")
@@ -60,6 +61,7 @@ def add_verb(
     name: str | None,
     command: tuple[str, ...],
     url: str | None,
+    account: str | None,
     env: tuple[str, ...],
     header: tuple[str, ...],
     scope: Scope | None,
@@ -77,7 +79,8 @@ def add_verb(
     folder, home = Path.cwd(), Machine().home
     scope = scope or _default_scope(folder, home)
     command = _from_anywhere(command) if scope == "global" else command
-    entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"))
+    more = {"account": account} if account else {}
+    entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"), more)
     path = project_file.project_file_for(folder, home) if scope == "project" else own_store().path
     where = _where(scope, folder, path, home) if command else None
     entry |= {"cwd": where} if where else {}
@@ -190,9 +193,14 @@ def _pairs(words: Sequence[str], mark: str, option: str) -> dict[str, str]:
 
 
 def _entry(
-    name: str, command: Sequence[str], url: str | None, env: dict[str, str], headers: dict[str, str]
+    name: str,
+    command: Sequence[str],
+    url: str | None,
+    env: dict[str, str],
+    headers: dict[str, str],
+    more: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The entry to be written. Raises UsageError for one that could not be used."""
+    """Return the entry to be written; `more`: keys of it as they are. Raises UsageError for one of no use."""
     if bool(command) == bool(url):
         raise UsageError("Give a command or --url, one of them", f"For example: {EXAMPLE}")
     if url:
@@ -202,6 +210,7 @@ def _entry(
         entry = {"command": [command[0]]}  # a list: a path with blanks in it is never split
     entry |= {"env": env} if env else {}
     entry |= {"headers": headers} if headers else {}
+    entry |= more
     fault = name_fault(name) or ("A server's name holds no blanks" if len(name.split()) != 1 else None)
     _, problems = read_one(name, entry, in_project=True)
     if fault or problems:

@@ -14,6 +14,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from trayapp.auth.accounts import Accounts
+from trayapp.auth.grant import AccountKey
 from trayapp.backends.clock import Clock
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
@@ -160,8 +161,8 @@ class Gateway:
     def _spawn(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None:
         self._tasks.start_soon(fenced, work, *args)
 
-    def _signed_in(self, url: str) -> None:
-        self._spawn(self.sign_ins.reconnect, url)
+    def _signed_in(self, key: AccountKey) -> None:
+        self._spawn(self.sign_ins.reconnect, key)
 
     # -- configuration -------------------------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ class ServerConfig:
     client_id: str | None = None
     client_secret: str | None = None
     scopes: tuple[str, ...] = ()
+    account: str = ""  # which of several sign-ins at one address; "" = the only one
     callback_port: int = 0  # where the browser comes back to; 0 = a random one for each sign-in
     disabled: bool = False
     lifecycle: Lifecycle = "lazy"
@@ -84,7 +85,7 @@ LAUNCH_FIELDS = ("command", "args", "env", "cwd", "inherit_env", "url", "type", 
 
 def launch_settings(server: ServerConfig) -> tuple[object, ...]:
     """Everything whose change means another process or connection; equal tuples keep it running."""
-    extra = (server.client_id, server.client_secret, server.scopes, server.scope)
+    extra = (server.client_id, server.client_secret, server.scopes, server.account, server.scope)
     return tuple(getattr(server, name) for name in LAUNCH_FIELDS) + extra
 
 
@@ -94,7 +95,8 @@ def launch_hash(server: ServerConfig) -> str:
     Variables count by name (`${TOKEN}`), so a rotated secret keeps the catalog. A literal value may be a secret:
     each value adds only CHECKSUM_BYTES of a digest, too little to find or to confirm one by guessing.
     """
-    return "".join(f"{name[0]}{_checksum(getattr(server, name))}" for name in LAUNCH_FIELDS)
+    said = "".join(f"{name[0]}{_checksum(getattr(server, name))}" for name in LAUNCH_FIELDS)
+    return f"{said}@{_checksum(server.account)}" if server.account else said
 
 
 def _checksum(value: object) -> str:

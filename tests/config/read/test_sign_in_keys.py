@@ -14,12 +14,12 @@ def read(entry: str, settings: str = "{}") -> Config:
 
 
 def test_all_keys_of_a_sign_in_are_read() -> None:
-    client = "clientId: c, client-secret: '${keyring:x}', scopes: a b, callbackPort: 7462"
+    client = "clientId: c, client-secret: '${keyring:x}', scopes: a b, callbackPort: 7462, account: work"
     config = read(f"{{url: 'https://h/mcp', auth: oauth, {client}}}")
     server = config.servers["s"]
     assert config.problems == ()
     assert (server.client_id, server.client_secret, server.scopes) == ("c", "${keyring:x}", ("a", "b"))
-    assert (server.auth, server.callback_port) == ("oauth", 7462)
+    assert (server.auth, server.callback_port, server.account) == ("oauth", 7462, "work")
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,7 @@ def test_all_keys_of_a_sign_in_are_read() -> None:
         ("{url: 'https://h/mcp', client_secret: x}", "client_secret means nothing without client_id"),
         ("{url: 'https://h/mcp', auth: none, scopes: [a]}", "scopes means nothing without auth: oauth"),
         ("{url: 'https://h/mcp', auth: bearer, bearer_token_env: T, client_id: c}", "client_id means nothing"),
+        ("{url: 'https://h/mcp', auth: none, account: work}", "account means nothing without auth: oauth"),
         ("{command: x, callback_port: 1}", "callback_port means nothing without url"),
     ],
 )

@@ -458,6 +458,26 @@ async def test_signing_out_closes_the_server_and_forgets(tmp_path: Path) -> None
         assert (server.issuer.revoked, made.entries.texts, made.row()["signed_in"]) == (1, {}, False)
 
 
+@pytest.mark.requirement("auth-account")
+async def test_two_accounts_at_one_address_are_two_sign_ins(tmp_path: Path) -> None:
+    async with guarded() as server, town(tmp_path) as made:
+        await made.known(
+            web(server, "private"), web(server, "work", account="work"), web(server, "also", account="work")
+        )
+        assert [made.state(name) for name in ("private", "work", "also")] == [State.NEEDS_AUTH] * 3
+        await made.sign_in("work")
+        await made.until(State.CONNECTED, "also")
+        assert (made.state("work"), made.state("private")) == (State.CONNECTED, State.NEEDS_AUTH)
+        await made.sign_in("private")
+        tokens = [made.accounts.of(server.url(), name) for name in ("", "work")]
+        one, other = [await account.authorization(server.url()) for account in tokens]
+        assert len({None, one, other}) == 3
+        assert len(made.entries.texts) == 2
+        await made.control().result("logout", {"server": "private"})
+        assert len(made.entries.texts) == 1
+        assert [made.row(name)["signed_in"] for name in ("private", "work", "also")] == [False, True, True]
+
+
 @pytest.mark.parametrize("method", ["login", "login_wait", "logout"])
 async def test_a_program_has_no_sign_in(tmp_path: Path, method: str) -> None:
     async with town(tmp_path) as made:

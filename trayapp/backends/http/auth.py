@@ -76,7 +76,7 @@ def signed_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefus
     """None for a server that takes no sign-in."""
     if accounts is None or launch.auth != "oauth":
         return None
-    account = accounts.of(launch.url)
+    account = accounts.of(launch.url, launch.client.account)
     accounts.met[launch.server] = launch.url
     account.settings = launch.client
     return Signed(account, launch.server, refusal, whole_origin=launch.kind == "sse")

@@ -14,7 +14,18 @@ Entry = Mapping[str, Any]
 
 STDIO_FIELDS = frozenset(("command", "args", "env", "cwd", "inherit_env", "type"))
 HTTP_FIELDS = frozenset(
-    ("url", "type", "headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes", "callback_port")
+    (
+        "url",
+        "type",
+        "headers",
+        "auth",
+        "bearer_token_env",
+        "client_id",
+        "client_secret",
+        "scopes",
+        "account",
+        "callback_port",
+    )
 )
 _SAME = {"enabled": "disabled", "always_on": "lifecycle"}  # two keys that answer one question
 

@@ -26,8 +26,8 @@ from trayapp.model.status import Problem
 MAX_NAME_CHARACTERS = 128
 MEANT = frozenset({"Did you mean command?", "Did you mean url?"})
 STDIO_ONLY = ("args", "env", "cwd", "inherit_env")
-HTTP_ONLY = ("headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes", "callback_port")
-OAUTH_ONLY = ("client_id", "client_secret", "scopes", "callback_port")
+HTTP_ONLY = ("headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes", "account", "callback_port")
+OAUTH_ONLY = ("client_id", "client_secret", "scopes", "account", "callback_port")
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,7 @@ READERS: Mapping[str, fields.Reader] = {
     "client_id": fields.written,
     "client_secret": fields.written,
     "scopes": fields.split_words,
+    "account": fields.written,
     "callback_port": fields.whole(0, MAX_PORT),
     "disabled": fields.switch,
     "enabled": fields.switch,

@@ -13,8 +13,8 @@ SERVERS_KEYS = frozenset(("servers", "mcp_servers"))
 SERVER_KEYS = frozenset(
     [
         "command", "args", "env", "cwd", "inherit_env", "url", "type", "headers", "auth", "bearer_token_env",
-        "client_id", "client_secret", "scopes", "callback_port", "disabled", "enabled", "lifecycle", "always_on",
-        "idle_timeout", "scope", "connect_timeout", "request_timeout", "title", "tools", "include_tools",
+        "client_id", "client_secret", "scopes", "account", "callback_port", "disabled", "enabled", "lifecycle",
+        "always_on", "idle_timeout", "scope", "connect_timeout", "request_timeout", "title", "tools", "include_tools",
         "exclude_tools", "direct_tools", "expose_resources", "new_tools",
     ]
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 from trayapp.auth.accounts import Accounts, SignIn, Target
 from trayapp.auth.asking import EXPIRES_S
-from trayapp.auth.grant import canonical
+from trayapp.auth.grant import AccountKey
 from trayapp.backends.connection import Connection
 from trayapp.backends.launch import HttpLaunch, Keyring, prepared
 from trayapp.config.interpolate import keyring_names
@@ -33,7 +33,7 @@ class AccountRequests:
         self._sign_ins = sign_ins
         self._environ = environ
         self._keyring = keyring
-        self._last: dict[str, SignIn] = {}  # by address: `login_wait` may still ask for its outcome
+        self._last: dict[AccountKey, SignIn] = {}  # by account: `login_wait` may still ask for its outcome
 
     @property
     def handlers(self) -> dict[str, Handler]:
@@ -59,12 +59,12 @@ class AccountRequests:
         if locked:
             await self._unlock()
         target = await self._target(connection)
-        if locked and await accounts.of(target.url).grant(asked=True) is not None:
+        if locked and await accounts.of(*target.key).grant(asked=True) is not None:
             outcome = await self._outcome(connection.name)
             if outcome["state"] != State.NEEDS_AUTH:
                 return {"url": None, "outcome": outcome}
         begun = accounts.sign_in(target)
-        self._last[canonical(target.url)] = begun
+        self._last[target.key] = begun
         url = await begun.shown()
         return {"url": url, "redirect_uri": begun.redirect_uri, "expires_s": EXPIRES_S}
 
@@ -97,13 +97,13 @@ class AccountRequests:
     async def _logout(self, params: dict[str, Any]) -> Any:
         connection = self._connection(params)
         target = await self._target(connection)
-        signed_out = await self._require_accounts().sign_out(target.url)
-        for one in self._sign_ins.at(target.url):
+        signed_out = await self._require_accounts().sign_out(*target.key)
+        for one in self._sign_ins.at(target.key):
             one.begin_close()
         return {"signed_out": signed_out}
 
     async def _find_sign_in(self, connection: Connection) -> SignIn:
-        begun = self._last.get(canonical((await self._target(connection)).url))
+        begun = self._last.get((await self._target(connection)).key)
         if begun is None:
             name = connection.name
             raise UsageError(f"No sign-in to {name} is under way", f"Start one: multi-mcp auth {name}")

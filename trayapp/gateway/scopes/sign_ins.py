@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from trayapp.auth.accounts import Accounts
-from trayapp.auth.grant import canonical
+from trayapp.auth.grant import AccountKey, account_key
 from trayapp.backends.connection import Connection
 from trayapp.backends.launch import HttpLaunch
 from trayapp.config.interpolate import expand, keyring_names
@@ -45,8 +45,8 @@ class SignIns:
         """Return who is signed in to a server, None if that is unknown."""
         if self.accounts is None or server.url is None or auth_of(server) != "oauth":
             return None
-        url = self.address(server)
-        return None if url is None else self.accounts.status(url)
+        key = self.key_of(server)
+        return None if key is None else self.accounts.status(*key)
 
     def is_signed_in(self, server: ServerConfig) -> bool:
         """Return True if its requests carry a sign-in of the user."""
@@ -60,8 +60,8 @@ class SignIns:
         """
         if connection.state is not State.IDLE or not signed or self.accounts is None:
             return connection.state, connection.error
-        url = self.address(server)
-        account = self.accounts.of(url) if url else None
+        key = self.key_of(server)
+        account = self.accounts.of(*key) if key else None
         if account is not None and account.is_locked:
             assert account.unread is not None
             return State.KEYRING_LOCKED, KeyringLockedError(server.name, account.unread)
@@ -78,30 +78,34 @@ class SignIns:
         url = self.accounts.met.get(server.name) if known.missing else known.text
         return None if url is None or url_fault(url) else url
 
+    def key_of(self, server: ServerConfig) -> AccountKey | None:
+        """Return the account of a server, None while its address is unknown (as address)."""
+        url = self.address(server)
+        return None if url is None else account_key(url, server.account)
+
     # -- sign-ins from the vault ---------------------------------------------------------------------------------
 
     async def read(self, launch: HttpLaunch) -> None:
         """Read the user's sign-in at that address, unless that needs a dialog."""
         if self.accounts is not None:
-            await self.accounts.look([launch.url])
+            await self.accounts.look([account_key(launch.url, launch.client.account)])
 
     async def look(self) -> None:
         """Read who is signed in at the configured addresses, without a dialog."""
         servers = [c.server for c in self._services.pool if c.server.url is not None and not c.server.disabled]
-        wanted = [url for s in servers if auth_of(s) == "oauth" and (url := self.address(s)) is not None]
+        wanted = [key for s in servers if auth_of(s) == "oauth" and (key := self.key_of(s)) is not None]
         if self.accounts is not None and wanted:
             await self.accounts.look(wanted)
 
     # -- reconnecting --------------------------------------------------------------------------------------------
 
-    def at(self, url: str) -> list[Connection]:
-        """Return all connections with that address."""
-        key, addresses = canonical(url), {c: self.address(c.server) for c in self._services.pool}
-        return [c for c, address in addresses.items() if address is not None and canonical(address) == key]
+    def at(self, key: AccountKey) -> list[Connection]:
+        """Return all connections of that account."""
+        return [connection for connection in self._services.pool if self.key_of(connection.server) == key]
 
-    async def reconnect(self, url: str) -> None:
-        """Reconnect every server with that address: the user has signed in there."""
-        for connection in self.at(url):
+    async def reconnect(self, key: AccountKey) -> None:
+        """Reconnect every server of that account: the user has signed in there."""
+        for connection in self.at(key):
             if connection.server.disabled or connection.state is State.DISABLED:
                 continue
             try:
@@ -118,9 +122,9 @@ class SignIns:
                 connection.begin_close()
             if state is State.KEYRING_LOCKED and signed_in:
                 self._services.spawn(_connect, connection)
-            address = self.address(connection.server)
-            if state is State.NEEDS_AUTH and signed_in and address is not None:
-                await self.reconnect(address)
+            key = self.key_of(connection.server)
+            if state is State.NEEDS_AUTH and signed_in and key is not None:
+                await self.reconnect(key)
 
 
 async def _connect(connection: Connection) -> None:
