@@ -212,6 +212,7 @@ REQUIREMENTS: dict[str, str] = {
     "little-memory": "An answer that the gateway has no memory for is an error of its call; all else goes on.",
     "stop-says-so": "A call under way when the gateway stops is told that, and not that servers.yaml changed.",
     "filters-bind-servers-words": "A session's filter keeps off what a server that it leaves out asks, logs and tells.",
+    "server-words-to-its-sessions": "What a server tells outside a call reaches the sessions that use it alone.",
     "subscribe-both-eras": "Updates of a resource reach exactly those who subscribed or listen, whatever the eras.",
     "subscribe-confirmed": "A subscription is confirmed once its server has confirmed it; no later update is lost.",
     "scope-session": "`scope: session` gives each client session a backend of its own, with its folder.",

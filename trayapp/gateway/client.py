@@ -73,6 +73,10 @@ class ClientSession(Protocol):
         """Return the calls in progress, by the ids of the client's requests."""
 
     @property
+    def called_servers(self) -> set[str]:
+        """Return the keys of the servers that its requests have gone to."""
+
+    @property
     def questioner(self) -> Questioner:
         """Return the object that passes servers' questions to clients."""
 

@@ -10,6 +10,7 @@ import pytest
 from tests.fixtures.clock import settle
 from tests.gateway.calls.test_server_requests import META, enveloped, older, question, said, tool_call
 from tests.gateway.world import echo_of, house, serve, server
+from trayapp.wire.envelope import PROTOCOL_VERSION
 from trayapp.wire.messages import METHOD_NOT_FOUND
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("extensions-pass")]
@@ -73,6 +74,23 @@ async def test_unknown_notifications_pass_in_both_directions(tmp_path: Path) -> 
         assert client.told("notifications/acme/news") == [{"x": [1]}]
         client.tell("notifications/acme/seen", {"y": None})
         assert await made.net["a"].heard_of("notifications/acme/seen") == {"y": None}
+
+
+@pytest.mark.parametrize("modern", [False, True])
+async def test_a_notification_of_a_newer_client_reaches_servers_of_both_eras(tmp_path: Path, modern: bool) -> None:
+    async with house(tmp_path) as made:
+        if modern:
+            made.net["a"].modern, made.net["a"].versions = True, ()
+        await made.known(server("a"))
+        client = made.client()
+        client.ask_only(1, "tools/call", enveloped({"name": "a_echo", "arguments": {}}))
+        await client.answer(1)
+        client.tell("notifications/acme/seen", {"y": None})
+        client.tell("notifications/acme/more", enveloped({"y": 1}))
+        assert await made.net["a"].heard_of("notifications/acme/seen") == {"y": None}
+        more = await made.net["a"].heard_of("notifications/acme/more")
+        assert more["y"] == 1
+        assert (PROTOCOL_VERSION in more.get("_meta", {})) == modern
 
 
 async def test_the_resources_of_an_app_and_what_tools_say_of_it_arrive_untouched(tmp_path: Path) -> None:

@@ -6,16 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
+from tests.gateway.calls.test_server_requests import enveloped
 from tests.gateway.world import Client, House, echo_of, house, offer, serve, server
 from trayapp.backends.http.refusal import NOT_EXECUTED
 from trayapp.gateway.exposure.exposure import INDEX_URI
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings
+from trayapp.model.settings import Profile, Settings
+from trayapp.wire.envelope import LOG_LEVEL
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, RpcError
 
 pytestmark = pytest.mark.anyio
@@ -448,14 +451,58 @@ async def test_a_notification_comes_to_the_session_whose_call_is_under_way_there
         assert two.told("notifications/message") == []
 
 
-async def test_a_notification_outside_of_all_calls_comes_to_every_client_that_is_ready(tmp_path: Path) -> None:
+@pytest.mark.requirement("server-words-to-its-sessions")
+async def test_a_notification_outside_of_all_calls_comes_to_every_client_that_uses_the_server(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
-        await made.known(server("a", lifecycle="eager"))
-        one, two, early = await made.ready(), await made.ready(), made.client()
+        await made.known(server("a", lifecycle="eager"), server("b"))
+        one, two, early = await made.ready(), await made.ready(), await made.ready()
+        for client, tool in ((one, "a_echo"), (two, "a_echo"), (early, "b_echo")):
+            await client.call(tool)
         channel = made.net["a"].channel
         assert channel is not None
         channel.tell(0, None, "notifications/x-odd", {"deep": [1]})
         assert [client.told("notifications/x-odd") for client in (one, two, early)] == [[{"deep": [1]}]] * 2 + [[]]
+
+
+@pytest.mark.requirement("server-words-to-its-sessions")
+async def test_a_server_that_a_session_may_no_longer_use_is_not_heard_there(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        everyone = Profile(servers=("a", "b"))
+        config = [server("a", lifecycle="eager"), server("b")]
+        await made.known(*config, settings=Settings(profiles={"some": everyone}))
+        whole, some = await made.ready(), await made.ready(profile="some")
+        for client in (whole, some):
+            await client.call("a_echo")
+        made.apply(*config, settings=Settings(profiles={"some": Profile(servers=("b",))}))
+        channel = made.net["a"].channel
+        assert channel is not None
+        for method in ("notifications/message", "notifications/x-odd"):
+            channel.tell(0, None, method, {"level": "error", "data": "x"})
+        assert [len(whole.told(method)) for method in ("notifications/message", "notifications/x-odd")] == [1, 1]
+        assert [len(some.told(method)) for method in ("notifications/message", "notifications/x-odd")] == [0, 0]
+
+
+@pytest.mark.requirement("call-features")
+async def test_log_messages_that_an_answer_overtakes_still_reach_a_newer_client(tmp_path: Path) -> None:
+    """An older server over HTTP writes its answers to one stream and its log messages to another."""
+    async with house(tmp_path) as made:
+        serve(made.net["a"])
+        made.net["a"].kind = "http"
+        echo_of(made.net["a"], "logging/setLevel")
+        await made.known(server("a", lifecycle="eager"))
+        client = made.client()
+        called = enveloped({"name": "a_echo", "arguments": {}})
+        client.ask_only(1, "tools/call", {**called, "_meta": {**called["_meta"], LOG_LEVEL: "info"}})
+        with anyio.fail_after(10):
+            while "tools/call" not in made.net["a"].methods():
+                await settle()
+        await settle()
+        channel = made.net["a"].channel
+        assert channel is not None
+        channel.tell(0, None, "notifications/message", {"level": "info", "data": "late"})
+        assert "result" in await client.answer(1)
+        assert [told["data"] for told in client.told("notifications/message")] == ["late"]
+        assert client.heard[-1]["id"] == 1  # the answer comes last
 
 
 @pytest.mark.requirement("call-features")
@@ -463,6 +510,8 @@ async def test_log_messages_below_the_level_that_a_session_asked_for_do_not_reac
     async with house(tmp_path) as made:
         await made.known(server("a", lifecycle="eager"))
         loud, quiet = await made.ready(), await made.ready()
+        for client in (loud, quiet):
+            await client.call("a_echo")
         assert await quiet.result("logging/setLevel", {"level": "error"}) == {}
         channel = made.net["a"].channel
         assert channel is not None

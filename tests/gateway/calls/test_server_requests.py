@@ -618,6 +618,7 @@ async def test_a_session_hears_nothing_of_a_server_that_its_filter_leaves_out(tm
         await made.known(server("a", lifecycle="eager"), server("b"), settings=Settings(profiles=profiles))
         clients = [await made.ready(servers="b"), await made.ready(profile="quiet"), await made.ready()]
         for client in clients:
+            await client.call("a_echo" if client is clients[2] else "b_echo")
             await client.result("logging/setLevel", {"level": "debug"})
         channel = made.net["a"].channel
         assert channel is not None

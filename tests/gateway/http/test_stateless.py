@@ -186,3 +186,15 @@ def test_a_header_s_text_is_plain_or_in_base64(text: str) -> None:
     assert decoded("=?base64?/?=") is None
     assert decoded("=?base64?/w==?=") is None
     assert decoded(None) is None
+
+
+async def test_a_notification_of_an_extension_reaches_the_servers(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        await known(at)
+        async with at.http(**{**HEAD, "Mcp-Method": "notifications/acme/seen"}) as http:
+            called = message("tools/call", name="a_echo", arguments={})
+            await http.post("/mcp", json=called, headers={"Mcp-Method": "tools/call", "Mcp-Name": "a_echo"})
+            told = {"jsonrpc": "2.0", "method": "notifications/acme/seen", "params": {"y": [None]}}
+            answer = await http.post("/mcp", json=told)
+            assert (answer.status_code, answer.content) == (202, b"")
+            assert await at.made.net["a"].heard_of("notifications/acme/seen") == {"y": [None]}

@@ -9,6 +9,7 @@ from trayapp.backends.context import Live
 from trayapp.gateway.calls.routed_call import IgnoredCall, RoutedCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
+from trayapp.wire.envelope import has_envelope
 from trayapp.wire.messages import CANCELLED, PROGRESS, Call, Params
 
 LOG = "notifications/message"
@@ -16,6 +17,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 # These belong to one request and end at the connection. One that comes too late concerns no session: sessions may use
 # the same tokens and ids for requests of their own.
 OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})
+OLDER_ONLY = frozenset({"notifications/roots/list_changed"})  # MCP up to 2025-11-25
 
 
 class Notifications:
@@ -28,8 +30,8 @@ class Notifications:
     def pass_on(self, connection: Connection, method: str, params: Params, about: Call | None = None) -> None:
         """Pass a notification to the session of the call `about`, if the transport names it.
 
-        Otherwise pass it to the sessions with calls in progress there. Without such calls, pass it to every session
-        that has the server.
+        Otherwise pass it to the sessions with calls in progress there. Without such calls, pass it to the sessions that
+        have called that server. No other session hears of it, and none that may not use the server.
         """
         if method in OF_ONE_REQUEST:
             return
@@ -45,9 +47,13 @@ class Notifications:
             for session, call in busy.items():
                 session.notify(method, params, call.request_id)
             return
-        for session in self._services.sessions:
-            if session.has_server(connection.name):
-                session.notify(method, params)
+        for session in self._listening(connection):
+            session.notify(method, params)
+
+    def _listening(self, connection: Connection) -> list[ClientSession]:
+        """Return the sessions that hear what a server sends outside a call: they use it, and still may."""
+        name = connection.name
+        return [s for s in self._services.sessions if name in s.called_servers and s.has_server(name)]
 
     def _log(self, connection: Connection, params: Params, busy: dict[ClientSession, RoutedCall]) -> None:
         level = (params or {}).get("level")
@@ -56,15 +62,21 @@ class Notifications:
                 if wants(session, call, level):
                     session.notify(LOG, params, call.request_id)
             return
-        for session in self._services.sessions:
-            if not session.client.modern and session.has_server(connection.name) and session.wants_log(level):
+        for session in self._listening(connection):
+            if not session.client.modern and session.wants_log(level):
                 session.notify(LOG, params)  # a client of 2026-07-28 gets log messages only with its own requests
 
     def tell_servers(self, session: ClientSession, method: str, params: Params) -> None:
-        """Pass a client's notification to the connected older servers of its session."""
+        """Pass a client's notification to the connected servers of its session, except those of an era without it."""
         for connection in self._services.pool:
             live = connection.live
-            if live is not None and not live.peer.modern and session.has_server(connection.name):
+            if live is None or not session.has_server(connection.name) or (live.peer.modern and method in OLDER_ONLY):
+                continue
+            if params is not None and has_envelope(params):
+                self._services.spawn(
+                    live.channel.notify, method, live.peer.stamped(params, session.client.capabilities)
+                )
+            else:
                 self._services.spawn(live.channel.notify, method, params)
 
     # -- log levels ----------------------------------------------------------------------------------------------

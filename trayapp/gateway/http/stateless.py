@@ -76,9 +76,20 @@ class StatelessHttp:
             else:
                 await self._answer(message, request)
         elif (version := request.headers.get(VERSION_HEADER)) in MODERN_VERSIONS:
-            await request.respond(b"", 202)  # there are none over HTTP, but clients that send one expect no error
+            await self._pass_on(message, request)
+            await request.respond(b"", 202)
         else:
             await request.refuse(400, unsupported(version))
+
+    async def _pass_on(self, message: dict[str, Any], request: HttpRequest) -> None:
+        """Hand over a notification. The revision has none over HTTP, but extensions may."""
+        peer = HttpPeer()
+        self._serve(peer, request.options, lasting=False)
+        try:
+            await peer.ready()
+            peer.notification(message["method"], message.get("params"))
+        finally:
+            peer.close()
 
     def _fault(self, headers: Headers, message: dict[str, Any]) -> RpcError | None:
         """Return why a request is not taken: its envelope, or what headers say of it."""

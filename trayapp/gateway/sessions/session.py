@@ -68,6 +68,7 @@ class Session:
         self.transport = transport
         self.lasting: bool = lasting
         self.open_calls: dict[RequestId, RoutedCall] = {}
+        self.called_servers: set[str] = set()
         self.pending = PendingRequests(self.refuse)
         self.lists = ClientLists()
 

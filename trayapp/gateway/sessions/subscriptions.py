@@ -174,6 +174,7 @@ class Subscriptions:
         """
         connection = self._services.pool.find(place[0])
         live = await connection.ensure()
+        listener.session.called_servers.add(place[0])
         listener.places[place] = uri  # before the server confirms: what it tells from then on is for this listener
         self._follow_places([place])
         if live.peer.modern:
