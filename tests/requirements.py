@@ -272,6 +272,7 @@ REQUIREMENTS: dict[str, str] = {
     "auth-account": "Two accounts at one address are two sign-ins and two records; logout ends one of them.",
     "auth-rotation": "A renewed token is kept before it is used; no cancelled call and no crash loses it.",
     "auth-sign-out": "Signing out forgets the tokens and revokes them.",
+    "secret-command": "${cmd:...} runs once approved, word for word and without a shell; its output is a secret.",
     "secret-verbs": "`secret set|list|delete` keep the values of ${keyring:NAME}; a value is never in argv or output.",
     # Safe by default
     "pin-first-sight": "A tool is trusted at first sight; a new tool of a known server obeys `new_tools`.",

@@ -171,3 +171,30 @@ def test_an_inspection_is_a_table_or_json(tmp_path: Path) -> None:
     assert (done.returncode, "\x1b" in done.stdout, "orders.conceal" in done.stdout) == (0, False, True)
     assert done.stdout.endswith("3 tools looked over, 1 finding\n")
     assert json.loads(as_json.stdout) == [row]
+
+
+COMMANDS = """\
+servers:
+  gh:
+    command: ["/bin/false"]
+    env: {TOKEN: "${cmd:op read op://work/gh}"}
+"""
+
+
+@pytest.mark.requirement("secret-command", "pin-verb", "pin-person")
+def test_a_command_of_a_secret_is_shown_and_approved_once(tmp_path: Path) -> None:
+    (tmp_path / "servers.yaml").write_text(COMMANDS, encoding="utf-8")
+    agent = {name: value for name, value in environment(tmp_path).items() if name != UNATTENDED}
+    with FakeGateway(tmp_path, {"approvals": {"rows": []}, "reconnect": {"servers": {}}}) as gateway:
+        refused = run_cli(tmp_path, "approve", "--yes", env=agent)
+        assert refused.returncode == 2
+        assert "Only the user can approve a command" in refused.stderr
+        shown = json.loads(run_cli(tmp_path, "approve", "--json").stdout)
+        assert shown["commands"] == [{"server": "gh", "command": "op read op://work/gh"}]
+        assert not shown["commands_approved"]
+        done = run_cli(tmp_path, "approve", "--yes", env={**environment(tmp_path), UNATTENDED: "1"})
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.splitlines()[:2] == ["gh runs for a secret:", "    op read op://work/gh"]
+        assert ("reconnect", {"server": "gh"}) in gateway.requests
+        again = run_cli(tmp_path, "approve")
+    assert again.stdout == "Nothing waits for an approval\n"

@@ -13,7 +13,13 @@ from trayapp.model.errors import ConfigError, ExitCode, MissingVariableError
 from trayapp.model.servers import ServerConfig
 
 ENVIRON = {"FOO": "foo-val", "BAR": "b a r", "EMPTY": "", "TRICK": "${FOO}", "ProgramFiles(x86)": "C:\\P"}
-KEYS = {"github": "hush", "my-key.1": "hush2", "a b": "hush3"}
+KEYS = {
+    "github": "hush",
+    "my-key.1": "hush2",
+    "a b": "hush3",
+    "cmd:op read op://a/b": "of-op",
+    "cmd:pass x:-y": "of-pass",
+}
 
 
 def expanded(text: str, environ: Mapping[str, str] = ENVIRON) -> Expanded:
@@ -44,6 +50,8 @@ CASES = [
     ("default in braces", '${NOPE:-{"a": 1}}', '{"a": 1}'),
     ("keyring", "Bearer ${keyring:github}", "Bearer hush"),
     ("keyring names", "${keyring:my-key.1} ${keyring:a b}", "hush2 hush3"),
+    ("command", "Bearer ${cmd:op read op://a/b}", "Bearer of-op"),
+    ("command with a default is none", "${cmd:pass x:-y}", "of-pass"),
     ("keyring default", "${keyring:nope:-${FOO}}", "foo-val"),
     ("windows name", "${env:ProgramFiles(x86)}", "C:\\P"),
     ("values stay", "${TRICK}", "${FOO}"),

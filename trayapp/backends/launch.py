@@ -22,7 +22,7 @@ from trayapp.backends.launch_secrets import secret_variables, secrets_in
 from trayapp.backends.stdio.shellenv import Environment
 from trayapp.config.environment import clean_environment as clean_environment
 from trayapp.config.environment import own_environment as own_environment
-from trayapp.config.interpolate import keyring_names, resolve
+from trayapp.config.interpolate import resolve, variable_names
 from trayapp.config.paths import HOME_VARIABLE, find_paths
 from trayapp.config.programs import found_elsewhere
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, KeyringLockedError, MissingVariableError
@@ -86,7 +86,7 @@ async def prepared(server: ServerConfig, environ: Mapping[str, str], keyring: Ke
     """
     if isinstance(environ, Environment):
         await environ.settled()
-    names = keyring_names(server)
+    names = variable_names(server)[1]
     secrets = await keyring(names) if names else NO_SECRETS
     try:
         launch = _checked(server, environ, secrets)

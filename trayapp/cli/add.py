@@ -5,7 +5,6 @@ Never here: how a file is edited (config/edits, clients/project_file).
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from trayapp.cli.output import note, print_json, say
 from trayapp.cli.person import at_terminal
 from trayapp.cli.project import listed_by
 from trayapp.cli.secret_keeping import keep_all, may_keep
-from trayapp.cli.servers_file import own_config, own_store
+from trayapp.cli.servers_file import own_config, own_store, own_trust
 from trayapp.cli.shown_server import environment_lines, secret_lines, starts
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import count, escape_unprintable, one_line
@@ -28,8 +27,6 @@ from trayapp.clients.importing import writing_fault
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.config.layers.project import find_project, read_project
-from trayapp.config.layers.trust import TRUST_NAME, TrustStore
-from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable, nearest, shown
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.store import ConfigStore
@@ -157,11 +154,6 @@ def _from_anywhere(command: tuple[str, ...]) -> tuple[str, ...]:
     if not command or Path(command[0]).name == command[0] or not Path(command[0]).is_file():
         return command
     return (str(Path(command[0]).absolute()), *command[1:])  # not resolved: a link of a .venv is another program
-
-
-def own_trust() -> TrustStore:
-    """The approvals of projects' files."""
-    return TrustStore(find_paths(os.environ).config_file.with_name(TRUST_NAME))
 
 
 def _default_scope(folder: Path, home: Path) -> Scope:

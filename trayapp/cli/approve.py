@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
@@ -17,9 +17,11 @@ import click
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import Table, is_terminal, print_json, print_table, say
 from trayapp.cli.person import require_person
-from trayapp.cli.text import clean, count, one_line, width
-from trayapp.model.errors import UsageError
-from trayapp.wire.control import APPROVALS, APPROVE, INSPECT
+from trayapp.cli.servers_file import own_config, own_store, own_trust
+from trayapp.cli.text import clean, count, escape_unprintable, one_line, width
+from trayapp.config.interpolate import secret_commands
+from trayapp.model.errors import MultiMcpError, UsageError
+from trayapp.wire.control import APPROVALS, APPROVE, INSPECT, RECONNECT
 
 INSPECT_TIMEOUT_S = 120.0  # for thousands of tools
 SHOWN_FIRST = 40  # lines of a difference; all of it on demand
@@ -35,7 +37,7 @@ STYLES = {"high": "bold red", "medium": "yellow"}
 @click.option("--yes", is_flag=True, help="Approve without asking.")
 @json_option
 def approve_verb(what: str | None, all_: bool, yes: bool, as_json: bool) -> int:
-    """Show tools that changed or are suspicious, and approve them.
+    """Show tools that changed or are suspicious, and commands that secrets come from, and approve them.
 
     What changed or hides something is held back until then; what reads like an order to a model works, and you are told
     of it until then. You approve what was shown: a tool that changes meanwhile waits again. With --json and without
@@ -44,22 +46,65 @@ def approve_verb(what: str | None, all_: bool, yes: bool, as_json: bool) -> int:
     if all_ and what:
         raise UsageError("--all means every server", "Name a server, or say --all")
     server, _, tool = (what or "").partition("/")
+    commands = {} if tool else _unapproved_commands(server)
+    commands_approved = _settle_commands(commands, agreed=yes or all_, as_json=as_json) if commands else False
     waiting = ask(APPROVALS, {"server": server or None, "tool": tool or None})
     rows: list[Row] = waiting["rows"]
     number = len(rows)
     if not as_json:
-        say(*(_lines(rows) if rows else ["Nothing waits for an approval"]))
+        say(*(_lines(rows) if rows else [] if commands else ["Nothing waits for an approval"]))
     decides = bool(number) and (yes or all_ or not as_json)
     can_ask = decides and require_person("approve a tool")
     agreed = decides and (yes or all_ or _agreed(number, rows, can_ask))
     done = _approve(rows) if agreed else {"approved": [], "missed": []}
     if as_json:
-        print_json({"waiting": rows, **done})
+        listed = [{"server": name, "command": command} for name, found in commands.items() for command in found]
+        print_json({"waiting": rows, "commands": listed, "commands_approved": commands_approved, **done})
     elif agreed:
         say(*_outcome(done))
     elif number:
         say(*_refused(rows))
-    return 1 if done["missed"] or done.get("problems") or (number and not agreed and not as_json) else 0
+    refused = (number and not agreed) or (commands and not commands_approved)
+    return 1 if done["missed"] or done.get("problems") or (refused and not as_json) else 0
+
+
+def _unapproved_commands(server: str) -> dict[str, list[str]]:
+    """Return the commands of secrets that nobody approved, by server; of every server without a name."""
+    try:
+        config = own_config(own_store())
+    except MultiMcpError:
+        return {}  # what is wrong with servers.yaml is said elsewhere
+    store = own_trust()
+    found = {
+        name: [command for command in secret_commands(entry) if not store.is_approved(command)]
+        for name, entry in config.servers.items()
+        if server in ("", name)
+    }
+    return {name: commands for name, commands in found.items() if commands}
+
+
+def _settle_commands(commands: Mapping[str, list[str]], *, agreed: bool, as_json: bool) -> bool:
+    """Show the commands, ask about them, and start their servers again. Return True if they are approved."""
+    if not as_json:
+        for name, found in commands.items():
+            say(
+                f"{one_line(name)} runs for a secret:", *(f"    {escape_unprintable(command)}" for command in found), ""
+            )
+    if not agreed:
+        if as_json:
+            return False
+        if not require_person("approve a command"):
+            raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the commands above; then pass --yes")
+        if not click.confirm("May these commands run, now and at each start of their servers?", default=False):
+            return False
+    else:
+        require_person("approve a command")
+    own_trust().approve_commands(command for found in commands.values() for command in found)
+    for name in commands:
+        ask(RECONNECT, {"server": name}, timeout=None)
+    if not as_json:
+        say("Approved")
+    return True
 
 
 def _approve(rows: list[Row]) -> dict[str, Any]:

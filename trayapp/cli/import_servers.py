@@ -16,11 +16,11 @@ from typing import Any
 
 import click
 
-from trayapp.cli.add import own_trust, project_file_is_trusted
+from trayapp.cli.add import project_file_is_trusted
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import Table, is_terminal, note, print_json, print_table, say
 from trayapp.cli.secret_keeping import agreed, keep_all, may_keep
-from trayapp.cli.servers_file import own_store
+from trayapp.cli.servers_file import own_store, own_trust
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import count, one_line
 from trayapp.cli.undo import undo_imports

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from trayapp.config.layers.servers import lay_over
+from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import find_paths
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import sample_text
@@ -18,6 +19,11 @@ from trayapp.model.plan import Config
 def own_store() -> ConfigStore:
     """The file; a missing one starts as the commented sample with the bundled server."""
     return ConfigStore(find_paths(os.environ).config_file, first_text=sample_text)
+
+
+def own_trust() -> TrustStore:
+    """Return the approvals of projects' files and of secrets' commands."""
+    return TrustStore(find_paths(os.environ).config_file.with_name(TRUST_NAME))
 
 
 def own_config(store: ConfigStore) -> Config:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from trayapp.cli.text import escape_unprintable
-from trayapp.config.interpolate import keyring_names, variable_names
+from trayapp.config.interpolate import keyring_names, secret_commands, variable_names
 from trayapp.model.redact import redacted
 from trayapp.model.servers import ServerConfig
 
@@ -69,8 +69,15 @@ def gets(server: ServerConfig) -> tuple[list[str], list[str]]:
     return list(keyring_names(server)), variables
 
 
+def command_lines(server: ServerConfig) -> Iterator[str]:
+    """Yield the commands that run for the entry's secrets, whole."""
+    for command in secret_commands(server):
+        yield f"runs for a secret: {escape_unprintable(command)}"
+
+
 def secret_lines(server: ServerConfig) -> Iterator[str]:
     """Yield to which address or program which secrets and variables go."""
+    yield from command_lines(server)
     secrets, variables = gets(server)
     what = [f"the secret {escape_unprintable(name)} of the keyring" for name in secrets]
     what += [f"the variable {escape_unprintable(name)}" for name in variables]

@@ -5,7 +5,6 @@ Never here: how approvals are kept (config/layers/trust), what is done with them
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,14 @@ import click
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import print_json, say
 from trayapp.cli.person import require_person
-from trayapp.cli.servers_file import own_config, own_store
+from trayapp.cli.servers_file import own_config, own_store, own_trust
 from trayapp.cli.shown_server import environment_lines, gets, loading_code, secret_lines, starts
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import escape_unprintable, one_line
+from trayapp.config.interpolate import secret_commands
 from trayapp.config.layers.overlay import Overlay, preview
 from trayapp.config.layers.project import PROJECT_FILES, ProjectFile, project_file_in, read_project
-from trayapp.config.layers.trust import TRUST_NAME, TrustStore
-from trayapp.config.paths import find_paths
+from trayapp.config.layers.trust import TrustStore
 from trayapp.config.problems import Unparsable
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.plan import Config
@@ -41,7 +40,7 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     DIR is the folder that holds a .multi-mcp.yaml or .mcp.json. It says which programs sessions in that folder start;
     it is ignored until you approve it here, and again after every change. With --json and without --yes: only show.
     """
-    store = TrustStore(find_paths(os.environ).config_file.with_name(TRUST_NAME))
+    store = own_trust()
     place = folder.expanduser().resolve()
     if revoke:
         return _revoke(store, place, as_json)
@@ -51,7 +50,10 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
         say(*_lines(file, laid))
     can_ask = (yes or not as_json) and require_person("trust a project")
     if yes or (not as_json and _agreed(can_ask)):
-        if store.approve(file):
+        commands = [one for name in laid.named for one in secret_commands(laid.config.servers[name])]
+        if commands:
+            store.approve_commands(commands)
+        if store.approve(file) or commands:
             tell_gateway()
         if not as_json:
             say(f"Trusted: {one_line(str(file.path))}")

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from trayapp.cli.add import own_trust
 from trayapp.cli.output import note, print_json, say
-from trayapp.cli.servers_file import own_store
+from trayapp.cli.servers_file import own_store, own_trust
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import one_line
 from trayapp.clients import project_file

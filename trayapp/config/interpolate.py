@@ -2,7 +2,8 @@
 
 Never here: where values come from (lookups are passed in), values in error texts.
 
-The spellings: `${NAME}`, `${env:NAME}`, `$env:NAME`, `{env:NAME}`, `${NAME:-default}`, `${keyring:NAME}`.
+The spellings: `${NAME}`, `${env:NAME}`, `$env:NAME`, `{env:NAME}`, `${NAME:-default}`, `${keyring:NAME}`,
+`${cmd:COMMAND}` (its output; no default, the command goes up to the closing brace).
 Decided: a value is never searched for variables again; a default may hold variables, one level deep; a default stands
 in for an empty value too, as in a shell; `${` without its `}`, and braces that hold no name, are left alone.
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from trayapp.config.urls import url_fault
-from trayapp.model.errors import KEYRING, ConfigError, MissingVariableError
+from trayapp.model.errors import COMMAND, KEYRING, ConfigError, MissingVariableError
 from trayapp.model.servers import ServerConfig
 
 Lookup = Callable[[str], str | None]  # a name -> its value, None when there is none
@@ -23,7 +24,8 @@ DEFAULT_LEVELS = 1  # ${A:-${B}} is read, what stands inside B's default is text
 
 _TOKEN = re.compile(r"\$\{|\{env:([A-Za-z_]\w*)\}|\$env:([A-Za-z_]\w*)|[{}]", re.ASCII)
 _BODY = re.compile(
-    r"(?:(?:env:)?(?P<env>[A-Za-z_][\w()]*)|keyring:(?P<keyring>[^\s:{}$][^:{}$]*))(?::-(?P<default>.*))?",
+    r"(?:(?:env:)?(?P<env>[A-Za-z_][\w()]*)|keyring:(?P<keyring>[^\s:{}$][^:{}$]*))(?::-(?P<default>.*))?"
+    r"|cmd:\s*(?P<command>\S.*?)\s*",
     re.ASCII | re.DOTALL,
 )
 
@@ -39,7 +41,10 @@ class Expanded:
 
 
 def expand(text: str, lookup: Lookup, keyring: Lookup) -> Expanded:
-    """`text` with all its variables replaced; pure, never raises. A missing keyring entry is named `keyring:NAME`."""
+    """Return `text` with all its variables replaced; pure, never raises.
+
+    `keyring` gets the name of a secret, or `cmd:COMMAND`. A missing keyring entry is named `keyring:NAME`.
+    """
     missing: dict[str, None] = {}
     expanded = _Expander(lookup, keyring, missing).expand(text, DEFAULT_LEVELS)
     return Expanded(expanded, tuple(missing))
@@ -78,6 +83,9 @@ class _Expander:
         return self._braced(body, levels) if body else None
 
     def _braced(self, body: re.Match[str], levels: int) -> str:
+        if body["command"]:
+            name = COMMAND + body["command"]
+            return self._or_missing(self._keyring(name), name)
         name = body["env"] or KEYRING + body["keyring"]
         value = self._lookup(body["env"]) if body["env"] else self._keyring(body["keyring"])
         default = body["default"]
@@ -130,12 +138,20 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
 
 
 def keyring_names(server: ServerConfig) -> tuple[str, ...]:
-    """The names of the secrets that the server's entry asks for, in order, once."""
-    return variable_names(server)[1]
+    """Return the names of the secrets that the server's entry asks for, in order, once."""
+    return tuple(name for name in variable_names(server)[1] if not name.startswith(COMMAND))
+
+
+def secret_commands(server: ServerConfig) -> tuple[str, ...]:
+    """Return the commands whose output the server's entry asks for, in order, once."""
+    return tuple(name.removeprefix(COMMAND) for name in variable_names(server)[1] if name.startswith(COMMAND))
 
 
 def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The variables of the environment, and the secrets, that the entry asks for; each in order, once."""
+    """Return the variables of the environment, and the secrets, that the entry asks for; each in order, once.
+
+    A secret that a command prints is named `cmd:COMMAND`.
+    """
     variables: dict[str, None] = {}
     secrets: dict[str, None] = {}
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,7 @@ from trayapp import __version__
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.places import SEALED_NAME, place_for
 from trayapp.auth.secret_service import secret_service_signals
-from trayapp.auth.vault import Vault
+from trayapp.auth.vault import Secrets, Vault
 from trayapp.backends.clock import SystemClock, next_beat
 from trayapp.backends.launch import own_environment
 from trayapp.backends.open_transport import open_transport
@@ -208,16 +208,27 @@ class GatewayHost:
         return Parts(
             clock=SystemClock(),
             environ=self._environ,
-            keyring=self._accounts.vault.secrets,
+            keyring=self._secrets,
             open=self._open or partial(open_transport, keeper=self._keeper, accounts=self._accounts),
             stderr=StderrFiles(self._paths.log_dir / "servers").sink,
             cache_dir=self._paths.cache_dir,
             write_switches=self._file.note_tools,
-            look=look_with(TrustStore(self._paths.config_file.with_name(TRUST_NAME)), _find_home()),
+            look=look_with(self._trust, _find_home()),
             accounts=self._accounts,
             approved_dir=self._paths.config_file.with_name(APPROVED),
             calm=self._environ.wanted,
         )
+
+    async def _secrets(self, names: Sequence[str]) -> Secrets:
+        """Return what entries ask for, of the vault and of approved commands (a Keyring)."""
+        from trayapp.backends.secret_commands import SecretSources  # with the first entry that asks for a secret
+
+        sources = SecretSources(self._accounts.vault.secrets, self._trust.is_approved, self._environ)
+        return await sources.secrets(names)
+
+    @property
+    def _trust(self) -> TrustStore:
+        return TrustStore(self._paths.config_file.with_name(TRUST_NAME))
 
     def _make_accounts(self, tasks: anyio.abc.TaskGroup) -> Accounts:
         """Return sign-ins and secrets. The vault opens when something needs it."""
@@ -277,8 +288,8 @@ class GatewayHost:
     def _account_requests(self) -> AccountRequests:
         from trayapp.gateway.control.accounts import AccountRequests  # loaded with its first use, like Control
 
-        gateway, keyring = self._gateway, self._accounts.vault.secrets
-        return AccountRequests(gateway.services, gateway.sign_ins, self._environ, keyring)
+        gateway = self._gateway
+        return AccountRequests(gateway.services, gateway.sign_ins, self._environ, self._secrets)
 
     def _http_changed(self, url: str | None) -> None:
         """Publish the URL of the HTTP port, or that it is closed, in snapshot and endpoint file."""

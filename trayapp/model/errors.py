@@ -87,6 +87,18 @@ class MissingVariableError(ConfigError):
 
 
 KEYRING = "keyring:"  # before the name of a secret, in `${keyring:NAME}`
+COMMAND = "cmd:"  # before a command whose output is a secret, in `${cmd:op read op://vault/item}`
+
+
+class CommandNotApprovedError(ConfigError):
+    """The command that a secret comes from was never approved by the user."""
+
+    code = "command_not_approved"
+    exit_code = ExitCode.SERVER_UNAVAILABLE
+    model_hint = "Ask the user to look at the command in servers.yaml and to approve it"
+
+    def __init__(self, command: str) -> None:
+        super().__init__(f"Nobody approved the command of a secret: {command}", "Look at it: multi-mcp approve")
 
 
 def _remedy(names: list[str]) -> str:

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,10 @@ class Trusted:
 
 
 class TrustStore:
-    """The one file at `path`: {"version": 1, "trusted": {path of a project's file: digest of its content}}."""
+    """The one file at `path`: {"version": 1, "trusted": {path of a project's file: digest of its content}}.
+
+    Beside them `"commands"`: those that secrets come from (`${cmd:...}`), word for word.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -65,27 +69,57 @@ class TrustStore:
         """Files of which some content is trusted. Blocks. Raises StorageError."""
         return [Path(path) for path in self._read()]
 
+    def is_approved(self, command: str) -> bool:
+        """True if the user approved this command, word for word. Blocks."""
+        try:
+            return command in self._commands(self._content())
+        except StorageError as error:
+            log.warning("No command is approved: %s", error)
+            return False
+
+    def approve_commands(self, commands: Iterable[str]) -> None:
+        """Approve these commands, word for word. Blocks. Raises StorageError."""
+        with locked(self.path):
+            content = self._content()
+            self._write(content | {"commands": list(dict.fromkeys((*self._commands(content), *commands)))})
+
     def _change(self, path: str, digest: str | None) -> bool:
         with locked(self.path):
-            known = self._read()
+            content = self._content()
+            known = self._trusted(content)
             if known.get(path) == digest:
                 return False
             changed = {key: value for key, value in known.items() if key != path} | ({path: digest} if digest else {})
-            text = json.dumps({"version": VERSION, "trusted": changed}, indent=2, ensure_ascii=False)
-            write_atomic(self.path, text.encode("utf-8", "surrogatepass") + b"\n")
+            self._write(content | {"trusted": changed})
             return True
 
+    def _write(self, content: dict[str, Any]) -> None:
+        text = json.dumps({"version": VERSION, "trusted": {}} | content, indent=2, ensure_ascii=False)
+        write_atomic(self.path, text.encode("utf-8", "surrogatepass") + b"\n")
+
     def _read(self) -> dict[str, str]:
-        """What is trusted; nothing when the file is not one that we wrote. Raises StorageError."""
+        return self._trusted(self._content())
+
+    @staticmethod
+    def _trusted(content: dict[str, Any]) -> dict[str, str]:
+        trusted = content.get("trusted")
+        entries = trusted.items() if isinstance(trusted, dict) else ()
+        return {path: digest for path, digest in entries if isinstance(digest, str)}
+
+    @staticmethod
+    def _commands(content: dict[str, Any]) -> list[str]:
+        commands = content.get("commands")
+        return [command for command in commands if isinstance(command, str)] if isinstance(commands, list) else []
+
+    def _content(self) -> dict[str, Any]:
+        """Return what is kept; nothing when the file is not one that we wrote. Raises StorageError."""
         self._check_owner()
         data = read_bytes(self.path, STORE_LARGEST)
         try:
             content: Any = json.loads((data or b"{}").decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError):
             return {}
-        trusted = content.get("trusted") if isinstance(content, dict) and content.get("version") == VERSION else None
-        entries = trusted.items() if isinstance(trusted, dict) else ()
-        return {path: digest for path, digest in entries if isinstance(digest, str)}
+        return content if isinstance(content, dict) and content.get("version") == VERSION else {}
 
     def _check_owner(self) -> None:
         """Raise StorageError for a file that others may write: they could trust what they like."""
