@@ -47,8 +47,7 @@ NARROWER: dict[str, set[str]] = {
 # library -> the rooms or modules that may import it. What is in no row may be imported nowhere.
 TO_SERVERS = {"backends", "auth"}  # towards clients the gateway speaks MCP by itself
 LIBRARIES: dict[str, set[str]] = {
-    "mcp": TO_SERVERS,
-    "mcp_types": TO_SERVERS,
+    "mcp": {"auth"},
     "httpx2": TO_SERVERS,
     "uvicorn": {"gateway.http.server"},
     "keyring": {"auth.os_keyring"},

@@ -17,7 +17,6 @@ import anyio.to_thread
 from trayapp.auth.account import LAST_MOMENT_S, Account, ClientSettings
 from trayapp.auth.asking import EXPIRES_S, Answer, Ask, SignInRequest
 from trayapp.auth.grant import AccountKey, Grant, SignInError, account_key
-from trayapp.auth.sdk import load_sdk
 from trayapp.auth.vault import RecordPlace, Vault
 from trayapp.model.status import SignInStatus
 
@@ -50,7 +49,7 @@ async def sdk_login() -> Login:
 
         return login
 
-    return await anyio.to_thread.run_sync(load_sdk, load)
+    return await anyio.to_thread.run_sync(load)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ import anyio
 import anyio.to_thread
 
 from trayapp.auth.accounts import Accounts
-from trayapp.auth.sdk import load_sdk
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch
 from trayapp.backends.stdio.orphans import Keeper, NoKeeper
 from trayapp.backends.stdio.transport import open_stdio
@@ -35,7 +34,7 @@ async def open_transport(
     if isinstance(launch, StdioLaunch):
         way: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, keeper or NoKeeper())
     else:
-        open_http = await anyio.to_thread.run_sync(load_sdk, _load_http)
+        open_http = await anyio.to_thread.run_sync(_load_http)
         way = open_http(launch, inbound, accounts)
     try:
         async with way as transport:
@@ -45,7 +44,7 @@ async def open_transport(
 
 
 def _load_http() -> OpenHttp:
-    """Load what reaches servers over HTTP. Not before there is one: no list may wait for the SDK."""
+    """Load what reaches servers over HTTP. Not before there is one: no list may wait for it."""
     from trayapp.backends.http.streamable import open_http
 
     return open_http

@@ -136,6 +136,11 @@ class FrameDispatcher:
         """How many requests of ours wait for an answer."""
         return len(self._pending)
 
+    def call_of(self, request_id: int) -> Call | None:
+        """Return who waits for the answer to a request of ours; None if it is not open."""
+        pending = self._pending.get(request_id)
+        return pending[0] if pending is not None else None
+
     def relay(self, method: str, params: Params, call: Call) -> int:
         """Send a request; its answer goes to `call` (see wire.messages.Channel)."""
         self._last_id += 1
@@ -217,11 +222,11 @@ class FrameDispatcher:
             return
         frames = self._splitter.feed(data)
         if len(frames) == 1:
-            self._take(frames[0])
+            self.take(frames[0])
             return
         with BATCH:
             for frame in frames:
-                self._take(frame)
+                self.take(frame)
 
     def close(self, why: RpcError | None = None) -> None:
         """The peer is gone: every open request of ours is answered with `why`, and `run` returns."""
@@ -230,7 +235,7 @@ class FrameDispatcher:
         self._closed = why or RpcError(CONNECTION_CLOSED, "Connection closed")
         pending = list(self._pending)
         for number in pending:
-            self._answer(number, Reply.of_error(self._closed))
+            self.answer(number, Reply.of_error(self._closed))
         self._ended.set()
 
     async def run(
@@ -255,7 +260,7 @@ class FrameDispatcher:
             self.close()
             self._handling = None
 
-    def _take(self, frame: bytes | Oversized) -> None:
+    def take(self, frame: bytes | Oversized) -> None:
         """Handle one inbound frame: the boundary that keeps a failure over it from the frames that follow."""
         try:
             if isinstance(frame, Oversized):
@@ -282,7 +287,7 @@ class FrameDispatcher:
         place = find_answer_id(frame) if _may_pass_unread(frame) else None
         if place is None:
             return False
-        self._answer(loads(frame[place[0] : place[1]]), Reply(frame, *place))
+        self.answer(loads(frame[place[0] : place[1]]), Reply(frame, *place))
         return True
 
     def _sort(self, message: Any, frame: bytes) -> None:
@@ -315,10 +320,10 @@ class FrameDispatcher:
             if ("error" in message or type(message["result"]) is not dict) and not is_answer(message):
                 frame, message = b"", mended(message, self._answer_words)
             start, end = id_place(frame, b"%d" % request_id if type(request_id) is int else dumps(request_id))
-            self._answer(request_id, Reply(frame, start, end, message))
+            self.answer(request_id, Reply(frame, start, end, message))
         elif own_id(request_id) in self._pending:
             why = f"{self._answer_words} holds neither a result nor an error"
-            self._answer(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
+            self.answer(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
         else:
             self.respond(request_id, Reply.of_error(RpcError(INVALID_REQUEST, "Neither a request nor an answer")))
 
@@ -332,11 +337,12 @@ class FrameDispatcher:
             error = RpcError(INTERNAL_ERROR, f"{self._answer_words} {why}")
             reply = UnreadReply(b"", message={"jsonrpc": "2.0", "id": None, "error": error.body()})
             reply.unread = head  # maybe part of it can be used
-            self._answer(number, reply)
+            self.answer(number, reply)
         else:
             self._on_junk(head)
 
-    def _answer(self, request_id: RequestId, reply: Reply) -> None:
+    def answer(self, request_id: RequestId, reply: Reply) -> None:
+        """Give an open request of ours its answer; nothing for one that is not open."""
         number = request_id if type(request_id) is int else own_id(request_id)
         pending = self._pending.pop(number, None) if number is not None else None
         if pending is None:

@@ -12,7 +12,7 @@ from tests.e2e.http_client import STREAMS
 from tests.gateway.http.place import Place, place
 from tests.gateway.world import serve, server
 from trayapp.gateway.http.asgi import Headers
-from trayapp.gateway.http.stateless import compare_arguments, decoded
+from trayapp.gateway.http.stateless import compare_arguments
 from trayapp.wire.envelope import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from trayapp.wire.messages import (
     HEADER_MISMATCH,
@@ -23,6 +23,7 @@ from trayapp.wire.messages import (
     UNSUPPORTED_PROTOCOL_VERSION,
     RpcError,
 )
+from trayapp.wire.mirror_headers import decoded
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-both-eras")]
 

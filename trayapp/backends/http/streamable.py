@@ -1,211 +1,186 @@
-"""Streamable HTTP and legacy SSE servers: the SDK's transports under its dispatcher, behind our Channel.
+"""Client side of Streamable HTTP (MCP 2025-03-26 to 2026-07-28, transports), and how a server at an address is opened.
 
-This package alone imports httpx2 and the SDK for servers, and their exceptions end here. Never here: sign-in flows.
+This package alone imports httpx2 for servers, and its exceptions end here. Never here: sign-in flows.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import anyio.abc
 import httpx2
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.dispatcher import DispatchContext
-from mcp.shared.exceptions import MCPError
-from mcp.shared.inbound import (
-    MCP_METHOD_HEADER,
-    MCP_NAME_HEADER,
-    MCP_PROTOCOL_VERSION_HEADER,
-    NAME_BEARING_METHODS,
-    encode_header_value,
-    mcp_param_headers,
-    x_mcp_header_map,
-)
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp.shared.transport_context import TransportContext
 
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.http.auth import signed_for
+from trayapp.backends.http.channel import EVENTS, HttpChannel, response_to
 from trayapp.backends.http.refusal import UNAUTHORIZED, HttpRefusal, refused
-from trayapp.backends.http.sse import sse_streams
-from trayapp.backends.http.transport import SESSION, SESSION_LOST, Wire, retry_after_s, trust_for
+from trayapp.backends.http.sse import SseChannel
+from trayapp.backends.http.transport import SESSION, SESSION_LOST, Wire, is_json, retry_after_s, trust_for
 from trayapp.backends.launch import HttpLaunch
 from trayapp.backends.transport import Inbound, Transport, first_cause
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.reasons import reason_of
-from trayapp.wire.frames import progress_token
 from trayapp.wire.framing import MAX_FRAME_BYTES
-from trayapp.wire.messages import (
-    CONNECTION_CLOSED,
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    PARSE_ERROR,
-    Call,
-    Params,
-    Reply,
-    RpcError,
+from trayapp.wire.jsonio import JsonError, loads
+from trayapp.wire.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Reply, RpcError
+from trayapp.wire.mirror_headers import (
+    METHOD_HEADER,
+    NAME_HEADER,
+    NAMED_BY,
+    VERSION_HEADER,
+    argument_headers,
+    encoded,
 )
 from trayapp.wire.revisions import MODERN_VERSIONS
 
-log = logging.getLogger(__name__)
-
-DRAIN_S = 1.0  # how long the other requests of a lost session may take to hear of it
 CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
 END_SESSION_S = 1.0  # a courtesy to the server; closing does not hang on it
-SDK_STREAM_ENDED = ("SSE stream ", "Connection closed")  # how its words for that begin
-SDK_CANNOT_READ = ("Failed to parse SSE message", "Failed to parse JSON response")
-SDK_SENT_ON = "Redirect to "
-CONTEXT = DispatchContext[TransportContext]
-# The relayed request that this task sends. The SDK runs its POST in the sender's context, and hands on each message of
-# that POST's stream with the context in which it was read: so it is known to which request a server's message belongs.
-SENT_FOR: ContextVar[Call | None] = ContextVar("sent_for", default=None)
+RETRY_S = 1.0  # until a stream that ended is opened again, unless the server says otherwise
+TRIES = 2  # to open a stream, one after the other, before it is given up
+LAST_EVENT_ID = "last-event-id"
+NO_STREAM = 405  # the server sends nothing by itself
 
 
-class SdkChannel:
-    """Our Channel over the SDK's dispatcher: one task a relayed request."""
+@dataclass(slots=True)
+class _Place:
+    """How far an event stream was read. `last_id`: of its last event that has one; without one it cannot be resumed."""
+
+    last_id: str = ""
+    retry_s: float = RETRY_S
+
+
+class StreamableChannel(HttpChannel):
+    """Messages over Streamable HTTP: answers come in the response to their POST, or on the stream that resumes it."""
 
     def __init__(
         self,
-        server: str,
-        dispatcher: JSONRPCDispatcher[Any],
-        tasks: anyio.abc.TaskGroup,
+        launch: HttpLaunch,
+        client: httpx2.AsyncClient,
         refusal: HttpRefusal,
+        tasks: anyio.abc.TaskGroup,
         input_schema: Callable[[str], Any],
     ) -> None:
-        self._server = server
+        super().__init__(launch, client, refusal, tasks)
         self._input_schema = input_schema
-        self._dispatcher = dispatcher
-        self._tasks = tasks
-        self._refusal = refusal
-        self._last_id = 0
-        self._scopes: dict[int, anyio.CancelScope] = {}
-        self._progress: dict[str, tuple[Call, int | str]] = {}
-        self._protocol = ""
-        self._closed = False
-        self._open = 0
-        self._idle = anyio.Event()
+        self._session = ""
 
-    @property
-    def closed_error(self) -> RpcError:
-        """What requests are answered with that the server cannot answer any more."""
-        return RpcError(CONNECTION_CLOSED, self._refusal.why or f"{self._server} closed the connection")
-
-    def close(self) -> None:
-        """From here on requests are answered at once."""
-        self._closed = True
-
-    async def drained(self) -> None:
-        """Wait a moment for the answers of requests under way: of a lost session each gets its own 404."""
-        with anyio.move_on_after(DRAIN_S, shield=True):
-            if self._open:
-                self._idle = anyio.Event()
-                await self._idle.wait()
-
-    def adopt(self, protocol: str) -> None:
-        """See wire.messages.Channel."""
-        self._protocol = protocol
-
-    async def send_raw_request(self, method: str, params: Params, opts: Any = None) -> dict[str, Any]:
-        """See wire.messages.Channel."""
-        return await self._send(method, params, opts, None)
-
-    async def _send(self, method: str, params: Params, opts: Any, call: Call | None) -> dict[str, Any]:
-        options = {**(opts or {}), "headers": self._headers(method, params)}
-        self._open += 1
-        before = SENT_FOR.set(call)
-        try:
-            return await self._dispatcher.send_raw_request(method, params, options)  # type: ignore[arg-type]
-        except MCPError as error:
-            raise self._ours(error) from None
-        finally:
-            SENT_FOR.reset(before)
-            self._open -= 1
-            if not self._open:
-                self._idle.set()
-
-    def _ours(self, error: MCPError) -> RpcError:
-        """The server's own error as it is; what the SDK says of a broken stream names the server."""
-        if error.code == CONNECTION_CLOSED and error.message.startswith(SDK_STREAM_ENDED):
-            if self._refusal.unauthorized:
-                return self.closed_error  # another request's 401 has ended the connection
-            return RpcError(error.code, f"{self._server} ended the connection before its answer", error.data)
-        if error.code == PARSE_ERROR and error.message.startswith(SDK_CANNOT_READ):
-            return RpcError(INTERNAL_ERROR, f"The answer of {self._server} is no JSON-RPC message")
-        if error.code == INVALID_REQUEST and error.message.startswith(SDK_SENT_ON):
-            return RpcError(INTERNAL_ERROR, f"{self._server} sends us on to another address: change its url")
-        return RpcError(error.code, error.message, error.data)
-
-    async def notify(self, method: str, params: Params, opts: Any = None) -> None:
-        """See wire.messages.Channel."""
-        await self._dispatcher.notify(method, params, {"headers": self._headers(method, params)})
-
-    def relay(self, method: str, params: Params, call: Call) -> int:
-        """See wire.messages.Channel."""
-        self._last_id += 1
-        if self._closed:
-            call.answered(Reply.of_error(self.closed_error))
-            return self._last_id
-        self._scopes[self._last_id] = scope = anyio.CancelScope()
-        self._tasks.start_soon(self._relay, self._last_id, scope, method, params, call)
-        return self._last_id
-
-    def cancel(self, request_id: int, reason: str) -> None:
-        """See wire.messages.Channel; the SDK's dispatcher tells the peer."""
-        scope = self._scopes.pop(request_id, None)
-        if scope is not None:
-            scope.cancel()
-
-    def on_progress(self, params: Mapping[str, Any]) -> bool:
-        """Take a progress notification that belongs to a relayed request."""
-        waiting = self._progress.get(str(params.get("progressToken")))
-        if waiting is None:
-            return False
-        call, original = waiting
-        call.progress({**params, "progressToken": original})
-        return True
-
-    async def _relay(self, number: int, scope: anyio.CancelScope, method: str, params: Params, call: Call) -> None:
-        token = progress_token(params)
-        ours = f"multi-mcp-{number}"
-        if token is not None and params is not None:
-            # Ours instead of the SDK's own progress callback, which knows three fields and drops the rest.
-            params = {**params, "_meta": {**params["_meta"], "progressToken": ours}}
-            self._progress[ours] = (call, token)
-        reply: Reply | None = None
-        try:
-            with scope:
+    async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
+        place = _Place()
+        async with self._post(frame, message, protocol) as response:
+            if message["method"] == "initialize":
+                self._session = response.headers.get(SESSION, "")
+            if not response.is_success:
+                await response.aread()
+                self.answer(request_id, Reply.of_error(self._refusal_in(response)))
+            elif is_json(response):
+                await response.aread()
+                self.take_text(response.content)
+                if self.call_of(request_id) is not None:
+                    self.answer(request_id, Reply.of_error(self._no_message()))
+            else:  # the wire lets nothing else pass
                 try:
-                    reply = Reply.of_result(await self._send(method, params, None, call))
-                except RpcError as error:
-                    reply = Reply.of_error(error)
-        finally:
-            self._progress.pop(ours, None)
-            answer_wanted = self._scopes.pop(number, None) is not None
-            if answer_wanted:
-                call.answered(reply or Reply.of_error(self.closed_error))
+                    await self._read_events(response, place, request_id)
+                except httpx2.SSEError:
+                    place.last_id = ""  # an event over the limit would come again
+        if self.call_of(request_id) is not None and place.last_id:
+            await anyio.sleep(place.retry_s)
+            await self._follow_stream(place, protocol, request_id)
+        self.answer(request_id, Reply.of_error(self.unanswered_error))
 
-    def _headers(self, method: str, params: Params) -> dict[str, str]:
-        if not self._protocol:
+    async def _tell(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
+        if message.get("method") == "notifications/initialized" and self._session:
+            self._tasks.start_soon(self._follow_stream, _Place(), protocol, None)
+        with suppress(httpx2.HTTPError):  # noted by the wire
+            async with self._post(frame, message, protocol):
+                pass
+
+    # -- event streams -------------------------------------------------------------------------------------------
+
+    async def _follow_stream(self, place: _Place, protocol: str, request_id: int | None) -> None:
+        """Read a stream from `place` on, opening it again when it ends, until it answers the request.
+
+        Without a request it is the stream for all that the server sends by itself.
+        """
+        failures = 0
+        while failures < TRIES:
+            headers = {**self._headers(protocol), **EVENTS}
+            if place.last_id:
+                headers[LAST_EVENT_ID] = place.last_id
+            request = self._client.build_request("GET", self._url, headers=headers)
+            failures += 1
+            with suppress(httpx2.HTTPError):
+                async with response_to(self._client, request) as response:
+                    if response.status_code == NO_STREAM:
+                        return
+                    if response.is_success:
+                        if await self._read_events(response, place, request_id):
+                            return
+                        failures = 0
+            await anyio.sleep(place.retry_s)
+
+    async def _read_events(self, response: httpx2.Response, place: _Place, request_id: int | None) -> bool:
+        """Handle the messages of a stream. Return True once the request needs nothing more of it.
+
+        Raises httpx2.SSEError for what is no event stream, or an event over the limit.
+        """
+        try:
+            async for event in httpx2.EventSource(response, max_event_size=MAX_FRAME_BYTES):
+                place.last_id = event.id or place.last_id
+                if event.retry is not None:
+                    place.retry_s = event.retry / 1000
+                if event.event == "message" and event.data:
+                    self.take_text(event.data.encode("utf-8", "surrogatepass"))
+                if request_id is not None and self.call_of(request_id) is None:
+                    return True
+        except httpx2.SSEError:
+            raise
+        except httpx2.HTTPError:
+            pass  # it broke: it may be resumed
+        return False
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def _post(self, frame: bytes, message: dict[str, Any], protocol: str) -> Any:
+        headers = {**self._headers(protocol), **self._mirrored(message, protocol)}
+        headers |= {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+        return response_to(self._client, self._client.build_request("POST", self._url, content=frame, headers=headers))
+
+    def _headers(self, protocol: str) -> dict[str, str]:
+        headers = {VERSION_HEADER: protocol, SESSION: self._session}
+        return {name: value for name, value in headers.items() if value}
+
+    def _mirrored(self, message: dict[str, Any], protocol: str) -> dict[str, str]:
+        """Return the headers that repeat parts of a message of 2026-07-28."""
+        if protocol not in MODERN_VERSIONS or "method" not in message:
             return {}
-        headers = {MCP_PROTOCOL_VERSION_HEADER: self._protocol}
-        if self._protocol in MODERN_VERSIONS:
-            headers[MCP_METHOD_HEADER] = method
-            name = (params or {}).get(NAME_BEARING_METHODS.get(method, ""))
-            if isinstance(name, str):
-                headers[MCP_NAME_HEADER] = encode_header_value(name)
-                if method == "tools/call":
-                    headers |= self._of_arguments(name, (params or {}).get("arguments"))
+        method, params = message["method"], message.get("params") or {}
+        headers = {METHOD_HEADER: method}
+        name, arguments = params.get(NAMED_BY.get(method, "")), params.get("arguments")
+        if isinstance(name, str):
+            headers[NAME_HEADER] = encoded(name)
+            if method == "tools/call" and isinstance(arguments, dict):
+                headers |= argument_headers(self._input_schema(name), arguments)
         return headers
 
-    def _of_arguments(self, tool: str, arguments: Any) -> dict[str, str]:
-        """The arguments that this tool wants repeated (MCP transports, custom headers from tool parameters)."""
-        wanted = x_mcp_header_map(self._input_schema(tool))
-        return mcp_param_headers(wanted, arguments) if wanted and isinstance(arguments, dict) else {}
+    def _refusal_in(self, response: httpx2.Response) -> RpcError:
+        """Return the error of a response without a success status, its own where it has one."""
+        if response.has_redirect_location:
+            return RpcError(INTERNAL_ERROR, f"{self.server} sends us on to another address: change its url")
+        try:
+            message = loads(response.content) if is_json(response) else None
+        except JsonError:
+            message = None
+        if isinstance(message, dict) and "error" in message:
+            return RpcError.received(message["error"])
+        code = METHOD_NOT_FOUND if response.status_code == 404 else INTERNAL_ERROR
+        return RpcError(code, f"{self.server} answered HTTP {response.status_code}")
+
+    def _no_message(self) -> RpcError:
+        return RpcError(INTERNAL_ERROR, f"The answer of {self.server} is no JSON-RPC message")
 
 
 @asynccontextmanager
@@ -218,17 +193,22 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
     try:
         async with (
             httpx2.AsyncClient(transport=wire, headers=launch.headers, timeout=unbounded) as client,
-            _streams(launch, client) as streams,
             anyio.create_task_group() as tasks,
         ):
             wire.tasks = tasks
-            channel = await _start(launch, streams, tasks, inbound, refusal, gone)
+            channel: HttpChannel
+            if launch.kind == "sse":
+                channel = SseChannel(launch, client, refusal, tasks)
+            else:
+                channel = StreamableChannel(launch, client, refusal, tasks, inbound.input_schema)
+            await tasks.start(channel.exchange, inbound, gone)
+            await channel.open()
             try:
                 yield Transport(launch.kind or "http", channel, gone, _obituary(refusal), refusal=refusal)
             finally:
                 if refusal.why == SESSION_LOST:
                     await channel.drained()
-                channel.close()
+                channel.close(channel.closed_error)
                 wire.tasks = None
                 tasks.cancel_scope.cancel()
                 if wire.session:
@@ -239,54 +219,10 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
         raise _ours(launch, error, refusal) from None
 
 
-def _streams(launch: HttpLaunch, client: httpx2.AsyncClient) -> AbstractAsyncContextManager[Any]:
-    if launch.kind == "sse":
-        return sse_streams(client, launch.url, launch.server)
-    return streamable_http_client(
-        launch.url, http_client=client, max_sse_event_size=MAX_FRAME_BYTES, terminate_on_close=False
-    )
-
-
 async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> None:
-    """Tell the server that nobody comes back. The SDK's own way is cut off when we close by cancelling, as we do."""
+    """Tell the server that nobody comes back."""
     with anyio.move_on_after(END_SESSION_S, shield=True), suppress(httpx2.HTTPError):
         await client.delete(url, headers={SESSION: session})
-
-
-async def _start(
-    launch: HttpLaunch,
-    streams: Any,
-    tasks: anyio.abc.TaskGroup,
-    inbound: Inbound,
-    refusal: HttpRefusal,
-    gone: anyio.Event,
-) -> SdkChannel:
-    dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(*streams)
-    channel = SdkChannel(launch.server, dispatcher, tasks, refusal, inbound.input_schema)
-
-    async def on_request(context: CONTEXT, method: str, params: Params) -> dict[str, Any]:
-        try:
-            return await inbound.on_request(method, params, SENT_FOR.get())
-        except RpcError as error:
-            raise MCPError(error.code, error.message, error.data) from None
-
-    async def on_notify(context: CONTEXT, method: str, params: Params) -> None:
-        """Never reached: the intercept takes every notification."""
-
-    def on_notification(method: str, params: Params) -> bool:
-        if not (method == "notifications/progress" and channel.on_progress(params or {})):
-            read_in = getattr(streams[0], "last_context", None)  # legacy SSE has one stream for all
-            inbound.on_notification(method, params, read_in.get(SENT_FOR) if read_in is not None else None)
-        return True
-
-    async def run(*, task_status: anyio.abc.TaskStatus[None]) -> None:
-        try:
-            await dispatcher.run(on_request, on_notify, on_notification, task_status=task_status)
-        finally:
-            gone.set()
-
-    await tasks.start(run)
-    return channel
 
 
 def _obituary(refusal: HttpRefusal) -> Any:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trayapp.catalog.entries import are_icons
-from trayapp.catalog.schema.header_params import why_no_headers
 from trayapp.catalog.schema.mending import Mender, Schema
 from trayapp.model.offer import Item
+from trayapp.wire.mirror_headers import why_no_headers
 
 RULES = 2  # raise it with each change of what `served_tool` makes of a tool: what was found sound is looked at again
 REASON_LONGEST = 120  # characters of what a server sent, in a reason

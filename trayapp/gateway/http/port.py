@@ -101,8 +101,6 @@ class HttpPort:
             self._changed(f"http://{HOST}:{bound.port}/mcp")
             try:
                 await anyio.wait_readable(bound.sock)
-                # Not in turn: a client would wait for the SDK, which a server on HTTP may be loading. Uvicorn, which
-                # the SDK loads too, is a package that all enter by the same door, so that no two threads get half.
                 server = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.server")
                 access = server.Access(token if settings.token else "", self._owner_token(), place)
                 await server.serve(self._gateway, self._file, bound.sock, access)

@@ -5,19 +5,15 @@ Headers mirror parts of the message for intermediaries. A message that differs f
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Callable
 from typing import Any
 
 import anyio
 
-from trayapp.catalog.schema.header_params import header_params
 from trayapp.gateway.http.asgi import Headers, HttpRequest, until_gone
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import Serve
-from trayapp.gateway.http.streamable import VERSION_HEADER
 from trayapp.gateway.http.streams import EventStream
 from trayapp.wire.envelope import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from trayapp.wire.jsonio import dumps
@@ -32,10 +28,19 @@ from trayapp.wire.messages import (
     RpcError,
     is_request_id,
 )
+from trayapp.wire.mirror_headers import (
+    METHOD_HEADER,
+    NAME_HEADER,
+    NAMED_BY,
+    PARAM_HEADER,
+    VERSION_HEADER,
+    decoded,
+    header_params,
+    text_of,
+    value_at,
+)
 from trayapp.wire.revisions import MODERN_VERSIONS, read_envelope, unsupported
 
-METHOD_HEADER, NAME_HEADER, PARAM_HEADER = "mcp-method", "mcp-name", "mcp-param-"
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # what Mcp-Name repeats
 MISSING_CAPABILITY = -32021  # MCP 2026-07-28: the client lacks a capability that the request needs
 # The status that goes with an error; 200 with any other
 STATUS = {
@@ -45,7 +50,6 @@ STATUS = {
 }
 DEFERRED_S = 15.0  # an answer that takes longer is an event: a silent response looks dead
 NO_MESSAGE = RpcError(INVALID_REQUEST, "The body must be one request or notification of JSON-RPC 2.0")
-_BASE64 = re.compile(r"=\?base64\?(.*)\?=")
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.0+)?")
 
 SchemaOf = Callable[[str], Any]  # the input schema of a listed tool; None for any other
@@ -167,8 +171,8 @@ def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) 
     """Raise RpcError if a call's arguments differ from the headers that its tool mirrors them in."""
     for path, token, kind in header_params(schema):
         name = PARAM_HEADER + token
-        told, value = headers.all(name.lower()), _at(arguments, path)
-        text = _text(value)
+        told, value = headers.all(name.lower()), value_at(arguments, path)
+        text = text_of(value)
         if len(told) > 1:
             raise RpcError(HEADER_MISMATCH, f"The header {name} appears more than once")
         if text is None and told:
@@ -177,36 +181,6 @@ def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) 
             raise RpcError(HEADER_MISMATCH, f"The header {name} is missing: it repeats the argument {'.'.join(path)}")
         if text is not None and not _is_same(decoded(told[0]), text, value, kind):
             raise RpcError(HEADER_MISMATCH, f"The header {name} is not the argument {'.'.join(path)}")
-
-
-def decoded(value: str | None) -> str | None:
-    """Return a header's text, plain or as `=?base64?...?=`; None if the base64 is malformed."""
-    found = _BASE64.fullmatch(value) if value is not None else None
-    if found is None:
-        return value
-    try:
-        text = base64.b64decode(found[1], validate=True)
-        return text.decode() if base64.b64encode(text).decode() == found[1] else None
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-
-
-def _at(arguments: Any, path: tuple[str, ...]) -> Any:
-    for key in path:
-        arguments = arguments.get(key) if isinstance(arguments, dict) else None
-    return arguments
-
-
-def _text(value: Any) -> str | None:
-    """Return a value as a client writes it into a header; None for what has no such text."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if not isinstance(value, str | int | float):
-        return None
-    try:
-        return str(value)
-    except ValueError:  # an integer of thousands of digits
-        return None
 
 
 def _is_same(told: str | None, text: str, value: Any, kind: Any) -> bool:

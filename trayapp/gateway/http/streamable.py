@@ -15,10 +15,10 @@ from trayapp.gateway.http.streams import EventStream
 from trayapp.gateway.sessions.lists import LISTS
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Reply, RpcError, is_request_id
+from trayapp.wire.mirror_headers import VERSION_HEADER
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
 SESSION_HEADER = "mcp-session-id"
-VERSION_HEADER = "mcp-protocol-version"
 AT_ONCE_S = 0.1  # what takes longer should be resumable, and only events are
 LISTED_S = 1.0  # a list has nothing to tell before; the first ones wait for servers that are being asked
 PRIMED = "2025-11-25"  # from this revision on clients take an event without data

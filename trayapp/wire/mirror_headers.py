@@ -1,18 +1,26 @@
-"""Arguments that a client repeats in HTTP headers: the annotation `x-mcp-header` in a tool's input schema, and whether
-it is what MCP says (2026-07-28, transports, custom headers from tool parameters).
+"""HTTP headers that repeat parts of a request (MCP 2026-07-28, transports): its method, its name, and
+the arguments that a tool's input schema marks with `x-mcp-header`. Read by the clients' side and the servers' side.
 
-Never here: HTTP, values of headers.
+Never here: HTTP.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+VERSION_HEADER = "mcp-protocol-version"
+METHOD_HEADER, NAME_HEADER, PARAM_HEADER = "mcp-method", "mcp-name", "mcp-param-"
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # what Mcp-Name repeats
 
 ANNOTATION = "x-mcp-header"
 SHOWN = 40  # characters of what a server sent, in a reason
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2: what a header's name may be
+_PLAIN = re.compile(r"[ -~]*")
+_BASE64 = re.compile(r"=\?base64\?(.*)\?=")
 _TYPES = frozenset({"string", "integer", "boolean"})  # those whose text everybody writes alike
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
@@ -53,6 +61,50 @@ def header_params(schema: Any) -> Iterator[tuple[tuple[str, ...], str, Any]]:
     for place, part in _parts(schema):
         if place and ANNOTATION in part:
             yield place, part[ANNOTATION], part["type"]
+
+
+def argument_headers(schema: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers that repeat a call's arguments; none for an argument that is not there."""
+    texts = {token: text_of(value_at(arguments, path)) for path, token, _ in header_params(schema)}
+    return {PARAM_HEADER + token: encoded(text) for token, text in texts.items() if text is not None}
+
+
+def value_at(arguments: Any, path: tuple[str, ...]) -> Any:
+    """Return the argument that the names of `path` lead to; None if it is absent."""
+    for key in path:
+        arguments = arguments.get(key) if isinstance(arguments, dict) else None
+    return arguments
+
+
+def text_of(value: Any) -> str | None:
+    """Return a value as a client writes it into a header; None for what has no such text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str | int | float):
+        return None
+    try:
+        return str(value)
+    except ValueError:  # an integer of thousands of digits
+        return None
+
+
+def encoded(text: str) -> str:
+    """Return text as a header's value: plain if printable ASCII survives there, else as `=?base64?...?=`."""
+    if _PLAIN.fullmatch(text) and text == text.strip() and not _BASE64.fullmatch(text):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'surrogatepass')).decode()}?="
+
+
+def decoded(value: str | None) -> str | None:
+    """Return a header's text, plain or as `=?base64?...?=`; None if the base64 is malformed."""
+    found = _BASE64.fullmatch(value) if value is not None else None
+    if found is None:
+        return value
+    try:
+        text = base64.b64decode(found[1], validate=True)
+        return text.decode() if base64.b64encode(text).decode() == found[1] else None
+    except (binascii.Error, UnicodeDecodeError):
+        return None
 
 
 def _parts(schema: Any) -> Iterator[tuple[tuple[str, ...] | None, dict[str, Any]]]:

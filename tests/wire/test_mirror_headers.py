@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from trayapp.catalog.schema.header_params import why_no_headers
 from trayapp.catalog.schema.tool import Withheld, repair
+from trayapp.wire.mirror_headers import why_no_headers
 
 
 def of(**properties: Any) -> dict[str, Any]:

@@ -1,0 +1,196 @@
+"""Channel over HTTP: each message of ours is a POST; what the server says in answers and streams comes as frames.
+
+Never here: how one transport exchanges messages (streamable, sse), what a refusal means (transport).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import anyio.abc
+import httpx2
+
+from trayapp.backends.http.refusal import HttpRefusal
+from trayapp.backends.launch import HttpLaunch
+from trayapp.backends.transport import Inbound
+from trayapp.wire.frames import CANCELLED, Awaited, FrameDispatcher, RequestContext
+from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.messages import CONNECTION_CLOSED, Call, Params, Reply, RpcError, own_id
+from trayapp.wire.revisions import MODERN_VERSIONS
+
+log = logging.getLogger(__name__)
+
+DRAIN_S = 1.0  # how long the other requests of a lost session may take to hear of it
+REDIRECTS = 3  # within the address's own origin, as `/mcp` to `/mcp/`
+EVENTS = {"accept": "text/event-stream", "cache-control": "no-store"}  # the headers of a GET for an event stream
+# The relayed request whose answer this task reads: so it is known to which request a server's message belongs.
+SENT_FOR: ContextVar[Call | None] = ContextVar("sent_for", default=None)
+
+
+@dataclass(slots=True)
+class _Post:
+    """Request on its way. `modern`: its revision has no other way to cancel it than to close the response."""
+
+    modern: bool
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+class HttpChannel(FrameDispatcher, ABC):
+    """Messages to and from one server. They leave in their order; a request does not wait for another's answer."""
+
+    def __init__(
+        self, launch: HttpLaunch, client: httpx2.AsyncClient, refusal: HttpRefusal, tasks: anyio.abc.TaskGroup
+    ) -> None:
+        super().__init__(self._enqueue, peer=launch.server)
+        self.server = launch.server
+        self.refusal = refusal
+        self._url = launch.url
+        self._client = client
+        self._tasks = tasks
+        self._protocol = ""
+        self._outgoing: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue()
+        self._posts: dict[int, _Post] = {}
+        self._idle = anyio.Event()
+
+    @property
+    def closed_error(self) -> RpcError:
+        """Return the error of requests that the server cannot answer any more."""
+        return RpcError(CONNECTION_CLOSED, self.refusal.why or f"{self.server} closed the connection")
+
+    @property
+    def unanswered_error(self) -> RpcError:
+        """Return the error of a request whose response, or event stream, ended before its answer."""
+        if self.refusal.unauthorized:
+            return self.closed_error  # another request's 401 has ended the connection
+        return RpcError(CONNECTION_CLOSED, f"{self.server} ended the connection before its answer")
+
+    def adopt(self, protocol: str) -> None:
+        """Name that revision in the headers of later requests."""
+        self._protocol = protocol
+
+    async def exchange(
+        self,
+        inbound: Inbound,
+        gone: anyio.Event,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Exchange messages until `close`, then set `gone`."""
+
+        async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+            return await inbound.on_request(method, params, SENT_FOR.get())
+
+        async def on_notify(context: RequestContext, method: str, params: Params) -> None:
+            """Never called: the intercept takes every notification."""
+
+        def on_notification(method: str, params: Params) -> bool:
+            inbound.on_notification(method, params, SENT_FOR.get())
+            return True
+
+        try:
+            async with anyio.create_task_group() as sending:
+                sending.start_soon(self._send_in_order)
+                await self.run(on_request, on_notify, on_notification, task_status=task_status)
+                sending.cancel_scope.cancel()
+        finally:
+            gone.set()
+
+    async def drained(self) -> None:
+        """Wait a moment for the answers of open requests: of a lost session each gets its own 404."""
+        with anyio.move_on_after(DRAIN_S, shield=True):
+            while self._posts:
+                self._idle = anyio.Event()
+                await self._idle.wait()
+
+    def take_text(self, text: bytes) -> None:
+        """Handle a message that the server sent: as one line, since it may be passed on as it came."""
+        if b"\n" in text or b"\r" in text:
+            try:
+                text = dumps(loads(text))
+            except JsonError:
+                text = text.replace(b"\n", b" ").replace(b"\r", b" ")
+        self.take(text)
+
+    # -- for each transport --------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Open what has to be open before the first message. Raises httpx2.HTTPError, ValueError."""
+
+    @abstractmethod
+    async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
+        """Send a request. What is not answered then has to be answered by something else."""
+
+    @abstractmethod
+    async def _tell(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
+        """Send a notification, or an answer to the server. Return once the next message may be sent."""
+
+    # -- sending -------------------------------------------------------------------------------------------------
+
+    def _enqueue(self, data: bytes) -> None:
+        for frame in data.split(b"\n"):
+            if frame:
+                self._outgoing.put_nowait((frame, self._protocol))
+
+    async def _send_in_order(self) -> None:
+        while True:
+            frame, protocol = await self._outgoing.get()
+            message = loads(frame)
+            request_id = message.get("id")
+            if "method" in message and type(request_id) is int:
+                self._posts[request_id] = post = _Post(protocol in MODERN_VERSIONS)
+                self._tasks.start_soon(self._request, request_id, frame, message, protocol, post)
+            elif message.get("method") != CANCELLED or not self._cancel_modern(message, protocol):
+                await self._tell(frame, message, protocol)
+
+    def _cancel_modern(self, message: dict[str, Any], protocol: str) -> bool:
+        """Cancel a request of 2026-07-28 by closing its response. Return False for one of an older revision."""
+        post = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # 0: we give none
+        if post is not None and post.modern:
+            post.scope.cancel()
+        return post.modern if post is not None else protocol in MODERN_VERSIONS
+
+    async def _request(
+        self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str, post: _Post
+    ) -> None:
+        call = self.call_of(request_id)
+        SENT_FOR.set(None if isinstance(call, Awaited) else call)  # a session's, not one of our own
+        try:
+            with post.scope:
+                await self._ask(request_id, frame, message, protocol)
+        except httpx2.HTTPError as error:
+            log.info("A response of %s broke: %s", self.server, error)
+            self.answer(request_id, Reply.of_error(self.unanswered_error))
+        finally:
+            del self._posts[request_id]
+            if not self._posts:
+                self._idle.set()
+
+
+@asynccontextmanager
+async def response_to(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
+    """Send a request, yield its response, unread. Follow redirects that keep the method and the origin alone."""
+    for _ in range(REDIRECTS):
+        response = await client.send(request, stream=True, follow_redirects=False)
+        onward = response.next_request
+        if onward is None or onward.method != request.method or origin(onward.url) != origin(request.url):
+            break
+        await response.aclose()
+        request = onward
+    try:
+        yield response
+    finally:
+        with anyio.CancelScope(shield=True):
+            await response.aclose()
+
+
+def origin(url: httpx2.URL) -> tuple[str, str, int | None, bytes]:
+    """Return what a redirect must not change. Names and passwords of its own in an address are refused, too."""
+    return url.scheme, url.host, url.port, url.userinfo
