@@ -31,8 +31,7 @@ _WRAPPED = late(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{4,}+\s++){2,}[A-Za-z0-9+/_-]{2,}={0,2}"
 )  # base64 in pieces; words seldom decode
 _NUMBERS = late(r"(?:\b[0-9]{2,3}\b[ ,;]{1,2}){11,}[0-9]{2,3}|(?:\b[01]{8}[ ,;]{0,2}){9,}")
-ODD_LEAST = 6  # capitals, digits and escapes of a run: it is made of little else
-_OF_PROSE = b"abcdefghijklmnopqrstuvwxyz \n.,:'`\"()-_"
+_UPPER, _LOWER, _DIGITS = string.ascii_uppercase, string.ascii_lowercase, string.digits
 
 
 def _kinds(**members: str) -> bytes:
@@ -46,19 +45,19 @@ def _kinds(**members: str) -> bytes:
 
 # What some part of each run looks like, and prose hardly ever. To look through a translated text takes a tenth of the
 # time that a pattern takes, which every character has to pass.
-_UPPER, _LOWER, _DIGITS = string.ascii_uppercase, string.ascii_lowercase, string.digits
-_LETTERS_AND_DIGITS = _kinds(U=_UPPER, a="abcdef", z=_LOWER[6:], d=_DIGITS, s=" ,;:")
-_IN_ROWS = (b"ddsdd", b"ddssdd")
-_MIXED = (b"aU", b"zU", b"dU", b"UUa", b"UUz", b"UUd", b"da", b"ad", *_IN_ROWS)
-_RUNS = (
-    (_kinds(w=_UPPER + _LOWER + _DIGITS + "+/_-"), b"w" * RUN_SHORTEST),
-    (_kinds(b="01"), b"b" * 8),
-    (_kinds(h=string.hexdigits, s=" :"), b"hhs" * 8),
-)
+_CODED = _kinds(w=_UPPER + _LOWER + _DIGITS + "+/_-")
+_LONG = b"w" * RUN_SHORTEST
 _CAPITALS = _kinds(c=_UPPER + "234567")
-_HEX_DIGITS = _kinds(h=string.hexdigits + " :")
-_ESCAPED_BY = ("\\x", "\\u", "&#")
-_PERCENT = late("%[0-9A-F]")
+_LONG_CAPITALS = b"c" * RUN_SHORTEST
+_HEX_DIGITS = _kinds(h=string.hexdigits, s=" :,;\n\t\r")
+_LONG_HEX = b"h" * RUN_SHORTEST
+_SPACED_HEX = b"hhs" * (RUN_SHORTEST // 3)
+_BITS = _kinds(b="01")
+# Inner capitals, which base64 has everywhere: at the beginning of a long run, or in two neighboring pieces
+_HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
+_HUMPED_RUN = late(rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2))
+_PIECES = late(rb"aU[aUw]{0,24}s{1,30}[aUw]{0,24}?aU")
+_PERCENT = late(b"%[0-9A-F]")
 _WORD = late(r"[A-Za-z]{2,}")
 _URL = late(r"https?://\S+")
 
@@ -66,8 +65,6 @@ _URL = late(r"https?://\S+")
 def decoded_in(text: str) -> Iterator[str]:
     """What readable words the encoded runs of a text hold, encoded twice or once."""
     plain = _URL.sub(" ", text[:READ_MOST])
-    if not may_be_coded(plain):
-        return
     for kind, decode in _possible_kinds(plain):
         for found in islice(kind.finditer(plain), RUNS_MOST):
             if (words := _readable(decode(found[0]))) is not None:
@@ -83,8 +80,8 @@ def _once_more(words: str) -> Iterator[str]:
                 yield inner
 
 
-# Words of orders, as they look by rot13 and backwards
-_KEYWORDS = ("ignore", "instruction", "previous", "password", "secret", "do not", "content", "system", "the user")
+# Words of orders to ignore or to conceal, as they look by rot13 and backwards
+_KEYWORDS = ("ignore", "instruction", "previous", "do not", "system", "the user")
 _BY_ROT13 = tuple(codecs.encode(word, "rot13") for word in _KEYWORDS)
 _BACKWARDS = tuple(word[::-1] for word in _KEYWORDS)
 
@@ -105,52 +102,57 @@ def turned(text: str) -> Iterator[str]:
     yield from (way for way in ways if any(way.count(word) > text.count(word) for word in _KEYWORDS))
 
 
-def may_be_coded(text: str) -> bool:
-    """Whether a text could hold a run, by what is quick to look for."""
-    if len(text) < RUN_SHORTEST:
-        return False
-    plain = text.encode("ascii", "replace")
-    if len(text.encode("ascii", "ignore").translate(None, _OF_PROSE)) < ODD_LEAST:
-        return False
-    kinds = plain.translate(_LETTERS_AND_DIGITS)
-    return (
-        any(part in kinds for part in _MIXED)
-        or any(mark in text for mark in _ESCAPED_BY)
-        or any(run in plain.translate(table) for table, run in _RUNS)
-        or ("%" in text and _PERCENT.search(text) is not None)
-    )
+def may_be_coded(text: bytes) -> bool:
+    """True if a text, or a definition as JSON, could hold a run, by what is quick to look for."""
+    return bool(_signs(text))
+
+
+def _signs(text: bytes) -> set[str]:
+    """Return the signs of encodings that a text has."""
+    signs = set[str]()
+    if b"\\" in text and (b"\\x" in text or b"\\u" in text):
+        signs.add("escapes")
+    if b"&#" in text or (b"%" in text and _PERCENT.search(text) is not None):
+        signs.add("escapes")
+    digits = text.translate(_HEX_DIGITS)
+    if b"hhshh" in digits or b"hhsshh" in digits:
+        pairs = digits.replace(b"ss", b"s").replace(b"hhh", b"hh")
+        if _SPACED_HEX in pairs:
+            signs |= {"hex", "numbers"}
+    if b"h" * 8 in digits and b"b" * 8 in text.translate(_BITS):
+        signs.add("numbers")
+    long = _LONG in text.translate(_CODED)
+    if long and _LONG_HEX in digits:
+        signs.add("hex")
+    if long and _LONG_CAPITALS in text.translate(_CAPITALS):
+        signs.add("base32")
+    humps = text.translate(_HUMPS)
+    if long and _HUMPED_RUN.search(humps) is not None:
+        signs.add("base64")
+    if _PIECES.search(humps) is not None:
+        signs.add("pieces")
+    return signs
 
 
 def _possible_kinds(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str], bytes]]]:
     """Yield the kinds of encoding that a text may hold: a pattern takes ten times as long as a look."""
-    plain = text.encode("ascii", "replace")
-    kinds = plain.translate(_LETTERS_AND_DIGITS)
-    if b"w" * RUN_SHORTEST in plain.translate(_RUNS[0][0]):
-        yield _BASE64, _of_base64
-        if b"c" * RUN_SHORTEST in plain.translate(_CAPITALS):
-            yield _BASE32, _of_base32
-    yield _WRAPPED, _of_wrapped
-    if b"h" * RUN_SHORTEST in plain.translate(_HEX_DIGITS):
-        yield _HEX, _of_hex
-    if any(part in kinds for part in _IN_ROWS):
-        yield _NUMBERS, _of_numbers
-    if "%" in text or any(mark in text for mark in _ESCAPED_BY):
-        yield _ESCAPES, _of_escaped
+    if len(text) >= RUN_SHORTEST and (signs := _signs(text.encode("utf-8", "replace"))):
+        yield from ((pattern, decode) for sign, pattern, decode in _KINDS if sign in signs)
 
 
-def may_be_turned(text: str) -> bool:
-    """Whether a text could hold one of `turned`, by what is quick to look for."""
-    low = text[:READ_MOST].lower()
-    if any(word in low for word in _UNREADABLE):
-        return True
-    kinds = low.encode("ascii", "replace").translate(_SEPARATED)
-    if b"ldl" in kinds:
-        return True
-    # "?" is what is not of ASCII, such as the dot in the middle
-    return b"l.l.l.l.l" in kinds.replace(b"..", b".") and _SPACED.search(low) is not None
+def may_be_turned(text: bytes) -> bool:
+    """True if a text, or a definition as JSON, could hold one of `turned`, by what is quick to look for."""
+    low = text.lower()
+    for word in _UNREADABLE:
+        if word in low:
+            return True
+    if not low.isascii():  # a separator may be the dot in the middle
+        low = low.decode("utf-8", "replace").encode("ascii", "replace")
+    kinds = low.translate(_SEPARATED)
+    return b"ldl" in kinds or b"l.l.l.l.l" in kinds or b"l..l..l..l..l" in kinds
 
 
-_UNREADABLE = (*_BY_ROT13, *_BACKWARDS, "lgnore")
+_UNREADABLE = tuple(word.encode() for word in (*_BY_ROT13, *_BACKWARDS, "lgnore"))
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
 
 _DIGITS_WITHIN = late(r"[a-z][013457@$][a-z]")
@@ -213,3 +215,13 @@ def _readable(data: bytes) -> str | None:
         return None
     clear = sum(letter.isprintable() or letter in "\n\t" for letter in text)
     return text if len(text) > 8 and clear == len(text) and len(_WORD.findall(text)) >= 2 else None
+
+
+_KINDS = (
+    ("base64", _BASE64, _of_base64),
+    ("base32", _BASE32, _of_base32),
+    ("pieces", _WRAPPED, _of_wrapped),
+    ("hex", _HEX, _of_hex),
+    ("numbers", _NUMBERS, _of_numbers),
+    ("escapes", _ESCAPES, _of_escaped),
+)

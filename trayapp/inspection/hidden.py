@@ -16,6 +16,8 @@ STEGANOGRAPHY = 8  # invisible characters of one text, wherever they stand: enou
 SELECTOR_RUN = 3  # variation selectors in a row; a character takes one
 FAR_AWAY = 120  # blanks or lines in a row behind which nobody looks for more text
 
+BLANKS = b" " * (FAR_AWAY // 4)
+
 _TAG = "\U000e0000-\U000e007f"
 _ZERO = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
@@ -30,13 +32,22 @@ _INVISIBLE = late(f"[{_ZERO}]+")
 _BETWEEN_LETTERS = late(f"[A-Za-z0-9][{_ZERO}]+(?=[A-Za-z0-9])")
 _SOFT = late("\u00ad")  # a place where a word may be broken: invisible by its purpose
 _JOINED = late("(?<=[^\x00-\u02ff\u200b-\u200f])[\u200c\u200d]")  # in emoji, Persian, Indic scripts
+# A zero-width space is where a line may be broken in scripts without blanks (Thai, Lao, Burmese, Khmer, Tai)
+_WORD_BREAK = late(
+    "(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua980-\ua9ff\uaa60-\uaadf])\u200b(?!\u200b)"
+)
 _AFTER_WORD = late("[A-Za-z0-9][\u200c\u200d]")  # where Latin text has no use for a joiner
 _PRIVATE = late("[\ue000-\uf8ff\U000f0000-\U0010fffd]+")
 _SELECTORS = late(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
 _CONTROLS = late("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _ESCAPE = late("\x1b|[\x90\x9b\x9d]")
 _FAR = late(rf"[^\S\n]{{{FAR_AWAY},}}+|(?:\n[^\S\n]*+){{{FAR_AWAY // 4},}}+")
-_SUSPECTS = late("[^\t\n\x20-\x7e\u00a1-\u00ac\u00ae-\u034e\u0400-\u0590\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+_SUSPECTS = late(
+    f"[{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}\ue000-\uf8ff\U000f0000-\U0010fffd\ufe00-\ufe0e\U000e0100-\U000e01ef"
+    "\x00-\x08\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+)
+_PLAIN = bytes(range(0x20, 0x7F))  # of ASCII; deleted before that, which leaves little to look at
+_EMOJI = "\ufe0f"  # the selector that many emoji have
 
 # Letters that look like one of ASCII (Unicode TR39, the ones that pass for it in a name): Cyrillic, Greek, others.
 _ALIKE = dict(
@@ -65,18 +76,22 @@ class Hidden(NamedTuple):
     evidence: str
 
 
-def is_plain(text: str) -> bool:
-    """Whether nothing is hidden in a text of several lines, by what is quick to look for."""
-    if "      " in text or "\n\n\n" in text or "\t\t" in text:
-        return False
-    return (text.isascii() and text.replace("\n", "").isprintable()) or _SUSPECTS.search(text) is None
+def may_be_hidden(text: bytes) -> bool:
+    """True if something could hide in a definition as JSON, its blanks unescaped, by what is quick to look for."""
+    if BLANKS in text or b"\x7f" in text or (b"\\" in text and (b"\\u" in text or b"\\b" in text)):
+        return True
+    return not text.isascii() and _has_suspects(text.translate(None, _PLAIN).decode("utf-8", "replace"))
+
+
+def _has_suspects(text: str) -> bool:
+    return _SUSPECTS.search(text) is not None or _EMOJI * 2 in text
 
 
 def hidden_in(text: str) -> Iterator[Hidden]:
     """What of the text people do not see."""
     if len(text) > FAR_AWAY // 4 and _FAR.search(text.strip()):
         yield Hidden("hidden.far-away", False, "It has text behind a long stretch of blanks")
-    if (text.isascii() and text.isprintable()) or _SUSPECTS.search(text) is None:
+    if (text.isascii() and text.isprintable()) or not _has_suspects(text):
         return
     yield from _tags(text)
     yield from _turned(text)
@@ -107,7 +122,7 @@ def _turned(text: str) -> Iterator[Hidden]:
 
 
 def _invisible(text: str) -> Iterator[Hidden]:
-    rest = _JOINED.sub("", _SOFT.sub("", text).removeprefix("\ufeff"))
+    rest = _WORD_BREAK.sub("", _JOINED.sub("", _SOFT.sub("", text).removeprefix("\ufeff")))
     runs = _INVISIBLE.findall(rest)
     if runs:
         many = sum(map(len, runs)) >= STEGANOGRAPHY or max(map(len, runs)) >= SELECTOR_RUN

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import orjson
+
 from trayapp.inspection import hidden
 from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.text import READ_MOST, Sentence, sentences, texts_of
@@ -19,9 +21,10 @@ from trayapp.model.late import late, late_module
 from trayapp.model.offer import Item
 
 if TYPE_CHECKING:
-    from trayapp.inspection import encoded, rules
+    from trayapp.inspection import encoded, hints
+    from trayapp.inspection.rules import Rule
 else:
-    encoded, rules = late_module("trayapp.inspection.encoded"), late_module("trayapp.inspection.rules")
+    encoded, hints = late_module("trayapp.inspection.encoded"), late_module("trayapp.inspection.hints")
 
 QUOTE_NEAR = 50  # characters before a quotation in which an honest text says that it quotes
 _QUOTED = late(
@@ -34,13 +37,32 @@ _TURNED = ("orders.override.", "orders.conceal.")  # nobody takes the trouble to
 
 def inspect_tool(item: Item) -> tuple[Finding, ...]:
     """Return what is found in a definition: each code once, what is held back first."""
-    name = str(item.get("name", ""))
-    return _sorted([*_in_name(name), *_in_texts(texts_of(item))])
+    texts, name = texts_of(item), str(item.get("name", ""))
+    concealed = find_concealed(texts, name) if may_conceal(item) else ()
+    return merged(concealed, find_orders(texts))
 
 
 def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
     """Return what is found in one text, such as a server's instructions."""
-    return _sorted(_in_texts([(where, text)]))
+    texts = [(where, text)]
+    return merged(find_concealed(texts), find_orders(texts))
+
+
+def may_conceal(item: Item) -> bool:
+    """True if something could hide in a definition: in most of them nothing can, as a look at it as JSON tells."""
+    if not str(item.get("name", "")).isascii():
+        return True
+    try:
+        data = orjson.dumps(item)
+    except TypeError:  # a lone surrogate, a large integer, deep nesting
+        return True
+    if b"\\" in data:
+        data = data.replace(b"\\n", b" ").replace(b'\\"', b" ")
+        if b"\\" in data:
+            data = data.replace(b"\\t", b" ").replace(b"\\r", b" ")
+    return (
+        len(data) > READ_MOST or hidden.may_be_hidden(data) or encoded.may_be_coded(data) or encoded.may_be_turned(data)
+    )
 
 
 def find_concealed(texts: list[tuple[str, str]], name: str = "") -> tuple[Finding, ...]:
@@ -71,17 +93,11 @@ def _in_name(name: str) -> Iterator[Finding]:
         yield finding("name.look-alike", "high", "name", f"Its name has letters that look like those of {twin}", name)
 
 
-def _in_texts(texts: list[tuple[str, str]]) -> Iterator[Finding]:
-    yield from _concealed(texts)
-    yield from _orders(texts)
-
-
 def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
-    whole = "\n\n".join(text for _, text in texts)
-    if not hidden.is_plain(whole):
-        for place, text in texts:
-            for found in hidden.hidden_in(text):
-                yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
+    for place, text in texts:
+        for found in hidden.hidden_in(text):
+            yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
+    whole = "\n\n".join(text for _, text in texts).encode("utf-8", "replace")
     if encoded.may_be_coded(whole):
         yield from _decoded(texts)
     if encoded.may_be_turned(whole):
@@ -90,32 +106,21 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
         yield finding("size.unread", "medium", texts[-1][0], "It holds more text than can be looked over")
 
 
-def _hopeful(low: str) -> list[tuple[rules.Rule, list[str]]]:
-    """Return the rules that may find something in a lower-case text, each with its hints that stand there."""
-    starts = rules.HINT_STARTS.intersection(zip(low, low[1:], low[2:], strict=False))
-    present = {hint for start in starts for hint in rules.HINTS_BY_START[start] if hint in low}
-    present.update(hint for hint in rules.SHORT_HINTS if hint in low)
-    there = [(rule, [hint for hint in rule.hints if hint in present]) for rule in rules.RULES if present]
-    return [(rule, hints) for rule, hints in there if hints]
-
-
 def _orders(texts: Sequence[tuple[str, str]]) -> Iterator[Finding]:
-    """Yield the first finding of each rule."""
-    said = [(place, sentence) for place, text in texts for sentence in sentences(text)]
-    hopeful = _hopeful("\n".join(sentence.low for _, sentence in said))
-    for place, sentence in said if hopeful else ():
-        low = sentence.low
-        for one in hopeful.copy():
-            rule, hints = one
-            for hint in hints:
-                if hint in low:
-                    if (match := _found(rule.pattern, low)) is not None:
-                        hopeful.remove(one)
-                        yield _order(rule, place, sentence, match)
-                    break
+    """Yield the first finding of each rule. A sentence that stands there again is not looked at again."""
+    done, seen = set[str](), set[str]()
+    for place, text in texts:
+        for sentence in sentences(text):
+            if sentence.low in seen:
+                continue
+            seen.add(sentence.low)
+            for rule in hints.hopeful_rules(sentence.low):
+                if rule.code not in done and (match := _found(rule.pattern, sentence.low)) is not None:
+                    done.add(rule.code)
+                    yield _order(rule, place, sentence, match)
 
 
-def _order(rule: rules.Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
+def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
     said, low = sentence
     marked = said[match.start() : match.end()] if len(low) == len(said) else match[0]
     return finding(rule.code, "medium", place, f"It {rule.reason}", said, marked)
@@ -149,7 +154,7 @@ def _turned_round(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 
 def _turned(text: str) -> Iterator[Finding]:
     """Yield the orders that a text holds only once it is turned round."""
-    if encoded.may_be_turned(text):
+    if encoded.may_be_turned(text.encode("utf-8", "replace")):
         bare = hidden.bared(text)
         ways = list(encoded.turned(bare))
         plain = {one.code for one in _orders_in(bare)} if ways else set()

@@ -102,7 +102,6 @@ class Rule:
     honest: tuple[str, ...]
 
 
-START = 3  # characters of a hint by which most of those that are in no text are passed over
 _EDGE = r"\b"
 _PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)  # escapes, classes of characters, structure
 _INVARIANT = "Invariant Labs, MCP tool poisoning (2025)"
@@ -1143,12 +1142,3 @@ RULES: tuple[Rule, ...] = (
     *_OTHER_TOOLS,
     *_ACTIONS,
 )
-# The hints by their first three characters, and those that have fewer
-HINTS_BY_START: dict[tuple[str, ...], list[str]] = {}
-SHORT_HINTS: set[str] = set()
-for _hint in {hint for rule in RULES for hint in rule.hints}:
-    if len(_hint) < START:
-        SHORT_HINTS.add(_hint)
-    else:
-        HINTS_BY_START.setdefault(tuple(_hint[:START]), []).append(_hint)
-HINT_STARTS = frozenset(HINTS_BY_START)

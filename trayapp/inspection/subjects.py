@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from trayapp.inspection.finding import Finding
-from trayapp.inspection.inspect import find_concealed, find_orders, merged
+from trayapp.inspection.inspect import find_concealed, find_orders, may_conceal, merged
 from trayapp.inspection.text import texts_of
 from trayapp.model.offer import Item, Offer
 
@@ -74,6 +74,8 @@ def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
 
 def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
     """Return what hides from people in one subject: reason to hold it back."""
+    if not may_conceal(item):
+        return ()
     return find_concealed(_texts_of(name, item), "" if is_apart(name) else str(item.get("name", "")))
 
 

@@ -10,9 +10,10 @@ from trayapp.model.late import late
 from trayapp.model.offer import Item
 
 FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_FIELDS_SET = frozenset(FIELDS)
 READ_MOST = 100_000  # characters of one definition; the longest known honest one has 15,000
 
-_END = late(r"(?<=[.!?])\s+|(?<=[。！？])")
+_END = late(r"[.!?] |[。！？] ?")
 _MARKS = frozenset(".!?:;。！？")  # before a line break they end a sentence
 _ITEMS = frozenset("-*#>|<[{•0123456789")  # begin a list item, a heading or a tag
 
@@ -26,16 +27,25 @@ class Sentence(NamedTuple):
 
 def sentences(text: str) -> list[Sentence]:
     """Return the sentences of a text, as a model reads it: without hidden characters, look-alikes as ASCII."""
-    found: list[Sentence] = []
-    for part in _lines(hidden.bared(text[:READ_MOST])):
-        found += [Sentence(said, said.lower().replace("’", "'")) for said in _END.split(part) if said]
-    return found
+    lines = hidden.bared(text[:READ_MOST]).splitlines()
+    parts = _joined(lines) if len(lines) > 1 else (" ".join(line.split()) for line in lines)
+    return [Sentence(said, said.lower().replace("’", "'")) for part in parts for said in _cut(part)]
 
 
-def _lines(text: str) -> Iterator[str]:
+def _cut(line: str) -> Iterator[str]:
+    """Yield the sentences of a line."""
+    begin = 0
+    for end in _END.finditer(line):
+        yield line[begin : end.start() + 1]
+        begin = end.end()
+    if begin < len(line):
+        yield line[begin:]
+
+
+def _joined(lines: list[str]) -> Iterator[str]:
     """Join wrapped lines. A line break ends a sentence at a blank line, behind a mark or before a list item."""
     parts: list[str] = []
-    for line in text.splitlines():
+    for line in lines:
         plain = " ".join(line.split())
         if parts and (not plain or plain[0] in _ITEMS or parts[-1][-1] in _MARKS):
             yield " ".join(parts)
@@ -49,24 +59,25 @@ def _lines(text: str) -> Iterator[str]:
 def texts_of(item: Item) -> list[tuple[str, str]]:
     """Return each text of a definition once, with its place; names of parameters included, whatever the depth."""
     first: dict[str, str] = {}
-    beside = sorted(item.keys() - set(FIELDS))
+    beside = sorted(item.keys() - _FIELDS_SET)
     for field in (*FIELDS, *beside):
         if field in item:
-            for place, text in _texts(item[field], field):
-                if not (field == "icons" and text.startswith("data:")):
-                    first.setdefault(text, place)
+            _note_texts(item[field], field, first)
     return [(place, text) for text, place in first.items()]
 
 
-def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    todo: list[tuple[str, Any]] = [(place, value)]
+def _note_texts(value: Any, field: str, first: dict[str, str]) -> None:
+    """Note where each text stands first."""
+    todo: list[tuple[str, Any]] = [(field, value)]
     while todo:
         place, value = todo.pop()
         if isinstance(value, str):
-            yield place, value
+            if value not in first and not (field == "icons" and value.startswith("data:")):
+                first[value] = place
         elif isinstance(value, dict):
             if place.endswith("properties"):
-                yield from ((f"{place}.{key}'s name", str(key).replace("_", " ")) for key in value)
+                for key in value:
+                    first.setdefault(str(key).replace("_", " "), f"{place}.{key}'s name")
             todo += [(f"{place}.{key}", inner) for key, inner in reversed(value.items())]
         elif isinstance(value, list):
             todo += [(place, inner) for inner in reversed(value)]
