@@ -64,7 +64,7 @@ LIBRARIES: dict[str, set[str]] = {
     "PyObjCTools": {"tray.darwin"},
     "click": {"cli"},
     "rich": {"cli"},
-    "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli"},
+    "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli", "inspection.inspect"},
     "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service"},
     "psutil": {"backends", "service", "cli"},
 }
