@@ -25,7 +25,8 @@ def test_pairs_become_arguments_and_the_text_is_printed_clean(home: Path) -> Non
     with FakeGateway(home, answered(content=[TEXT])) as gateway:
         done = run_cli(home, "call", "search", "query=a b", "n=5", "--server", "github")
     assert (done.stdout, done.stderr, done.returncode) == ("found it\n", "", 0)
-    params = {"tool": "search", "server": "github", "args": {"query": "a b", "n": 5}, "typed": {"n": "5"}}
+    words = {"query": "a b", "n": 5}
+    params = {"tool": "search", "server": "github", "args": words, "typed": {"n": "5"}, "asks": True}
     assert gateway.requests == [(CALL, params)]
 
 

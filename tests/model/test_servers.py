@@ -50,6 +50,7 @@ ADJUSTS: list[dict[str, Any]] = [
     {"direct_tools": True},
     {"expose_resources": False},
     {"new_tools": "disabled"},
+    {"ask": "all"},
     {"callback_port": 7462},
     {"line": 7},
 ]

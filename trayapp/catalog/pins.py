@@ -76,7 +76,8 @@ class Pin:
 @dataclass(slots=True)
 class ServerPins:
     """All pins of a server by the tools' names. `known`: the server was seen before; `listed`: what it lists now;
-    `dirty`: not on disk yet; `lost`: why the file that there was could not be read."""
+    `dirty`: not on disk yet; `lost`: why the file that there was could not be read; `allowed`: what the user always
+    allows."""
 
     server: str
     tools: dict[str, Pin] = field(default_factory=dict)
@@ -84,6 +85,7 @@ class ServerPins:
     listed: frozenset[str] = frozenset()
     dirty: bool = False
     lost: StorageError | None = None
+    allowed: dict[str, str] = field(default_factory=dict)  # by tool: hash of the definition that is never asked about
 
     def pin(self, name: str, pin: Pin) -> None:
         """Keep one tool so."""
@@ -140,7 +142,8 @@ def load(folder: Path, server: str) -> ServerPins:
     """The pins of a server; none when the file cannot be used, which is set aside and told of. Blocks."""
     path = folder / file_name(server)
     try:
-        return ServerPins(server, _parse(server, read_file(path)), known=True)
+        tools, allowed = _parse(server, read_file(path))
+        return ServerPins(server, tools, known=True, allowed=allowed)
     except FileNotFoundError:
         return ServerPins(server)
     except (OSError, JsonError, ValueError) as error:
@@ -151,13 +154,12 @@ def load(folder: Path, server: str) -> ServerPins:
         return ServerPins(server, lost=StorageError(what, f"Look its tools over with: multi-mcp inspect {server}"))
 
 
-def save(folder: Path, server: str, tools: Mapping[str, Pin]) -> None:
+def save(folder: Path, server: str, tools: Mapping[str, Pin], allowed: Mapping[str, str] | None = None) -> None:
     """Replace the server's file at once, or leave it as it is. Blocks. Raises StorageError."""
     path = folder / file_name(server)
     try:
-        data = dumps(
-            {"version": VERSION, "server": server, "tools": {name: _as_json(pin) for name, pin in tools.items()}}
-        )
+        written = {"version": VERSION, "server": server, "tools": {name: _as_json(pin) for name, pin in tools.items()}}
+        data = dumps({**written, **({"allowed": dict(allowed)} if allowed else {})})
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(path, data)
     except (OSError, TypeError, ValueError, RecursionError) as error:
@@ -172,18 +174,24 @@ def _as_json(pin: Pin) -> dict[str, Any]:
     return {**written, "beside": pin.beside, **({"unread": True} if pin.unread else {})}
 
 
-def _parse(server: str, data: bytes) -> dict[str, Pin]:
-    """Raises ValueError (JsonError is one) for anything that `save` did not write for this server."""
+def _parse(server: str, data: bytes) -> tuple[dict[str, Pin], dict[str, str]]:
+    """Return the pins and what is always allowed.
+
+    Raises ValueError (JsonError is one) for anything that `save` did not write for this server.
+    """
     raw = loads(data)
     if not isinstance(raw, dict) or raw.get("version") not in READ or raw.get("server") != server:
         raise ValueError("not written by this version for this server")
     tools = raw.get("tools")
     if not isinstance(tools, dict):
         raise ValueError("tools is not an object")
+    allowed = raw.get("allowed", {})
+    if not isinstance(allowed, dict) or not all(isinstance(digest, str) for digest in allowed.values()):
+        raise ValueError("allowed is not as it was written")
     pins = {name: _pin(value) for name, value in tools.items()}
     if raw["version"] < VERSION:  # what was held back then is looked at again
-        return {name: pin for name, pin in pins.items() if pin.approved}
-    return pins
+        pins = {name: pin for name, pin in pins.items() if pin.approved}
+    return pins, allowed
 
 
 def _pin(value: Any) -> Pin:

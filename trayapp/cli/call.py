@@ -11,10 +11,12 @@ from typing import Any
 
 import click
 
+from trayapp.cli.asks import call_lines
 from trayapp.cli.call_args import HOW, from_json, from_pairs, typed
 from trayapp.cli.content import binary_parts, result_text
 from trayapp.cli.options import ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import note, print_json, say, waiting
+from trayapp.cli.person import at_terminal, unattended
 from trayapp.cli.project import hinting
 from trayapp.cli.text import byte_size, one_line
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
@@ -52,13 +54,33 @@ def call_verb(
     """
     args = arguments(pairs, args_json)
     words = {"typed": as_typed} if (as_typed := typed(pairs, args)) else {}
-    params = {"tool": tool, "server": server, "args": args, **words, **of_project(project)}
-    with waiting(f"Calling {one_line(tool)}", quiet=as_json), hinting(project):
-        result = ask(CALL, params, timeout=None)["result"]
+    params: dict[str, Any] = {"tool": tool, "server": server, "args": args, **words, **of_project(project)}
+    params |= {"asks": True} if at_terminal() or unattended() else {}
+    with hinting(project):
+        answer = _call(tool, params, as_json)
+        if "ask" in answer:
+            require_yes(answer["ask"])
+            answer = _call(tool, {**params, "allowed": answer["ask"]["hash"]}, as_json)
+    result = answer["result"]
     show(result, as_json)
     if out is not None and result.get("isError") is not True:
         save(result, out)
     return ExitCode.FAILED if result.get("isError") is True else ExitCode.OK
+
+
+def _call(tool: str, params: dict[str, Any], as_json: bool) -> dict[str, Any]:
+    with waiting(f"Calling {one_line(tool)}", quiet=as_json):
+        answer: dict[str, Any] = ask(CALL, params, timeout=None, heard=note)
+    return answer
+
+
+def require_yes(row: dict[str, Any]) -> None:
+    """Ask at this terminal before a call, unless a script runs unattended on purpose. Raises MultiMcpError for a no."""
+    if not at_terminal():
+        return
+    say(*call_lines(row, answers=False))
+    if not click.confirm("Call it?"):
+        raise MultiMcpError(f"{row['server']}/{row['tool']} was not called", "Nothing was executed")
 
 
 def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:

@@ -19,6 +19,11 @@ def at_terminal() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
 
+def unattended() -> bool:
+    """True if a person wrote the script that runs this, and said so."""
+    return os.environ.get(UNATTENDED) == "1"
+
+
 def require_person(what: str) -> bool:
     """True if a person is at this terminal; False if a script runs unattended on purpose. Raises UsageError otherwise.
 
@@ -27,6 +32,6 @@ def require_person(what: str) -> bool:
     """
     if at_terminal():
         return True
-    if os.environ.get(UNATTENDED) != "1":
+    if not unattended():
         raise UsageError(f"Only the user can {what}", "Ask the user to do it in a terminal or in the tray")
     return False

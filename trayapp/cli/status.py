@@ -45,7 +45,7 @@ def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
         return
     with gateway(timeout=None) as client:
         polls = sys.platform != "win32" and sys.stdout is not None
-        watched(client.watch(await_input) if polls else client.watch(), as_json)
+        watched(client.watch(await_input if polls else lambda source: None), as_json)
     raise NoGatewayError("The gateway ended")
 
 
@@ -106,4 +106,6 @@ def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
     problems = view.problem_lines(snapshot)
     if problems:
         parts += [Text(), Text("\n".join(problems), style="yellow")]
+    if asks := view.ask_lines(snapshot):
+        parts += [Text(), Text("\n".join(asks), style="bold yellow")]
     return Group(*parts)

@@ -80,6 +80,13 @@ def place(problem: dict[str, Any]) -> str:
     return f"{file}{server}: " if server and server not in problem["message"] else file
 
 
+def ask_lines(snapshot: Snapshot) -> list[str]:
+    """Return a line for each call or question that waits for the user, oldest first."""
+    asks = snapshot.get("asks") or []
+    told = [one_line(f"  {ask['id']}: {ask['client']}, {ask['server']}/{ask['tool'] or 'a question'}") for ask in asks]
+    return [f"{count(len(asks), 'ask')} for you (multi-mcp asks):", *told] if asks else []
+
+
 def failure(server: dict[str, Any]) -> str:
     """`NAME: why; what to do` for a server with an error; the same as long as the error is."""
     error = server["error"]
@@ -91,7 +98,9 @@ def lines(snapshot: Snapshot) -> list[str]:
     servers = table(snapshot).lines() if snapshot["servers"] else ["No servers yet: multi-mcp edit"]
     problems = problem_lines(snapshot)
     keyring = keyring_lines(snapshot)
-    more = [*(["", *keyring] if keyring else []), *(["", *problems] if problems else [])]
+    asks = ask_lines(snapshot)
+    parts = (keyring, problems, asks)
+    more = [line for part in parts if part for line in ("", *part)]
     return [header(snapshot), details(snapshot), "", *servers, *more]
 
 

@@ -100,7 +100,7 @@ def show() -> None:
             if is_terminal(sys.stdout):
                 live(client.watch())
             else:
-                for line in plain_lines(client.watch()):
+                for line in plain_lines(client.watch(asks=False)):
                     say(line)
     except (NoGatewayError, OSError):
         return  # it ended, or nobody looks any more: the gateway goes on without a display

@@ -22,6 +22,7 @@ from trayapp.config.yaml.rendering import scalar
 from trayapp.config.yaml.splices import Editor, EditRefusedError, Slot
 from trayapp.model.errors import ServerNotFoundError, UsageError
 from trayapp.model.servers import ToolSwitch
+from trayapp.model.settings import AskMode
 
 FILE = "servers.yaml"
 LONGEST_KEY = 1000  # characters as written; YAML reads no plain key over 1,024
@@ -114,6 +115,42 @@ def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) 
     if not said and _merged_enabled(editor, entry) != enabled:
         editor.insert(entry, {"disabled": not enabled}, after=_before_tools(slots))
     return editor.finish()
+
+
+def set_ask(text: str, server: str, tool: str | None, ask: AskMode | None, file: str = FILE) -> str:
+    """Say when the user is asked before calls of a server, or of one of its tools. None: as what is above it says."""
+    editor = Editor(text, file)
+    entry = _server(editor, server)
+    if tool is None:
+        slots = editor.slots(entry.value, entry.path)
+        said = next((slot for slot in slots if _name(slot) == "ask"), None)
+        _set_word(editor, entry, said, ask, after=_before_tools(slots))
+        return editor.finish()
+    holder = next((slot for slot in editor.slots(entry.value, entry.path) if slot.path[-1] == "tools"), None)
+    own = {slot.path[-1]: slot for slot in editor.slots(holder.value, holder.path)} if holder is not None else {}
+    if tool not in own:
+        if ask is not None:
+            fresh = {tool: {"enabled": True, "ask": ask}}
+            editor.insert(holder, fresh) if holder is not None else editor.insert(entry, {"tools": fresh}, depth=1)
+        return editor.finish()
+    slot = own[tool]
+    if not isinstance(slot.value, MappingNode) or not slot.value.pairs:
+        listed = _listed(editor, entry)[tool]
+        if ask is not None:
+            editor.assign(slot, {**_entry(listed), "ask": ask})
+        return editor.finish()
+    inner = {pair.path[-1]: pair for pair in editor.slots(slot.value, slot.path)}
+    _set_word(editor, slot, inner.get("ask"), ask)
+    return editor.finish()
+
+
+def _set_word(editor: Editor, holder: Slot, said: Slot | None, word: str | None, after: Slot | None = None) -> None:
+    if said is not None and word is None:
+        editor.remove(said)
+    elif said is not None:
+        editor.assign(said, word)
+    elif word is not None:
+        editor.insert(holder, {"ask": word}, after=after)
 
 
 def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = FILE) -> str:

@@ -18,6 +18,7 @@ from trayapp.config.read.text import MAX_BYTES, decode
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
 from trayapp.model.late import late_module
 from trayapp.model.servers import ToolSwitch
+from trayapp.model.settings import AskMode
 
 if TYPE_CHECKING:
     from trayapp.config import edits
@@ -167,6 +168,10 @@ class ConfigStore:
     def remove_server(self, name: str) -> bool:
         """See edits.remove_server."""
         return self.edit(lambda text: edits.remove_server(text, name, self.path.name))
+
+    def set_ask(self, server: str, tool: str | None, ask: AskMode | None) -> bool:
+        """See edits.set_ask."""
+        return self.edit(lambda text: edits.set_ask(text, server, tool, ask, self.path.name))
 
     def set_setting(self, key: str, value: Any) -> bool:
         """See edits.set_setting."""

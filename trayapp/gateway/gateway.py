@@ -24,6 +24,7 @@ from trayapp.backends.route import await_route
 from trayapp.backends.transport import Open
 from trayapp.catalog.given_names import GivenNames
 from trayapp.catalog.pins import FOLDER_NAME
+from trayapp.gateway.asks.asks import Asks
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.notifications import Notifications
 from trayapp.gateway.calls.server_requests import ServerRequests
@@ -100,6 +101,7 @@ class Gateway:
         self.servers = Servers(services, own, self.projects, self.sessions)
         self.sign_ins = SignIns(services, parts.accounts, parts.environ)
         self.intake = Intake(services, self.servers, self.sign_ins)
+        self.asks = Asks(services)
         self.session_parts = SessionParts(
             services,
             self.servers,
@@ -109,6 +111,7 @@ class Gateway:
             Notifications(services),
             Subscriptions(services),
             ToolParts(services, own.is_own, ResultFiles(parts.cache_dir / RESULTS), WarmUp(self._spawn)),
+            self.asks,
             self._list_served,
         )
         services.approvals.unread = partial(self._spawn, self.once_calm, self.intake.read_words)

@@ -9,6 +9,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
+from trayapp.model.settings import AskMode
+
 Lifecycle = Literal["lazy", "eager", "keep-alive", "lazy-keep-alive"]
 Scope = Literal["shared", "session"]
 HttpType = Literal["http", "sse"]
@@ -26,6 +28,7 @@ class ToolSwitch:
 
     enabled: bool = True
     stale: bool = False
+    ask: AskMode | None = None  # None: as its server
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class ServerConfig:
     direct_tools: bool | tuple[str, ...] = False
     expose_resources: bool = True
     new_tools: Literal["enabled", "disabled"] = "enabled"
+    ask: AskMode | None = None  # None: as the setting
     line: int = 0  # of the entry in its file, 1-based; 0 = unknown
 
     @property

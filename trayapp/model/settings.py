@@ -13,6 +13,7 @@ PrefixMode = Literal["server", "short", "none", "mcp"]
 
 EXPOSE_MODES: tuple[Expose, ...] = ("auto", "tools", "search")
 PREFIX_MODES: tuple[PrefixMode, ...] = ("server", "short", "none", "mcp")
+AskMode = Literal["auto", "off", "destructive", "writes", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +58,6 @@ class Settings:
     approve_changes: Literal["ask", "notify", "off"] = "ask"
     write_tools: Literal["all", "switched"] = "all"  # which tools stand in servers.yaml
     suspicious: Literal["note", "hold", "off"] = "note"  # at first sight: what reads like orders, what hides text
+    ask: AskMode = "auto"  # before which calls the user is asked
+    ask_timeout: float = 120.0  # seconds; then the call is refused
     update_check: bool = False

@@ -118,6 +118,34 @@ class GatewayStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownArgument:
+    """One argument of a call that waits, fit for people's eyes (model/preview)."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskStatus:
+    """A call or a server's question (`kind`) that waits for the user's answer. Times are Unix seconds."""
+
+    id: str
+    kind: str
+    client: str
+    server: str
+    since: float
+    until: float
+    answers: tuple[str, ...]
+    project: str | None = None
+    tool: str = ""
+    tool_class: str = ""
+    basis: str = ""  # of the class: annotations (the server's own word) or name
+    arguments: tuple[ShownArgument, ...] = ()
+    message: str = ""  # of a question
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The whole state at one revision; a later revision is a larger number."""
 
@@ -125,6 +153,7 @@ class Snapshot:
     gateway: GatewayStatus
     servers: tuple[ServerStatus, ...] = ()
     problems: tuple[Problem, ...] = field(default=())
+    asks: tuple[AskStatus, ...] = ()  # what waits for the user's yes, oldest first
 
     def to_json(self) -> dict[str, Any]:
         """The object of `status --json`."""
@@ -134,6 +163,7 @@ class Snapshot:
             "gateway": {k: v for k, v in asdict(self.gateway).items() if not k.startswith("keyring") or v is not None},
             "servers": [_server_json(server) for server in self.servers],
             "problems": [problem_json(problem) for problem in self.problems],
+            **({"asks": [asdict(ask) for ask in self.asks]} if self.asks else {}),
         }
 
     @classmethod

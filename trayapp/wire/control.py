@@ -18,7 +18,9 @@ from trayapp.wire.messages import RpcError
 from trayapp.wire.rundir import socket_path
 
 SNAPSHOT = "snapshot"  # -> the object of `status --json`
-WATCH = "watch"  # {beat_s?} -> {"beat": seconds?}; then a notification "snapshot" for every revision
+# {beat_s?, asks?} -> {"beat": seconds?}; then a notification "snapshot" for every revision. `asks: false`: nobody sees
+# the asks in it, so that a call that needs a yes cannot wait for this watcher
+WATCH = "watch"
 BEAT = "beat"  # a notification every `beat_s` seconds to a watcher that gave that
 LIST = "list"  # {server?, project?} -> [row of `list --json`]; `project`: what a session in that folder would see
 NOTE = "note"  # {"text"}: a notification ahead of an answer, a line for the person who asks: what the answer lacks
@@ -29,7 +31,14 @@ COSTS = "costs"  # {project?} -> what each exposure costs, see gateway/control/t
 REFRESH = "refresh"  # {server?} -> {server: {"added", "gone", "back", "waiting", "error"}}; waiting: for an approval
 RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}; without `server` none that sleeps
 RELOAD = "reload"  # -> {"problems": [...]}
-CALL = "call"  # {tool, server?, args, typed?: {name: text}, project?} -> the tool's result
+# {tool, server?, args, typed?: {name: text}, project?, asks?, allowed?} -> {"server", "tool", "result"}. With `asks`,
+# before a call that the user has to allow: {"ask": row}; `allowed` is the "hash" of that row, once they did. Without
+# `asks` the call waits among the open asks
+CALL = "call"
+ASKS = "asks"  # -> {"asks": [row of gateway/asks/asks], "always": [{server, tool}]}, oldest first
+# {id, answer?: once | session | always, content?: {field: value} of a question, by?} -> {"ask": row}
+ALLOW = "allow"
+DENY = "deny"  # {id, by?} -> {"ask": row}; {server, tool} -> {}: no longer always allowed
 PROMPT = "prompt"  # {prompt, words: line or [word], project?} -> {"server", "prompt", "result"}
 APPROVALS = "approvals"  # {server?, tool?} -> {"rows": [see gateway/control/approvals]}
 # {tools: [{server, tool, hash}]} -> {"approved": [{server, tool}], "missed": [the same]}
@@ -101,10 +110,12 @@ class ControlClient:
                 heard(str(message["params"]["text"]))
         raise NoGatewayError("The gateway ended before it answered")
 
-    def watch(self, wait: Callable[[int], None] = lambda source: None) -> Iterator[dict[str, Any]]:
+    def watch(
+        self, wait: Callable[[int], None] = lambda source: None, *, asks: bool = True
+    ) -> Iterator[dict[str, Any]]:
         """Snapshots, the present one first, until the gateway ends. `wait` is called before each look at what comes,
-        with the descriptor at which it will, and may raise."""
-        self.call(WATCH)
+        with the descriptor at which it will, and may raise. `asks`: somebody sees the asks in them."""
+        self.call(WATCH, {"asks": asks})
         self._socket.settimeout(None)  # while nothing changes, nothing comes
         self._wait = wait
         for message in self._messages():

@@ -196,3 +196,17 @@ def test_a_users_program_that_keeps_its_environment_keeps_its_folder(tmp_path: P
     (name,) = made.own
     server, mine = made.config.servers[name], parse(SECRETIVE, "").servers[name]
     assert (server.env, server.cwd) == ({"TOKEN": "t"}, mine.cwd)
+
+
+@pytest.mark.requirement("ask-project")
+def test_a_project_cannot_change_before_which_calls_the_user_is_asked(tmp_path: Path) -> None:
+    user = "servers: {x: {command: one, ask: writes, tools: {d: {ask: true}, e: true}}}"
+    text = "servers: {x: {ask: off, tools: {d: {ask: off}, e: {ask: off}}}, y: {command: two, ask: off}}"
+    made = laid(tmp_path, text, user)
+    x, y = made.config.servers["x"], made.config.servers["y"]
+    assert x.tools is not None
+    assert (x.ask, x.tools["d"].ask, x.tools["e"].ask, y.ask) == ("writes", "all", None, None)
+    assert [problem.message for problem in made.config.problems] == [
+        "x: ask does not count in a project's file",
+        "y: ask does not count in a project's file",
+    ]

@@ -72,7 +72,9 @@ def preview(
         if entry is None:
             servers.pop(key, None)  # not the user's own: the project wants another one
         else:
-            servers[key] = entry
+            if _has_ask(pair):
+                report.add(pair.key, f"{key}: ask does not count in a project's file", "Say it in servers.yaml")
+            servers[key] = _asking_as(user.servers.get(key), entry)
     named = tuple(key for key in above if key in servers)
     own = frozenset(key for key in named if _is_own(user.servers.get(key), servers[key]))
     moved = [key for key in own if _says(above[key], _LAUNCH) or key not in user.servers]
@@ -103,6 +105,25 @@ def _without_private(lower: Pair) -> Pair:
 def _says(entry: Pair, wanted: frozenset[str]) -> bool:
     """True if an entry says any of these fields."""
     return isinstance(entry.value, Mapping) and any(field_of(pair.name) in wanted for pair in pairs(entry.value))
+
+
+def _has_ask(entry: Pair) -> bool:
+    if not isinstance(entry.value, Mapping):
+        return False
+    fields = {field_of(pair.name): pair.value for pair in pairs(entry.value)}
+    tools = fields.get("tools")
+    inside = [tool.value for tool in pairs(tools)] if isinstance(tools, Mapping) else []
+    return "ask" in fields or any(
+        inner.name == "ask" for tool in inside if isinstance(tool, Mapping) for inner in pairs(tool)
+    )
+
+
+def _asking_as(user: ServerConfig | None, server: ServerConfig) -> ServerConfig:
+    """Return a project's server with the user's own word on when to ask: a cloned file may not take that away."""
+    said = {name: switch.ask for name, switch in ((user.tools if user else None) or {}).items()}
+    own = server.tools
+    tools = own and {name: replace(switch, ask=said.get(name)) for name, switch in own.items()}
+    return replace(server, ask=user.ask if user else None, tools=tools)
 
 
 def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:

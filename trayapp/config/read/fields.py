@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, get_args
 
 from trayapp.config.problems import Wrong, nearest, shown
 from trayapp.config.yaml.nodes import TRUE, Mapping, Node, Pair, Scalar, Sequence, follow, kind, pairs, plain_kind
+from trayapp.model.settings import AskMode
 
 Reader = Callable[[Node], Any]
 
@@ -135,6 +136,17 @@ def choice(options: Iterable[str]) -> Reader:
         raise Wrong(node, f"must be one of {', '.join(known)}", hint)
 
     return read
+
+
+def ask_mode(node: Node) -> AskMode:
+    """When the user is asked: a word, or true (before every call) or false (before none)."""
+    if isinstance(node, Scalar) and kind(node) == "bool" and node.text.lower() != "off":
+        return "all" if switch(node) else "off"
+    mode: AskMode = _ask_word(node)
+    return mode
+
+
+_ask_word = choice(get_args(AskMode))
 
 
 def items(node: Node) -> list[str]:

@@ -54,6 +54,6 @@ def _note_unknown(pair: Pair, known: frozenset[str], unknown: Callable[[Pair, st
 
 def timed(name: str, unit: str) -> fields.Reader:
     """The reader of a time whose key names its unit (`requestTimeoutMs`)."""
-    read = fields.duration(unit, zero=name != "connect_timeout")
+    read = fields.duration(unit, zero=name not in ("connect_timeout", "ask_timeout"))
     factor = fields.SECONDS[unit] / fields.SECONDS[TIMES[name]]
     return lambda node: read(node) * factor

@@ -6,7 +6,7 @@ Never here: how keys go together, problems.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
+from typing import Any, get_args
 
 from trayapp.config.problems import Wrong, shown
 from trayapp.config.read import fields
@@ -16,6 +16,7 @@ from trayapp.config.urls import has_variable, url_fault
 from trayapp.config.yaml.nodes import Mapping as MappingNode
 from trayapp.config.yaml.nodes import Node, Pair, Scalar, Sequence, is_null, kind
 from trayapp.model.servers import LIFECYCLES, Auth, Scope, ToolSwitch
+from trayapp.model.settings import AskMode
 
 MAX_PORT = 65_535
 
@@ -39,15 +40,25 @@ def _read_tool(pair: Pair) -> ToolSwitch:
     try:
         if not isinstance(pair.value, MappingNode):
             return ToolSwitch(enabled=fields.switch(pair.value))
-        said = {
-            inner.name: fields.switch(inner.value) for inner in fields.mapping_pairs(pair.value) if _is_switch(inner)
-        }
+        inside = [inner for inner in fields.mapping_pairs(pair.value) if _is_said(inner)]
+        said: dict[str, Any] = {inner.name: fields.switch(inner.value) for inner in inside if inner.name != "ask"}
     except Wrong as wrong:
         raise Wrong(wrong.place, f"{shown(pair.name)} {wrong.message}", "Write it as {enabled: true}") from None
+    for inner in inside:
+        if inner.name == "ask":
+            said["ask"] = _read_ask(pair, inner)
     return ToolSwitch(**said)
 
 
-def _is_switch(pair: Pair) -> bool:
+def _read_ask(tool: Pair, said: Pair) -> AskMode:
+    try:
+        return fields.ask_mode(said.value)
+    except Wrong as wrong:
+        hint = wrong.hint or "Write it as {ask: true}"
+        raise Wrong(wrong.place, f"{shown(tool.name)}: ask {wrong.message}", hint) from None
+
+
+def _is_said(pair: Pair) -> bool:
     return pair.name in TOOL_KEYS and not is_null(pair.value)
 
 
@@ -113,6 +124,7 @@ READERS: Mapping[str, fields.Reader] = {
     "direct_tools": read_direct_tools,
     "expose_resources": fields.switch,
     "new_tools": fields.choice(("enabled", "disabled")),
+    "ask": fields.ask_mode,
 }
 
 

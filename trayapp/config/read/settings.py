@@ -48,6 +48,8 @@ READERS: dict[str, fields.Reader] = {
     "approve_changes": fields.choice(get_args(_HINTS["approve_changes"])),
     "write_tools": fields.choice(get_args(_HINTS["write_tools"])),
     "suspicious": fields.choice(get_args(_HINTS["suspicious"])),
+    "ask": fields.ask_mode,
+    "ask_timeout": fields.duration("s", zero=False),
     "update_check": fields.switch,
     "client_metadata_url": read_document_url,
 }

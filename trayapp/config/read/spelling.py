@@ -15,19 +15,19 @@ SERVER_KEYS = frozenset(
         "command", "args", "env", "cwd", "inherit_env", "url", "type", "headers", "auth", "bearer_token_env",
         "client_id", "client_secret", "scopes", "account", "callback_port", "disabled", "enabled", "lifecycle",
         "always_on", "idle_timeout", "scope", "connect_timeout", "request_timeout", "title", "tools", "include_tools",
-        "exclude_tools", "direct_tools", "expose_resources", "new_tools",
+        "exclude_tools", "direct_tools", "expose_resources", "new_tools", "ask",
     ]
 )  # fmt: skip
 SETTING_KEYS = frozenset(
     [
         "expose", "defer_above", "tool_prefix", "idle_timeout", "health_interval", "failure_backoff", "connect_timeout",
         "request_timeout", "linger", "result_limit", "http", "imports", "profiles", "synonyms", "token_store",
-        "approve_changes", "suspicious", "update_check", "client_metadata_url", "write_tools",
+        "approve_changes", "suspicious", "update_check", "client_metadata_url", "write_tools", "ask", "ask_timeout",
     ]
 )  # fmt: skip
 HTTP_KEYS = frozenset(("enabled", "port", "token"))
 PROFILE_KEYS = frozenset(("servers", "expose", "include_tools", "exclude_tools"))
-TOOL_KEYS = frozenset(("enabled", "stale"))
+TOOL_KEYS = frozenset(("enabled", "stale", "ask"))
 TOOL_NOTES = frozenset(("description",))  # for people; what is served is what the server says
 
 # names that other programs use for the same thing (Codex, OpenCode, Windsurf, Gemini, Cline)
@@ -54,6 +54,7 @@ TIMES = {
     "request_timeout": "s",
     "health_interval": "s",
     "failure_backoff": "s",
+    "ask_timeout": "s",
 }
 _UNIT = re.compile(r"(.+)_(ms|millis|milliseconds|s|secs?|seconds|mins?|minutes)")
 

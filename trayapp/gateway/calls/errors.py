@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from trayapp.catalog.resources import AmbiguousResourceError
 from trayapp.model.errors import (
@@ -41,6 +42,13 @@ def model_hint(error: MultiMcpError) -> str:
     """Return what a model can do: ask its user at most. It gets no command that undoes the user's decisions."""
     hint = error.hint if error.model_hint is None else error.model_hint
     return "Ask the user" if _UNDOING.search(hint) else hint
+
+
+def tool_error(error: MultiMcpError) -> dict[str, Any]:
+    """Return `error` as a tool's result for a model to read, with the stable code in `_meta`."""
+    hint = model_hint(error)
+    text = shown(f"Error ({error.code}): {error.title}{'. ' if hint else ''}{hint}")
+    return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": {"multi-mcp/error": error.code}}
 
 
 def unknown_method(method: str) -> RpcError:

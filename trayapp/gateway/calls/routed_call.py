@@ -10,9 +10,11 @@ from typing import Any
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.backends.http.refusal import NOT_EXECUTED
-from trayapp.gateway.calls.errors import to_client
-from trayapp.gateway.client import ClientSession
-from trayapp.model.errors import LEAVE_IT, ConnectionLostError
+from trayapp.gateway.asks.errors import NotAllowedError, taken_away
+from trayapp.gateway.asks.subject import Subject
+from trayapp.gateway.calls.errors import to_client, tool_error
+from trayapp.gateway.calls.users_yes import GATED, AskingSession, UsersYes
+from trayapp.model.errors import LEAVE_IT, ConnectionLostError, MultiMcpError
 from trayapp.wire.envelope import LOG_LEVEL
 from trayapp.wire.jsonio import JsonError
 from trayapp.wire.messages import (
@@ -44,6 +46,7 @@ class RoutedCall:
     """
 
     __slots__ = (
+        "_allowed",
         "_last",
         "_late",
         "_live",
@@ -51,6 +54,7 @@ class RoutedCall:
         "_rounds",
         "_timeout_s",
         "_timer",
+        "_yes",
         "connection",
         "finish",
         "log_level",
@@ -62,7 +66,7 @@ class RoutedCall:
     )
 
     def __init__(
-        self, session: ClientSession, request: Request, connection: Connection, finish: Finishing | None = None
+        self, session: AskingSession, request: Request, connection: Connection, finish: Finishing | None = None
     ) -> None:
         self.session = session
         self.request = request  # as the backend gets it
@@ -72,6 +76,8 @@ class RoutedCall:
         self.parked = False
         self.log_level: str | None = None  # asked for by the client in this request
         self.finish = finish  # makes the client's answer from the backend's
+        self._allowed = ""  # hash of the definition that the user has allowed this call of
+        self._yes: UsersYes | None = None  # while the user is asked
         self._rounds = 0  # how often the backend has asked before it answered
         self._last = False  # True: the request is not sent again
         self._live: Live | None = None  # the one that the request was sent on, not a later one of the same backend
@@ -86,8 +92,14 @@ class RoutedCall:
         return self.parked or self.session.open_calls.get(self.request_id) is self
 
     def send(self, timeout_s: float) -> None:
-        """Send the request over the live connection, which the caller has seen; 0 s means no timeout."""
+        """Send the request over the live connection, which the caller has seen; 0 s means no timeout.
+
+        A call that the user has to allow first is sent after that. Every request of a session passes here.
+        """
         method, params, live = self.request.method, self.request.params, self.connection.live
+        if method in GATED and (subject := self._subject()) is not None and not self._is_allowed(subject):
+            self._ask_user(subject, timeout_s)
+            return
         assert live is not None
         self.session.open_calls[self.request_id] = self
         self.serial, self._timeout_s = next(_SERIALS), timeout_s
@@ -158,6 +170,54 @@ class RoutedCall:
         if self._close():
             self._tell_server(reason)
 
+    # -- the user's yes ------------------------------------------------------------------------------------------
+
+    def _subject(self) -> Subject | None:
+        return self.session.subject_of(self.connection, self.request, listed=self.finish is None)
+
+    def _is_allowed(self, subject: Subject) -> bool:
+        return subject.hash == self._allowed or self.session.asks.allows(self.session, subject)
+
+    def _ask_user(self, subject: Subject, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+
+        def answered(error: NotAllowedError | None) -> None:
+            del self.session.open_calls[self.request_id]
+            self._yes = None
+            if error is not None:
+                self._refuse(error)
+            else:
+                self._allowed = subject.hash
+                self.session.start(self.request_id, self._send_allowed)
+
+        try:
+            self._yes = UsersYes(self.session, self.request_id, self.request, subject, answered)
+        except NotAllowedError as error:
+            self._refuse(error)
+        else:
+            self.session.open_calls[self.request_id] = self
+
+    async def _send_allowed(self) -> None:
+        """Send the call that the user has just allowed, unless its tool or its server is no longer what it was."""
+        try:
+            await self.connection.up()
+            subject = self._subject()
+            if subject is not None and not subject.callable:
+                raise taken_away(subject.server, subject.tool)
+            self.send(self._timeout_s)
+        except MultiMcpError as error:
+            self._refuse(error)
+
+    def _refuse(self, error: MultiMcpError) -> None:
+        """Answer a call that is not sent: a result for the model to read, where the client called a tool."""
+        if self.finish is None and self.request.method != "tools/call":
+            self.session.peer.respond(self.request_id, Reply.of_error(to_client(error)))
+            return
+        reply = Reply.of_result(tool_error(error))
+        self.session.peer.respond(
+            self.request_id, as_modern(reply, "tools/call") if self.session.client.modern else reply
+        )
+
     # -- sending again -------------------------------------------------------------------------------------------
 
     async def _send_again(self) -> None:
@@ -191,7 +251,7 @@ class RoutedCall:
         self.parked = True
         self._stop_timer()
 
-    def attach(self, session: ClientSession, request_id: RequestId) -> bool:
+    def attach(self, session: AskingSession, request_id: RequestId) -> bool:
         """Continue for another request of the client. Return False if the answer was already there and went to that
         request.
         """
@@ -247,6 +307,10 @@ class RoutedCall:
         if self.session.open_calls.get(self.request_id) is not self:
             return False
         del self.session.open_calls[self.request_id]
+        if self._yes is not None:  # it was not sent yet
+            self._yes.withdraw("its call was cancelled")
+            self._yes = None
+            return False
         if self._timer is not None:
             self._timer.cancel()
         self.connection.end(self)

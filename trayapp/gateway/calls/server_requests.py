@@ -16,6 +16,7 @@ from weakref import ref
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.gateway.calls.routed_call import RoutedCall
+from trayapp.gateway.calls.users_yes import AskingSession
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
 from trayapp.wire.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
@@ -219,7 +220,7 @@ class ServerRequests:
         asyncio.get_running_loop().call_later(PATIENCE_S, self._unpark, state)
         return state
 
-    def resume(self, session: ClientSession, request: Request) -> bool:
+    def resume(self, session: AskingSession, request: Request) -> bool:
         """Continue the parked call that a request comes back for; return False for any other request.
 
         Raises RpcError if that call has ended.
@@ -292,7 +293,7 @@ class Questions:
         }
         session.peer.respond(request_id, Reply.of_result(result))
 
-    def resume(self, session: ClientSession, request_id: RequestId, responses: Any) -> None:
+    def resume(self, session: AskingSession, request_id: RequestId, responses: Any) -> None:
         """Take the answers of a client that came back, and ask again what it left out."""
         given = responses if isinstance(responses, dict) else {}
         for key, answer in given.items():

@@ -21,8 +21,10 @@ from trayapp.catalog.prompt_line import prompt_arguments, split_line, split_word
 from trayapp.catalog.schema.arguments import as_typed
 from trayapp.catalog.search.index import LIMIT, Hit
 from trayapp.catalog.suggest import nearest
+from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.calls.routed_call import lost_during_call, timed_out
+from trayapp.gateway.calls.users_yes import CommandsYes
 from trayapp.gateway.client import text_of
 from trayapp.gateway.control.token_costs import costs
 from trayapp.gateway.control.tool_rows import tool_rows
@@ -37,7 +39,7 @@ from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.view import View
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
 from trayapp.wire import control
-from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, RpcError
 
 BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
@@ -235,7 +237,17 @@ class CatalogRequests:
             item = seen_by.exposure.entries[key[0]].get(key) or {}
             args = as_typed(args, typed, item.get("inputSchema"))
             method, params = _prepare_call(seen_by, key, args)
-            connection = await _connect(seen_by, key[0])
+            yes = CommandsYes(self._gateway.asks, Request("", method, params), asked.get("project"), self._note)
+            here, allowed = asked.get("asks") is True, asked.get("allowed")
+            connection: Connection | None = None
+            while connection is None or not connection.is_up:
+                subject = _subject(seen_by, key, method)
+                if subject is None or yes.is_allowed(subject, allowed, here=here):
+                    connection = await _connect(seen_by, key[0])
+                elif here:
+                    return {"ask": yes.row(subject)}
+                else:
+                    allowed = await yes.wait_for(subject)
             result = await self._answered(connection, method, params, seen_by)
             shown = as_tool_result(result) if method == "resources/read" else result
             return {"server": key[0], "tool": key[1], "result": shown}
@@ -275,6 +287,11 @@ class CatalogRequests:
                 return seen_by.exposure.find_callable(asked, server)  # it knows better suggestions
         await self._gateway.services.pool.settled()
         return seen_by.exposure.find_callable(asked, server)
+
+
+def _subject(seen_by: SessionView, key: Key, method: str) -> Subject | None:
+    """Return what the user is asked about before a call of a command, as before one through the one tool."""
+    return seen_by.subject(seen_by.view.key(key[0]), method, key[1], listed=False)
 
 
 async def _connect(seen_by: SessionView, server: str) -> Connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Any
 
 import anyio
@@ -17,6 +18,7 @@ from trayapp.gateway.calls.errors import error_json, explained, shown, to_rpc
 from trayapp.gateway.client import text_of
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.approvals import ApprovalRequests
+from trayapp.gateway.control.asks import AskRequests
 from trayapp.gateway.control.catalog import CatalogRequests
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.gateway import Gateway
@@ -69,6 +71,7 @@ class Control:
             control.STOP: self._stop,
             **CatalogRequests(gateway, self._send_note).handlers,
             **ApprovalRequests(gateway).handlers,
+            **AskRequests(gateway).handlers,
             **accounts.handlers,
         }
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -102,22 +105,26 @@ class Control:
     async def _watch(self, params: dict[str, Any]) -> Any:
         assert self._tasks is not None
         beat_s = beat_of(params)
-        self._tasks.start_soon(self._send_snapshots)
+        self._tasks.start_soon(self._send_snapshots, params.get("asks") is not False)
         if beat_s is None:
             return {}
         self._tasks.start_soon(self._send_heartbeats, beat_s)
         return {control.BEAT: beat_s}
 
-    async def _send_snapshots(self) -> None:
-        """Send whole snapshots, the newest only. A slow reader misses some in between, never the last."""
+    async def _send_snapshots(self, asks: bool) -> None:
+        """Send whole snapshots, the newest only. A slow reader misses some in between, never the last.
+
+        `asks`: a person who sees them can be asked.
+        """
         news = anyio.Event()
         end = self._gateway.services.changes.listen(lambda: news.set())
         try:
-            while True:
-                news = anyio.Event()
-                await self._link.room()  # a stopped `status --watch` would let them pile up
-                self.dispatcher.send_notification(control.SNAPSHOT, snapshot_of(self._gateway).to_json())
-                await news.wait()
+            with self._gateway.asks.watched() if asks else nullcontext():
+                while True:
+                    news = anyio.Event()
+                    await self._link.room()  # a stopped `status --watch` would let them pile up
+                    self.dispatcher.send_notification(control.SNAPSHOT, snapshot_of(self._gateway).to_json())
+                    await news.wait()
         finally:
             end()
 

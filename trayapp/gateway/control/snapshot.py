@@ -32,7 +32,8 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
     shared = [connection for connection in gateway.services.pool if not gateway.servers.own.is_own(connection.name)]
     latest = _shown_connections(gateway)
     servers = tuple(_server(gateway, latest.get(one.name, one), now) for one in shared)
-    return Snapshot(gateway.services.changes.revision, status, servers, gateway.problems)
+    asks = tuple(ask.status for ask in gateway.asks)
+    return Snapshot(gateway.services.changes.revision, status, servers, gateway.problems, asks)
 
 
 def _shown_connections(gateway: Gateway) -> dict[str, Connection]:

@@ -286,6 +286,38 @@ class Approvals:
         self.unsaved()
         return True
 
+    # -- calls that the user always allows -----------------------------------------------------------------------
+
+    def is_allowed(self, server: str, tool: str, digest: str) -> bool:
+        """Return True if the user always allows calls of that definition."""
+        return self._of(server).allowed.get(tool) == digest
+
+    def allow(self, server: str, tool: str, digest: str) -> None:
+        """Allow calls of that definition from now on, without asking."""
+        self._note_allowed(server, tool, digest)
+        log.info("Always allowed: %s/%s", server, tool)
+
+    def forbid(self, server: str, tool: str) -> bool:
+        """Ask again before calls of that tool. Return False if they were not always allowed."""
+        known = tool in self._of(server).allowed
+        if known:
+            self._note_allowed(server, tool, None)
+            log.info("No longer always allowed: %s/%s", server, tool)
+        return known
+
+    def allowed(self, server: str) -> list[str]:
+        """Return the tools of a server whose calls the user always allows."""
+        return list(self._of(server).allowed)
+
+    def _note_allowed(self, server: str, tool: str, digest: str | None) -> None:
+        known = self._of(server)
+        if digest is None:
+            del known.allowed[tool]
+        else:
+            known.allowed[tool] = digest
+        known.dirty = True
+        self.unsaved()
+
     def keep(self, servers: frozenset[str]) -> None:
         """Forget the verdicts on all other servers. Their pins stay on disk."""
         self._verdicts = {name: verdicts for name, verdicts in self._verdicts.items() if name in servers}
@@ -310,7 +342,7 @@ class Approvals:
             if known.dirty:
                 known.dirty = False
                 try:
-                    pins.save(self._folder, known.server, dict(known.tools))
+                    pins.save(self._folder, known.server, dict(known.tools), dict(known.allowed))
                 except StorageError as error:
                     known.dirty = True
                     self._unsaved[known.server] = error

@@ -154,6 +154,10 @@ class Exposure:
         tools = self.tools if direct else {}
         return frozenset(key for key in tools if key[0] in direct and self._is_direct(*key))
 
+    def lists(self, key: Key) -> bool:
+        """Return True if clients find that tool in their list of tools."""
+        return key in (self.tools if self.mode == "tools" else self.direct_keys)
+
     def _is_direct(self, server: str, tool: str) -> bool:
         names = self.servers[server].direct_tools
         return names if isinstance(names, bool) else passes(server, tool, names, ())

@@ -11,8 +11,10 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from trayapp.backends.connection import Connection
 from trayapp.catalog.lookup import server_of
 from trayapp.catalog.names import Key
+from trayapp.catalog.pins import definition_hash
 from trayapp.catalog.resources import SCHEME
 from trayapp.catalog.suggest import nearest
+from trayapp.gateway.asks.subject import READS, Subject, ask_mode, asks_first, strictest
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.list_results import ListResults
@@ -48,6 +50,8 @@ class SessionView:
         self._lists: ListResults | None = None
         self._routes: dict[str, Route] = {}
         self._routes_of = -1  # the revision of the view that the routes belong to
+        self._subjects: dict[tuple[str, str, str, bool], Subject | None] = {}
+        self._subjects_of = -1  # the same for these
 
     # -- exposure ------------------------------------------------------------------------------------------------
 
@@ -135,6 +139,40 @@ class SessionView:
         if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
             self._routes_of, self._routes = self.view.revision, {}
         self._routes[name] = Route(connection, tool, self.timeout_s(connection))
+
+    # -- the user's yes ------------------------------------------------------------------------------------------
+
+    def subject(self, key: str, method: str, name: str, *, listed: bool) -> Subject | None:
+        """Return what the user is asked about before a call or a read, None if it needs no yes.
+
+        `key`: the connection's. `name`: the server's own name of the tool, or the URI. `listed`: the client called the
+        tool by its name, not through the one tool.
+        """
+        if self._subjects_of != self.view.revision or len(self._subjects) >= ROUTES_MOST:
+            self._subjects_of, self._subjects = self.view.revision, {}
+        asked = (key, method, name, listed)
+        if asked not in self._subjects:
+            self._subjects[asked] = self._find_subject(*asked)
+        return self._subjects[asked]
+
+    def _find_subject(self, key: str, method: str, name: str, listed: bool) -> Subject | None:
+        """Decide on the server's own tool as it was approved and as it is listed now, never on the caller's words."""
+        shared = self.view.shared_key(key)
+        server = self.view.name_of(shared) or shared
+        config = self.view.config
+        mode = ask_mode(config.settings, config.servers.get(server), name)
+        if method == "tools/call":
+            items = self.view.definitions(server, name)
+            known, callable_ = strictest(items), (server, name) in self.exposure.tools
+            listed = listed and self.exposure.lists((server, name))
+            item = items[-1] if items else {"name": name}
+        else:
+            known, callable_, item = READS, self.has(server), {"name": name}
+        if not asks_first(mode, known.tool_class, listed=listed):
+            return None
+        return Subject(
+            shared, server, name, known.tool_class, known.basis, definition_hash(item), mode, callable=callable_
+        )
 
     def server_of_unknown(self, params: Any) -> str | None:
         """Return the server for a request of an unknown method; None if it is not certain.

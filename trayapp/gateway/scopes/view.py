@@ -20,7 +20,7 @@ from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.gateway.scopes.first_lists import FirstLists
 from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State
-from trayapp.model.offer import Offer
+from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import PrefixMode
@@ -116,6 +116,17 @@ class View:
     def offer(self, name: str) -> Offer | None:
         """Return a server's offer, None if it is unknown."""
         return self._services.listings.get(self.key(name))
+
+    def definitions(self, server: str, tool: str) -> list[Item]:
+        """Return a tool's definitions: as it is served, and last as its server lists it now. None if it is unknown."""
+        served = self.catalog.tools.get((server, tool))
+        offer = self.offer(server)
+        now = next((item for item in offer.tools if item.get("name") == tool), None) if offer is not None else None
+        return [item for item in (served.item if served else None, now) if item is not None]
+
+    def shared_key(self, key: str) -> str:
+        """Return the key of the shared server behind a per-session one; any other key unchanged."""
+        return self._services.shared_key(key)
 
     def missing(self) -> list[str]:
         """Return the enabled servers whose tools are unknown."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trayapp.backends.connection import Connection
+from trayapp.gateway.asks.asks import Asks
+from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.errors import to_client
 from trayapp.gateway.calls.notifications import Notifications, at_least
@@ -26,7 +28,7 @@ from trayapp.gateway.sessions.pending import PendingRequests
 from trayapp.gateway.sessions.subscriptions import Place, Subscriptions
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import SessionStatus
-from trayapp.wire.messages import Params, Reply, RequestId, RpcError
+from trayapp.wire.messages import Params, Reply, Request, RequestId, RpcError
 from trayapp.wire.revisions import as_modern, error_as_modern, hinted
 
 log = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ class SessionParts:
     notifications: Notifications
     subscriptions: Subscriptions
     tool: ToolParts
+    asks: Asks
     list_served: Callable[[], None]
 
 
@@ -84,6 +87,20 @@ class Session:
     @property
     def questioner(self) -> ServerRequests:
         return self._parts.server_requests
+
+    @property
+    def asks(self) -> Asks:
+        return self._parts.asks
+
+    @property
+    def project(self) -> str | None:
+        """Return the folder of its project, or the one that its client works in."""
+        return str(self.view.folder) if self.view.folder else self.cwd if isinstance(self.cwd, str) else None
+
+    def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
+        """Return what the user is asked about before that request, None if it needs no yes."""
+        name = request.params["name" if request.method == "tools/call" else "uri"]
+        return self.seen.subject(connection.name, request.method, name, listed=listed)
 
     def end(self) -> None:
         """Cancel the calls of a client that is gone, and end its subscriptions."""

@@ -1,0 +1,122 @@
+"""Classes of tools: annotations, names, and real tools that were labelled by hand before the code was written."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trayapp.catalog.tool_class import Classified, class_of_name, classify
+from trayapp.gateway.asks.subject import asks_first
+
+DATA = Path(__file__).parent / "data"
+LABELLED: list[dict[str, Any]] = json.loads((DATA / "labelled_tools.json").read_text(encoding="utf-8"))
+# Names and servers from LiveMCPBench (Apache License 2.0); its data has no annotations.
+BENCH: dict[str, list[str]] = json.loads((DATA / "livemcpbench_names.json").read_text(encoding="utf-8"))
+TEST_SERVERS: dict[str, dict[str, Any]] = json.loads((DATA / "test_server_tools.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.requirement("ask-classes")
+@pytest.mark.parametrize(
+    ("name", "annotations", "expected"),
+    [
+        ("x", {"readOnlyHint": True}, Classified("read", "annotations")),
+        ("x", {"readOnlyHint": False}, Classified("destructive", "annotations")),
+        ("x", {"readOnlyHint": False, "destructiveHint": False}, Classified("write", "annotations")),
+        ("x", {"destructiveHint": False}, Classified("write", "annotations")),
+        ("x", {"destructiveHint": True}, Classified("destructive", "annotations")),
+        ("get_x", {"destructiveHint": True}, Classified("destructive", "annotations")),
+        ("get_x", {"readOnlyHint": True, "destructiveHint": True}, Classified("destructive", "annotations")),
+        ("open_nodes", {"readOnlyHint": True}, Classified("read", "annotations")),
+        ("delete_x", {"readOnlyHint": True}, Classified("destructive", "name")),
+        ("delete_x", {"destructiveHint": False}, Classified("destructive", "name")),
+        ("send_x", {"readOnlyHint": True}, Classified("write", "name")),
+        ("get_x", {"title": "Get"}, Classified("read", "name")),
+        ("get_x", {"readOnlyHint": "yes"}, Classified("read", "name")),
+        ("get_x", None, Classified("read", "name")),
+        ("x", None, Classified("write", "name")),
+        ("", {}, Classified("write", "name")),
+    ],
+)
+def test_annotations_decide_with_their_defaults_and_never_soften_a_clear_name(
+    name: str, annotations: Any, expected: Classified
+) -> None:
+    assert classify({"name": name, "annotations": annotations}) == expected
+
+
+@pytest.mark.requirement("ask-classes")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("list_issues", "read"),
+        ("getUserById", "read"),
+        ("package_search", "read"),
+        ("zia_list_rules", "read"),
+        ("list_deleted_users", "read"),
+        ("get_delete_log", "read"),
+        ("create-issue", "write"),
+        ("search_and_replace", "write"),
+        ("get_or_create", "write"),
+        ("deleteRepo", "destructive"),
+        ("DELETE_REPO", "destructive"),
+        ("user_list_delete", "destructive"),
+        ("cacheClear", "destructive"),
+        ("find_and_remove", "destructive"),
+        ("batch_delete", "destructive"),
+        ("execute_command", "destructive"),
+        ("run_sql", "destructive"),
+        ("bash", "destructive"),
+        ("force_push", "destructive"),
+        ("sequentialthinking", None),
+        ("recent_activity", None),
+        ("открыть", None),
+        ("", None),
+    ],
+)
+def test_the_verb_of_a_name_tells_its_class(name: str, expected: str | None) -> None:
+    assert class_of_name(name) == expected
+
+
+@pytest.mark.requirement("ask-classes")
+def test_of_labelled_tools_all_destructive_ones_ask_and_no_reader_does() -> None:
+    """Two passes labelled them, the second by descriptions alone; where they disagree nothing is promised."""
+    assert len(LABELLED) == 100
+    agreed = [tool for tool in LABELLED if tool["first"] == tool["second"]]
+    assert len(agreed) == 92
+    asking = {
+        (tool["server"], tool["name"], tool["first"])
+        for tool in agreed
+        if asks_first("auto", classify(tool).tool_class, listed=False)
+    }
+    destructive = {(tool["server"], tool["name"], tool["first"]) for tool in agreed if tool["first"] == "destructive"}
+    assert destructive <= asking
+    assert [one for one in asking if one[2] == "read"] == []
+    assert asking == destructive
+
+
+@pytest.mark.requirement("ask-auto")
+def test_auto_asks_for_few_of_many_real_tools() -> None:
+    bench = Counter(classify({"name": name}).tool_class for names in BENCH.values() for name in names)
+    assert bench == {"read": 271, "write": 240, "destructive": 16}
+    real = [
+        (name, annotations, classify({"name": name, "annotations": annotations}))
+        for tools in TEST_SERVERS.values()
+        for name, annotations in tools.items()
+    ]
+    asking = {name for name, _, found in real if found.tool_class == "destructive"}
+    assert len(real) == 54
+    assert asking == {
+        "write_file",
+        "edit_file",
+        "move_file",
+        "delete_entities",
+        "delete_observations",
+        "delete_relations",
+        "git_reset",
+    }
+    assert {
+        name for name, annotations, found in real if annotations["readOnlyHint"] and found.tool_class != "read"
+    } == set()

@@ -1,0 +1,165 @@
+"""`multi-mcp asks`, `allow` and `deny`: calls and servers' questions that wait for the user's answer.
+
+Never here: which calls ask, what an answer does (the gateway decides both).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+
+from trayapp.cli.call_args import from_json, from_pairs, typed
+from trayapp.cli.options import ask, examples, gateway, json_option
+from trayapp.cli.output import await_input, print_json, say
+from trayapp.cli.person import require_person
+from trayapp.cli.text import count, one_line
+from trayapp.model.errors import NoGatewayError, UsageError
+from trayapp.wire.control import ALLOW, ASKS, DENY
+
+Row = dict[str, Any]
+BY = "the command line"
+ANNOTATED = "as its server says"  # of a class
+
+
+@click.command("asks", epilog=examples("multi-mcp asks", "multi-mcp asks --watch"))
+@click.option("--watch", is_flag=True, help="Stay, and show each ask as it comes: calls then wait for you.")
+@json_option
+def asks_verb(watch: bool, as_json: bool) -> None:
+    """Show what waits for your answer, oldest first: calls to allow, and questions of servers.
+
+    Then: multi-mcp allow ID, or multi-mcp deny ID. With --watch and --json: one list a line, one for each change.
+    """
+    if not watch:
+        found = ask(ASKS)
+        if as_json:
+            print_json(found["asks"])
+        else:
+            say(*lines(found["asks"]), *always_lines(found["always"]))
+        return
+    polls = sys.platform != "win32" and sys.stdout is not None
+    with gateway(timeout=None) as client:
+        snapshots = client.watch(await_input if polls else lambda source: None)
+        for rows in _changes(snapshots):
+            if as_json:
+                print_json(rows, compact=True)
+            else:
+                say(*rows)
+    raise NoGatewayError("The gateway ended")
+
+
+def _changes(snapshots: Iterable[dict[str, Any]]) -> Iterator[list[Any]]:
+    """Yield the lines of each ask that is new, and of each that is over."""
+    known: dict[str, Row] = {}
+    say("Calls that need your yes appear here. Ctrl+C ends this.")
+    for snapshot in snapshots:
+        rows = {row["id"]: {**row, "class": row.get("tool_class")} for row in snapshot.get("asks", ())}
+        fresh = [row for ask_id, row in rows.items() if ask_id not in known]
+        over = [f"{ask_id} is over" for ask_id in known if ask_id not in rows]
+        known = rows
+        if fresh or over:
+            yield [*over, *(lines(fresh) if fresh else ())]
+
+
+@click.command(
+    "allow",
+    epilog=examples("multi-mcp allow 3fa2b1", "multi-mcp allow 3fa2b1 --session", "multi-mcp allow 9c01d4 name=Ann"),
+)
+@click.argument("ask_id", metavar="ID")
+@click.argument("pairs", metavar="[FIELD=VALUE]...", nargs=-1)
+@click.option("--session", is_flag=True, help="Allow this tool until that client's session ends.")
+@click.option("--always", is_flag=True, help="Allow this tool from now on; one that changes asks again.")
+@click.option("--args", "args_json", metavar="JSON", help="The answer to a question as one JSON object.")
+@json_option
+def allow_verb(
+    ask_id: str, pairs: tuple[str, ...], session: bool, always: bool, args_json: str | None, as_json: bool
+) -> None:
+    """Allow the call ID, once; or answer a server's question with its fields."""
+    if session and always:
+        raise UsageError("--session and --always do not go together", "Give one of them")
+    if pairs and args_json is not None:
+        raise UsageError("FIELD=VALUE and --args do not go together", "Give one of them")
+    require_person("allow a call")
+    content = from_json(args_json) if args_json is not None else from_pairs(pairs) if pairs else None
+    answer = "session" if session else "always" if always else "once"
+    words = {"typed": as_typed} if content and (as_typed := typed(pairs, content)) else {}
+    row = ask(ALLOW, {"id": ask_id, "answer": answer, "content": content, "by": BY, **words})["ask"]
+    for_ = {"session": " until its session ends", "always": " from now on"}.get(answer, "")
+    _show(row, f"Allowed{for_}: {_subject(row)}" if row["kind"] == "call" else f"Answered: {row['server']}", as_json)
+
+
+@click.command("deny", epilog=examples("multi-mcp deny 3fa2b1", "multi-mcp deny github/delete_repo"))
+@click.argument("what", metavar="ID|SERVER/TOOL")
+@json_option
+def deny_verb(what: str, as_json: bool) -> None:
+    """Deny the call or question ID; or ask again before SERVER/TOOL, which was always allowed."""
+    server, slash, tool = what.partition("/")
+    if slash:
+        ask(DENY, {"server": server, "tool": tool})
+        say(one_line(f"{what} asks again"))
+        return
+    row = ask(DENY, {"id": what, "by": BY})["ask"]
+    _show(row, f"Denied: {_subject(row)}" if row["kind"] == "call" else f"Declined: {row['server']}", as_json)
+
+
+def _show(row: Row, line: str, as_json: bool) -> None:
+    if as_json:
+        print_json(row)
+    else:
+        say(one_line(line))
+
+
+def lines(rows: list[Row]) -> Iterator[str]:
+    """Yield each ask: who, what, with which arguments, and how to answer."""
+    if not rows:
+        yield "Nothing waits for your answer"
+        return
+    for row in rows:
+        yield from (call_lines(row) if row["kind"] == "call" else _question_lines(row))
+        yield ""
+
+
+def call_lines(row: Row, *, answers: bool = True) -> Iterator[str]:
+    """Yield one call that waits."""
+    basis = f", {ANNOTATED}" if row.get("basis") == "annotations" else ""
+    head = f"{row['id']}: {_whose(row)} wants to call" if answers else "This calls"
+    yield one_line(f"{head} {_subject(row)} ({row['class']}{basis})")
+    for shown in row["arguments"]:
+        yield f"    {one_line(shown['name'])} = {one_line(shown['value'])}"
+    if answers:
+        session = " [--session | --always]" if "session" in row["answers"] else " [--always]"
+        yield f"  Answer: multi-mcp allow {row['id']}{session}, or multi-mcp deny {row['id']}"
+
+
+def _question_lines(row: Row) -> Iterator[str]:
+    yield one_line(f"{row['id']}: {row['server']} asks {_whose(row)}: {row['message']}")
+    fields = (row.get("schema") or {}).get("properties") or {}
+    required = (row.get("schema") or {}).get("required") or ()
+    for name, field in fields.items():
+        told = field if isinstance(field, dict) else {}
+        star = "*" if name in required else ""
+        choices = told.get("enum")
+        kind = "|".join(map(str, choices)) if isinstance(choices, list) else str(told.get("type", "text"))
+        said = told.get("description") or told.get("title") or ""
+        yield f"    {one_line(f'{name}{star} ({kind}) {said}')}"
+    if row.get("url"):
+        yield one_line(f"  It wants you to open: {row['url']}")
+    values = " FIELD=VALUE ..." if fields else ""
+    yield f"  Answer: multi-mcp allow {row['id']}{values}, or multi-mcp deny {row['id']}"
+
+
+def always_lines(always: list[Row]) -> Iterator[str]:
+    """Yield what never asks, since the user said so."""
+    if always:
+        yield f"{count(len(always), 'tool')} always allowed (to be asked again: multi-mcp deny SERVER/TOOL):"
+        yield from (f"  {one_line(_subject(row))}" for row in always)
+
+
+def _subject(row: Row) -> str:
+    return f"{row['server']}/{row['tool']}"
+
+
+def _whose(row: Row) -> str:
+    return f"{row['client']} in {row['project']}" if row.get("project") else str(row["client"])

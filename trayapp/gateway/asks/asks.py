@@ -1,0 +1,236 @@
+"""Keep the open asks of one gateway, and take the user's answers: each counts once.
+
+An ask is open until it is answered, withdrawn with its call, or nobody answered in time. It lives as long as the
+gateway: a later one does not know it, and says so to a late answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+from trayapp.gateway.asks.errors import AskOverError, UnfitAnswerError
+from trayapp.gateway.asks.subject import Subject
+from trayapp.gateway.services import Services
+from trayapp.model.preview import Shown
+from trayapp.model.status import AskStatus, ShownArgument
+
+log = logging.getLogger(__name__)
+
+Answer = Literal["once", "session", "always", "deny"]
+Ending = Literal["allowed", "denied", "expired"]
+ID_BYTES = 3
+OVER_MOST = 200  # asks that are over and can be told from unknown ones
+OPEN_MOST = 100  # a client that calls in a loop must not bury the user
+BEAT_S = 5.0  # between progress notifications: clients give up after 30 or 60 s of silence
+HOW = {"once": "it was allowed", "session": "it was allowed", "always": "it was allowed", "deny": "it was denied"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Client for which the user is asked. `session`: None for the command line, which has none to allow things for."""
+
+    client: str
+    project: str | None
+    session: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Question of a server for the user: a form (`schema`) or an address to open (`url`)."""
+
+    message: str
+    schema: dict[str, Any] | None = None
+    url: str | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Ask:
+    """One open ask. `ended` is called once, with the content of the answer to a question."""
+
+    id: str
+    asker: Asker
+    server: str
+    answers: tuple[str, ...]
+    since: float  # by the wall clock
+    until: float
+    ended: Callable[[Ending, dict[str, Any] | None], None]
+    subject: Subject | None = None
+    arguments: list[Shown] = field(default_factory=list)
+    question: Question | None = None
+    timer: asyncio.TimerHandle | None = None
+
+    @property
+    def status(self) -> AskStatus:
+        """Return the ask as the snapshot shows it."""
+        subject, question = self.subject, self.question
+        return AskStatus(
+            id=self.id,
+            kind="call" if subject else "question",
+            client=self.asker.client,
+            server=self.server,
+            since=self.since,
+            until=self.until,
+            answers=self.answers,
+            project=self.asker.project,
+            tool=subject.tool if subject else "",
+            tool_class=subject.tool_class if subject else "",
+            basis=subject.basis if subject else "",
+            arguments=tuple(ShownArgument(*shown) for shown in self.arguments),
+            message=question.message if question else "",
+            url=question.url if question else None,
+        )
+
+    def row(self) -> dict[str, Any]:
+        """Return the ask for command line and panel; a question with its schema."""
+        row = asdict(self.status)
+        row["class"] = row.pop("tool_class")
+        return row | (
+            {"schema": self.question.schema} if self.question else {"hash": self.subject and self.subject.hash}
+        )
+
+
+class Asks:
+    """Asks of one gateway, on its event loop."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._open: dict[str, Ask] = {}  # oldest first
+        self._over: OrderedDict[str, str] = OrderedDict()
+        self._grants: WeakKeyDictionary[Any, set[tuple[str, str, str]]] = WeakKeyDictionary()
+        self._watchers = 0
+
+    # -- who is there --------------------------------------------------------------------------------------------
+
+    @property
+    def someone_is_there(self) -> bool:
+        """True if a tray, a panel or a terminal watches: somebody who could be asked."""
+        return self._watchers > 0
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Count one watcher while the context lasts."""
+        self._watchers += 1
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+
+    # -- asks ----------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Ask]:
+        """Yield the open asks, oldest first."""
+        return iter(list(self._open.values()))
+
+    @property
+    def is_full(self) -> bool:
+        """True if no more asks are taken."""
+        return len(self._open) >= OPEN_MOST
+
+    def allows(self, session: Any, subject: Subject) -> bool:
+        """Return True if no ask is needed: allowed for this session or always, or `auto` and nobody is there."""
+        return self.is_granted(session, subject) or (subject.mode == "auto" and not self.someone_is_there)
+
+    def is_granted(self, session: Any, subject: Subject) -> bool:
+        """Return True if the user has allowed it for this session or always."""
+        if session is not None and _grant(subject) in self._grants.get(session, ()):
+            return True
+        return self._services.approvals.is_allowed(*_grant(subject))
+
+    def open_call(
+        self,
+        asker: Asker,
+        subject: Subject,
+        arguments: list[Shown],
+        ended: Callable[[Ending, dict[str, Any] | None], None],
+    ) -> Ask:
+        """Ask the user before a call."""
+        lasting = ("session",) if asker.session is not None else ()
+        answers = ("once", *lasting, "always", "deny")
+        return self._add(asker, subject.server, answers, ended, subject=subject, arguments=arguments)
+
+    def open_question(
+        self,
+        asker: Asker,
+        server: str,
+        question: Question,
+        ended: Callable[[Ending, dict[str, Any] | None], None],
+    ) -> Ask:
+        """Put a server's question to the user."""
+        return self._add(asker, server, ("once", "deny"), ended, question=question)
+
+    def _add(
+        self,
+        asker: Asker,
+        server: str,
+        answers: tuple[str, ...],
+        ended: Callable[[Ending, dict[str, Any] | None], None],
+        **what: Any,
+    ) -> Ask:
+        wait_s, now = self._services.settings().ask_timeout, self._services.clock.time()
+        ask_id = secrets.token_hex(ID_BYTES)
+        while ask_id in self._open or ask_id in self._over:
+            ask_id = secrets.token_hex(ID_BYTES)
+        ask = Ask(ask_id, asker, server, answers, now, now + wait_s, ended, **what)
+        ask.timer = asyncio.get_running_loop().call_later(wait_s, self._expire, ask)
+        self._open[ask.id] = ask
+        self._services.changes.changed()
+        return ask
+
+    def answer(self, ask_id: str, answer: Answer, by: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Take the user's answer, the first only. Return the row of the ask. Raises AskOverError, UnfitAnswerError."""
+        ask = self._open.get(ask_id)
+        if ask is None:
+            raise AskOverError(ask_id, self._over.get(ask_id))
+        if answer not in ask.answers:
+            raise UnfitAnswerError(ask_id, answer, ask.answers)
+        row = ask.row()
+        log.info("%s: %s (%s) by %s", ask.server, ask.subject.tool if ask.subject else "a question", answer, by)
+        if ask.subject is not None and answer == "always":
+            self._services.approvals.allow(*_grant(ask.subject))
+        elif ask.subject is not None and answer == "session":
+            self._grants.setdefault(ask.asker.session, set()).add(_grant(ask.subject))
+        self._end(ask, "denied" if answer == "deny" else "allowed", f"{HOW[answer]} by {by}", content)
+        if answer in ("session", "always"):
+            self._end_allowed(by)
+        return row
+
+    def withdraw(self, ask: Ask, why: str) -> None:
+        """Take back an ask whose call has ended. Its `ended` is not called."""
+        if self._remove(ask, why):
+            self._services.changes.changed()
+
+    def _end_allowed(self, by: str) -> None:
+        """End the other asks that the answer to one of them covers."""
+        for ask in self:
+            if ask.subject is not None and self.is_granted(ask.asker.session, ask.subject):
+                self._end(ask, "allowed", f"it was allowed by {by}, with another one")
+
+    def _expire(self, ask: Ask) -> None:
+        self._end(ask, "expired", "nobody answered in time")
+
+    def _end(self, ask: Ask, ending: Ending, how: str, content: dict[str, Any] | None = None) -> None:
+        if self._remove(ask, how):
+            self._services.changes.changed()
+            ask.ended(ending, content)
+
+    def _remove(self, ask: Ask, how: str) -> bool:
+        if self._open.pop(ask.id, None) is None:
+            return False
+        if ask.timer is not None:
+            ask.timer.cancel()
+        self._over[ask.id] = how
+        while len(self._over) > OVER_MOST:
+            self._over.popitem(last=False)
+        return True
+
+
+def _grant(subject: Subject) -> tuple[str, str, str]:
+    return subject.key, subject.tool, subject.hash

@@ -1,0 +1,63 @@
+"""Decide by class and settings whether a call asks the user first. Pure: no clock, no session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trayapp.catalog.tool_class import STRICTNESS, Basis, Classified, ToolClass, classify
+from trayapp.model.offer import Item
+from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import AskMode, Settings
+
+READS = Classified("read", "name")  # of a resource
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Tool that a call would use, and that the user is asked about first.
+
+    `key`: the shared server's. `hash`: of the definition that an answer is for. `mode`: the setting that asks.
+    `callable`: False if the session may no longer call it.
+    """
+
+    key: str
+    server: str
+    tool: str
+    tool_class: ToolClass
+    basis: Basis
+    hash: str
+    mode: AskMode
+    callable: bool
+
+
+def ask_mode(settings: Settings, server: ServerConfig | None, tool: str) -> AskMode:
+    """Return the setting that holds for a tool: its own, its server's, or the one for all."""
+    if server is None:
+        return settings.ask
+    switch = (server.tools or {}).get(tool)
+    if switch is not None and switch.ask is not None:
+        return switch.ask
+    return settings.ask if server.ask is None else server.ask
+
+
+def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
+    """Return True if the user is asked before a call.
+
+    `listed`: the call is of a tool that the client lists itself, so that its AI tool can ask.
+    """
+    match mode:
+        case "off":
+            return False
+        case "all":
+            return True
+        case "writes":
+            return tool_class != "read"
+        case "destructive":
+            return tool_class == "destructive"
+        case _:
+            return tool_class == "destructive" and not listed
+
+
+def strictest(items: list[Item]) -> Classified:
+    """Return the strictest class of a tool's definitions: as approved, and as its server lists it now."""
+    return max(map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=Classified("write", "name"))

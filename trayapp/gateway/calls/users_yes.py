@@ -1,0 +1,157 @@
+"""Hold one call until the user has allowed it, with progress for its client meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from trayapp.backends.connection import Connection
+from trayapp.gateway.asks.asks import BEAT_S, Ask, Asker, Asks, Ending
+from trayapp.gateway.asks.errors import NotAllowedError, denied, nobody, taken_away, timed_out, too_many
+from trayapp.gateway.asks.subject import Subject
+from trayapp.gateway.client import ClientSession
+from trayapp.model.preview import Shown, shown_arguments
+from trayapp.wire.messages import Request, RequestId, progress_token
+
+# Servers count their own progress from 0 or 1: these stay below, since progress must increase (MCP progress).
+PROGRESS_STEP = 1e-6
+
+GATED = frozenset(("tools/call", "resources/read"))  # methods of the requests that a user can be asked about
+
+
+class AskingSession(ClientSession, Protocol):
+    """Client session for whose calls the user can be asked."""
+
+    @property
+    def asks(self) -> Asks:
+        """Return the asks of the gateway."""
+
+    @property
+    def project(self) -> str | None:
+        """Return the folder that the client works in, if it is known."""
+
+    @property
+    def lasting(self) -> bool:
+        """Return False for a session that is a single request."""
+
+    def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
+        """Return what the user is asked about before that request, None if it needs no yes.
+
+        `listed`: the client called the tool by its name, not through the one tool.
+        """
+
+
+Answered = Callable[[NotAllowedError | None], None]  # the error that the client gets, None for a yes
+
+
+class UsersYes:
+    """Ask about one call. `answered` is called once, unless the ask is withdrawn. Raises NotAllowedError at once if
+    nobody can be asked."""
+
+    def __init__(
+        self, session: AskingSession, request_id: RequestId, request: Request, subject: Subject, answered: Answered
+    ) -> None:
+        asks = session.asks
+        if not asks.someone_is_there:
+            raise nobody(subject.server, subject.tool)
+        if asks.is_full:
+            raise too_many(subject.server, subject.tool)
+        self._session = session
+        self._request_id = request_id
+        self._subject = subject
+        self._answered = answered
+        self._token = progress_token(request.params)
+        self._beats = 0
+        self._beat: asyncio.TimerHandle | None = None
+        asker = Asker(session.client.name, session.project, session if session.lasting else None)
+        arguments = shown_arguments(call_arguments(request))
+        self._ask: Ask = asks.open_call(asker, subject, arguments, self._end)
+        if self._token is not None:
+            self._send_progress()
+
+    def withdraw(self, why: str) -> None:
+        """Take the ask back: its call has ended."""
+        self._stop()
+        self._session.asks.withdraw(self._ask, why)
+
+    def _end(self, ending: Ending, content: dict[str, Any] | None) -> None:
+        self._stop()
+        server, tool = self._subject.server, self._subject.tool
+        match ending:
+            case "allowed":
+                self._answered(None)
+            case "denied":
+                self._answered(denied(server, tool))
+            case _:
+                self._answered(timed_out(server, tool, self._ask.until - self._ask.since))
+
+    def _send_progress(self) -> None:
+        """Tell the client that the call waits: some give up when they hear nothing."""
+        self._beats += 1
+        message = f"Waiting for the user's yes: {self._subject.server}/{self._subject.tool}"
+        params = {"progressToken": self._token, "progress": self._beats * PROGRESS_STEP, "message": message}
+        self._session.peer.send_notification("notifications/progress", params, self._request_id)
+        self._beat = asyncio.get_running_loop().call_later(BEAT_S, self._send_progress)
+
+    def _stop(self) -> None:
+        if self._beat is not None:
+            self._beat.cancel()
+
+
+class CommandsYes:
+    """The user's yes to a call of the command line or the panel. `note` tells the one who waits."""
+
+    def __init__(self, asks: Asks, request: Request, project: str | None, note: Callable[[str], None]) -> None:
+        self._asks = asks
+        self._request = request
+        self._project = project
+        self._note = note
+
+    def is_allowed(self, subject: Subject, allowed: Any, *, here: bool) -> bool:
+        """Return True if the call may be sent. `allowed`: the hash of the definition that was just allowed.
+
+        `here`: whoever calls asks the user itself, so that somebody is there. Raises NotAllowedError.
+        """
+        if not subject.callable:
+            raise taken_away(subject.server, subject.tool)
+        granted = self._asks.is_granted(None, subject) if here else self._asks.allows(None, subject)
+        return granted or subject.hash == allowed
+
+    def row(self, subject: Subject) -> dict[str, Any]:
+        """Return what the user is asked, for whoever asks itself."""
+        shown = [{"name": name, "value": value} for name, value in self._arguments]
+        told = {"class": subject.tool_class, "basis": subject.basis, "hash": subject.hash}
+        return {"server": subject.server, "tool": subject.tool, **told, "arguments": shown}
+
+    @property
+    def _arguments(self) -> list[Shown]:
+        return shown_arguments(call_arguments(self._request))
+
+    async def wait_for(self, subject: Subject) -> str:
+        """Ask the user elsewhere, and wait. Return the hash of the definition that was allowed.
+
+        Raises NotAllowedError.
+        """
+        server, tool = subject.server, subject.tool
+        if not self._asks.someone_is_there:
+            raise nobody(server, tool)
+        if self._asks.is_full:
+            raise too_many(server, tool)
+        ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        asker = Asker("multi-mcp call", self._project)
+        ask = self._asks.open_call(asker, subject, self._arguments, lambda ending, _content: ended.set_result(ending))
+        self._note(f"Waits for your yes ({ask.id}): {server}/{tool}")
+        try:
+            ending = await ended
+        finally:
+            self._asks.withdraw(ask, "its command ended")
+        if ending == "allowed":
+            return subject.hash
+        raise denied(server, tool) if ending == "denied" else timed_out(server, tool, ask.until - ask.since)
+
+
+def call_arguments(request: Request) -> Any:
+    """Return what is shown of a request: a tool's arguments, or the URI of a resource."""
+    params = request.params or {}
+    return params.get("arguments") if request.method == "tools/call" else {"uri": params.get("uri")}
