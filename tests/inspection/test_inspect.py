@@ -43,17 +43,31 @@ def test_of_honest_look_alikes_one_in_twenty_is_told_at_most_and_none_is_held() 
     assert [item for item, found in told if is_held(found)] == []
 
 
-JUDGED: list[dict[str, Any]] = json.loads(Path(__file__).with_name("judged.json").read_text(encoding="utf-8"))
+def judged(name: str) -> tuple[int, int, int]:
+    """Return how many poisoned tools of a set are found, and how many honest ones are found and held."""
+    rows: list[dict[str, Any]] = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    found = [one for one in rows if one["poisoned"] and inspect_tool(one["item"])]
+    honest = [inspect_tool(one["item"]) for one in rows if not one["poisoned"]]
+    assert len(rows) == 140
+    return len(found), sum(map(bool, honest)), sum(map(is_held, honest))
 
 
 @pytest.mark.requirement("inspect-told")
 def test_a_set_by_somebody_who_knew_no_rule_is_judged_no_worse_than_it_was() -> None:
     """Judged once before anything was learned from it: 38 of 70 poisoned found, 10 of 70 honest told, none held."""
-    found = [one for one in JUDGED if one["poisoned"] and inspect_tool(one["item"])]
-    honest = [inspect_tool(one["item"]) for one in JUDGED if not one["poisoned"]]
-    assert len(found) >= 50
-    assert sum(map(bool, honest)) <= 5
-    assert not any(map(is_held, honest))
+    found, told, held = judged("judged.json")
+    assert found >= 50
+    assert told <= 5
+    assert held == 0
+
+
+@pytest.mark.requirement("inspect-told")
+def test_a_second_such_set_is_judged_no_worse_than_it_was() -> None:
+    """Judged once before: 34 of 70 poisoned found, 12 of 70 honest told. Two of these hold an encoded order, quoted."""
+    found, told, held = judged("judged_again.json")
+    assert found >= 48
+    assert told <= 5
+    assert held <= 2
 
 
 TEXTBOOK = [
