@@ -296,6 +296,14 @@ REQUIREMENTS: dict[str, str] = {
     "fuzz-doors": "No bytes at any door (frames, control, files of ours and of clients) get more than a refusal.",
     "sec-cases": "The security cases hold: what one command takes over, how it is named, what an audit lacks.",
     "safe-modes": "With every start files of ours are closed to others; linked or foreign ones are not trusted.",
+    # Confinement (PRODUCT 18)
+    "confine-hostile": "Of programs that each try one way out, none gets out confined, and all do without.",
+    "confine-policy": "What a confined server may reach follows from its entry, folder and arguments: no secrets.",
+    "confine-links": "No link, symbolic or hard, made before or after, leads a confined server to more.",
+    "confine-hosts": "A list of hosts leaves the proxy as the only way out, which connects to those and names others.",
+    "confine-refused": "What was refused is said with path or host and the line of servers.yaml that would allow it.",
+    "confine-or-not": "A confinement that cannot be set up refuses the server and says why; `try` starts it and warns.",
+    "confine-life": "A confined server lives as any other: stop ladder, guardian, process trees, session scope.",
     # Tray
     "tray-view": "Icon, tooltip and menu are a function of the state alone; times alone never cause a redraw.",
     "tray-texts": "Every text of the tray is plain, of menus and titles at most 60 characters, whatever names hold.",

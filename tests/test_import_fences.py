@@ -22,11 +22,12 @@ ROOMS: dict[str, set[str]] = {
     "config": {"model", "wire"},  # how a process holds a lock (wire.lock)
     "auth": {"model", "config"},  # how a file is replaced (config.files)
     "wire": {"model"},
-    "backends": {"model", "config", "auth", "wire"},
+    "confinement": {"model", "config", "wire"},  # where our own folders lie
+    "backends": {"model", "config", "auth", "wire", "confinement"},
     "inspection": {"model"},
     "catalog": {"model", "config", "auth", "wire", "inspection"},
     "gateway": {"model", "config", "auth", "wire", "backends", "catalog", "inspection", "service.logging"},
-    "service": {"model", "config", "wire"},
+    "service": {"model", "config", "wire", "confinement"},  # doctor tells what this kernel can do
     "clients": {"model", "config", "wire", "service"},
     "tray": {"model", "config", "wire", "service", "clients"},
     "cli": {"model", "config", "wire", "service", "clients", "samples"},  # the last by name, for another process
@@ -65,7 +66,7 @@ LIBRARIES: dict[str, set[str]] = {
     "click": {"cli"},
     "rich": {"cli"},
     "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli", "inspection.inspect"},
-    "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service"},
+    "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service", "confinement"},
     "psutil": {"backends", "service", "cli"},
 }
 

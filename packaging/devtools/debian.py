@@ -26,6 +26,7 @@ PACKAGES = {
     "tcsh": "tcsh",
     "faketime": "faketime",  # sets the clock of single processes
     "ip": "iproute2",  # a network whose cable can be pulled
+    "bwrap": "bubblewrap",  # confines servers where Landlock does not reach
     "strace": "strace",  # sees that an idle gateway names no address of any network
     "Xvfb": "xvfb",  # the screen on which the icon is looked at and clicked
     "xdotool": "xdotool",  # the mouse

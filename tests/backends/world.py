@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +14,7 @@ import anyio
 from tests.fixtures.clock import FakeClock, settle
 from tests.fixtures.fake_transport import FakeNet
 from trayapp.backends.clock import SystemClock
+from trayapp.backends.confinements import Confinements
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
 from trayapp.backends.launch import no_secrets
@@ -128,7 +129,13 @@ async def bench() -> AsyncIterator[Bench]:
 
 @asynccontextmanager
 async def real_connection(
-    config: ServerConfig, *, hint: str = "2025-11-25", stderr: bytearray | None = None, **more: Any
+    config: ServerConfig,
+    *,
+    hint: str = "2025-11-25",
+    stderr: bytearray | None = None,
+    environ: Mapping[str, str] | None = None,
+    confinements: Confinements | None = None,
+    **more: Any,
 ) -> AsyncIterator[tuple[Connection, Ear]]:
     """A Connection that starts real processes, by the machine's clock; closed at the end. `more`: other settings."""
     ear, kept = Ear(), bytearray() if stderr is None else stderr
@@ -136,12 +143,13 @@ async def real_connection(
         context = BackendContext(
             clock=SystemClock(),
             settings=lambda: Settings(**more),
-            environ=dict(os.environ),
+            environ=dict(os.environ) if environ is None else environ,
             keyring=no_secrets,
             open=open_transport,
             stderr=lambda name: kept.extend,
             hint=lambda name: hint,
             wants_offer=lambda name: False,
+            confinements=confinements or Confinements(),
         )
         connection = Connection(config, context, ear, tasks)
         try:

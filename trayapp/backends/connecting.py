@@ -29,7 +29,9 @@ async def connected(server: ServerConfig, context: BackendContext, inbound: Inbo
 
     Raises MultiMcpError: what is wrong with its entry, or ServerError.
     """
-    launch = await prepared(server, context.environ, context.keyring, context.clock.time())
+    stderr = context.stderr(server.name)
+    record = context.confinements.begin(server, context.settings(), context.environ, stderr)
+    launch = await prepared(server, context.environ, context.keyring, context.clock.time(), record)
     if isinstance(launch, HttpLaunch) and launch.auth == "oauth":
         await context.sign_in(launch)  # here: a slow keyring is no slow server
     hints = [context.hint(server.name)]

@@ -6,10 +6,11 @@ Never here: doing anything with them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trayapp.backends.clock import Clock
+from trayapp.backends.confinements import Confinements
 from trayapp.backends.handshake import Peer
 from trayapp.backends.launch import HttpLaunch, Keyring
 from trayapp.backends.transport import Open, Transport
@@ -61,6 +62,7 @@ class BackendContext:
     input_schema: Callable[[str, str], Any] = _no_schema  # server name, tool -> its input schema as the server sent it
     route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a way into the network, or after a while
     sign_in: Callable[[HttpLaunch], Awaitable[None]] = _no_sign_in  # has read what the user keeps for that address
+    confinements: Confinements = field(default_factory=Confinements)
     look_over: Callable[[str, Offer], Awaitable[None]] = (
         _not_looked_over  # server name, what it offers, before others hear
     )

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -28,6 +29,10 @@ from trayapp.config.programs import found_elsewhere
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, KeyringLockedError, MissingVariableError
 from trayapp.model.known_secrets import KNOWN
 from trayapp.model.servers import Auth, ServerConfig, auth_of
+
+if TYPE_CHECKING:
+    from trayapp.confinement.record import Record
+    from trayapp.confinement.start import Confinement
 
 # What a child gets of our environment with `inherit_env: false`: enough for a program to find itself and its user.
 _POSIX_DEFAULTS = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
@@ -62,6 +67,7 @@ class StdioLaunch:
     argv: tuple[str, ...]
     env: dict[str, str] = field(repr=False)
     cwd: str | None = None
+    confinement: Confinement | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +85,12 @@ class HttpLaunch:
 Launch = StdioLaunch | HttpLaunch
 
 
-async def prepared(server: ServerConfig, environ: Mapping[str, str], keyring: Keyring, now: float) -> Launch:
+async def prepared(
+    server: ServerConfig, environ: Mapping[str, str], keyring: Keyring, now: float, record: Record | None = None
+) -> Launch:
     """`prepare` once the login shell's PATH is known, and with an npx server that npm has cached run without npm.
 
-    `now` in Unix seconds. Raises as `prepare` does.
+    `now` in Unix seconds; `record`: of the server's confinement, None: it is not confined. Raises as `prepare` does.
     """
     if isinstance(environ, Environment):
         await environ.settled()
@@ -95,7 +103,20 @@ async def prepared(server: ServerConfig, environ: Mapping[str, str], keyring: Ke
     if not isinstance(launch, StdioLaunch):
         return launch
     argv = await _without_npm(launch, environ, now) if launch.argv[0] in NPX else None
+    if record is not None:
+        launch = _confined(launch, server, environ, record)
+        if launch.argv[0] in NPX and not argv:
+            argv = await _without_npm(launch, environ, now)  # what it fetched into the cache of its own
     return replace(launch, argv=argv) if argv else _found(launch)
+
+
+def _confined(launch: StdioLaunch, server: ServerConfig, environ: Mapping[str, str], record: Record) -> StdioLaunch:
+    from trayapp.confinement.folders import own_folders, scratch_folder  # not before a server is confined
+    from trayapp.confinement.start import Confinement, confined_environment
+
+    scratch = scratch_folder(server.name, environ)
+    confinement = Confinement(record, own_folders(environ), scratch, frozenset(server.env))
+    return replace(launch, env=confined_environment(confinement, launch.env), confinement=confinement)
 
 
 def _explained(server: str, error: MissingVariableError, secrets: Secrets) -> MissingVariableError | KeyringLockedError:

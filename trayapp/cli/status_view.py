@@ -133,6 +133,24 @@ def keyring_lines(snapshot: Snapshot) -> list[str]:
     return [one_line(f"{error['title']}: {lost}"), f"  {one_line(error['hint'])}"]
 
 
+def confinement_notes(server: dict[str, Any]) -> list[str]:
+    """Return that a server runs unconfined against its entry, or what it was refused."""
+    told = server.get("confinement") or {}
+    notes = [one_line(f"NOT CONFINED: {told['why_open']}")] if told.get("way") == "open" else []
+    refused = told.get("refused") or ()
+    if refused:
+        last = refused[-1]
+        what = (
+            f"refused {last['access']} {last['what']}"
+            if last["access"] in ("read", "write")
+            else "refused " + last["what"]
+        )
+        more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+        doubt = "a secret" if last["secret"] else f"to allow it: {last['allow']}"
+        notes.append(one_line(f"{what}{more} ({doubt}; see multi-mcp confine {server['name']})"))
+    return notes
+
+
 def _notes(server: dict[str, Any]) -> list[str]:
     notes: list[str] = []
     auth = server.get("auth")
@@ -153,6 +171,7 @@ def _notes(server: dict[str, Any]) -> list[str]:
     if waiting:
         wait = "waits" if waiting == 1 else "wait"
         notes.append(one_line(f"{count(waiting, 'tool')} {wait} for you: multi-mcp approve {server['name']}"))
+    notes += confinement_notes(server)
     if told := server.get("suspicious"):
         read = "reads like an order" if len(told) == 1 else "read like orders"
         notes.append(one_line(f"{count(len(told), 'tool')} {read}: multi-mcp approve {server['name']}"))

@@ -16,6 +16,7 @@ import anyio.to_thread
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.grant import AccountKey
 from trayapp.backends.clock import Clock
+from trayapp.backends.confinements import Confinements
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
 from trayapp.backends.launch import Keyring
@@ -129,6 +130,8 @@ class Gateway:
         self._capabilities = capabilities = ClientCapabilities(self.sessions, listings)
         place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
         approvals = Approvals(place, lambda: self.config.settings, lambda server: self.intake.tools_elsewhere(server))
+        changes = ChangeFeed(parts.clock)
+        confinements = Confinements(changes.changed)
         context = BackendContext(
             clock=parts.clock,
             settings=lambda: self.config.settings,
@@ -144,6 +147,7 @@ class Gateway:
             route=partial(await_route, parts.clock),
             look_over=lambda key, offer: self.intake.look_over(key, offer),
             sign_in=lambda launch: self.sign_ins.read(launch),
+            confinements=confinements,
         )
         return Services(
             clock=parts.clock,
@@ -155,7 +159,8 @@ class Gateway:
             approvals=approvals,
             served_tools=ServedTools(approvals.judge, listings.sound),
             given_names=GivenNames(place),
-            changes=ChangeFeed(parts.clock),
+            changes=changes,
+            confinements=confinements,
             sessions=self.sessions,
             shared_key=own.shared_key,
             spawn=self._spawn,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from trayapp.backends.clock import Clock
+from trayapp.backends.confinements import Confinements
 from trayapp.backends.pool import Pool
 from trayapp.catalog.given_names import GivenNames
 from trayapp.gateway.change_feed import ChangeFeed
@@ -43,6 +44,7 @@ class Services:
     served_tools: ServedTools
     given_names: GivenNames
     changes: ChangeFeed
+    confinements: Confinements
     sessions: Collection[ClientSession]
     shared_key: Callable[[str], str]
     spawn: Spawn

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trayapp.model.confine import confine_of
 from trayapp.model.servers import ServerConfig, launch_settings
 from trayapp.model.settings import Settings
 from trayapp.model.status import Problem
@@ -62,7 +63,7 @@ class Plan:
 def plan(old: Config, new: Config) -> Plan:
     """What leads from `old` to `new`. Line numbers and problems do not count as changes."""
     both = [name for name in new.servers if name in old.servers]
-    relaunched = [n for n in both if launch_settings(old.servers[n]) != launch_settings(new.servers[n])]
+    relaunched = [n for n in both if _launched(old, n) != _launched(new, n)]
     adjusted = [n for n in both if n not in relaunched and _differs(old.servers[n], new.servers[n])]
     return Plan(
         added=tuple(n for n in new.servers if n not in old.servers),
@@ -71,6 +72,12 @@ def plan(old: Config, new: Config) -> Plan:
         adjusted=tuple(adjusted),
         settings_changed=old.settings != new.settings,
     )
+
+
+def _launched(config: Config, name: str) -> tuple[object, ...]:
+    server = config.servers[name]
+    confine = confine_of(server.confine, config.settings.confine) if server.transport == "stdio" else None
+    return (*launch_settings(server), confine)
 
 
 def _differs(old: ServerConfig, new: ServerConfig) -> bool:

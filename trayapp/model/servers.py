@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
+from trayapp.model.confine import Confining
 from trayapp.model.settings import AskMode
 
 Lifecycle = Literal["lazy", "eager", "keep-alive", "lazy-keep-alive"]
@@ -41,6 +42,7 @@ class ServerConfig:
     env: dict[str, str] = field(default_factory=dict)
     cwd: str | None = None
     inherit_env: bool = True
+    confine: Confining = None  # None = the setting
     url: str | None = None
     type: HttpType | None = None
     headers: dict[str, str] = field(default_factory=dict)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from trayapp.model.confine import Confining
+
 Expose = Literal["auto", "tools", "search"]
 PrefixMode = Literal["server", "short", "none", "mcp"]
 
@@ -61,3 +63,4 @@ class Settings:
     ask: AskMode = "auto"  # before which calls the user is asked
     ask_timeout: float = 120.0  # seconds; then the call is refused
     update_check: bool = False
+    confine: Confining = None  # of servers that are programs and do not say it themselves

@@ -55,6 +55,25 @@ class SignInStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedAccess:
+    """What a confined server wanted and did not get. `allow`: the line for its entry that would allow it."""
+
+    access: str  # read, write, network, sockets
+    what: str  # a path, a host, or in words
+    allow: str
+    secret: bool = False  # then what the server says is no reason to allow it
+
+
+@dataclass(frozen=True, slots=True)
+class ConfinementStatus:
+    """How a server that is to be confined was last started."""
+
+    way: str  # landlock, bubblewrap, sandbox-exec; open: `confine: try` where there is no way; "" not yet
+    why_open: str = ""
+    refused: tuple[RefusedAccess, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ServerStatus:
     """One server as of now. Times are seconds before the snapshot, None = never."""
 
@@ -75,6 +94,7 @@ class ServerStatus:
     approvals: tuple[str, ...] | None = None  # tools that wait for the user's approval; None = none
     findings: tuple[str, ...] | None = None  # codes of what was found in those tools; None = nothing
     suspicious: tuple[str, ...] | None = None  # tools that are served although they read like orders; None = none
+    confinement: ConfinementStatus | None = None  # None: it is not confined
     unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) that it could not say, of which none is known
 
     @property
@@ -190,7 +210,7 @@ class NewerSnapshotError(ShapeError):
         )
 
 
-RARE = frozenset({"project", "signed_in", "auth", "approvals", "findings", "suspicious", "unlisted"})
+RARE = frozenset({"project", "signed_in", "auth", "approvals", "findings", "suspicious", "unlisted", "confinement"})
 
 
 def _server_json(server: ServerStatus) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 import anyio.to_thread
@@ -25,6 +25,9 @@ from trayapp.model.decoding import StderrDecoder
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.redact import redacted
 from trayapp.wire.memory import widen
+
+if TYPE_CHECKING:
+    from trayapp.confinement.start import Start
 
 STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again after SIGTERM (MCP lifecycle, shutdown)
 EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
@@ -165,14 +168,21 @@ class _Stdout(asyncio.Protocol):
 
 @asynccontextmanager
 async def running(
-    launch: StdioLaunch, on_stdout: Callable[[bytes], None], stderr: StderrTail, keeper: Keeper
+    launch: StdioLaunch,
+    on_stdout: Callable[[bytes], None],
+    stderr: StderrTail,
+    keeper: Keeper,
+    start: Start | None = None,
 ) -> AsyncIterator[ServerProcess]:
-    """Spawn, yield, and stop with every descendant, whatever happens inside. Raises ConnectFailedError."""
+    """Spawn, yield, and stop with every descendant, whatever happens inside. Raises ConnectFailedError.
+
+    `start`: how to start it confined.
+    """
     process = ServerProcess(on_stdout, stderr)
     # Shielded: a cancellation between fork and the `try` below would leave a process that nobody stops.
     with anyio.CancelScope(shield=True):
         marks = keeper.environment()
-        await _Begun(_spawn(launch, process, {**launch.env, **marks}), keeper.spawning(marks))
+        await _Begun(_spawn(launch, process, {**launch.env, **marks}, start), keeper.spawning(marks))
         keeper.adopt(process.pid, marks)
     try:
         yield process
@@ -212,13 +222,16 @@ class _Begun:
         self._work.close()
 
 
-async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str]) -> None:
+async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str], start: Start | None) -> None:
     options: dict[str, Any] = {"start_new_session": True}
     if _WINDOWS:
         no_window = 0x08000000  # CREATE_NO_WINDOW; with CREATE_NEW_PROCESS_GROUP for CTRL_BREAK
         options = {"creationflags": no_window | 0x00000200}
     pipe = subprocess.PIPE
     try:
+        if start is not None:
+            await start.start(process, env, cwd=launch.cwd, **options)
+            return
         await asyncio.get_running_loop().subprocess_exec(
             lambda: process,
             *launch.argv,

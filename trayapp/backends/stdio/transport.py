@@ -6,7 +6,7 @@ Never here: the process itself (processes), what travels in a frame.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -41,12 +41,22 @@ async def open_stdio(
     def keep(data: bytes) -> None:
         printed[:] = printed or [True] * bool(data.strip())
         stderr(data)
+        if confinement is not None:
+            confinement.record.read(data)
 
+    confinement = launch.confinement
     tail = StderrTail(keep)
     dispatcher: FrameDispatcher = FrameDispatcher(
         lambda data: process.write(data), on_junk=_to_stderr_log(keep), peer=launch.server
     )
-    async with running(launch, dispatcher.feed, tail, keeper) as process, anyio.create_task_group() as tasks:
+    async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
+        start = None
+        if confinement is not None:
+            from trayapp.confinement.start import confining  # not before a server is confined
+
+            confined = confining(confinement, launch.argv, launch.cwd or "/", launch.env)
+            start = await stack.enter_async_context(confined)
+        process = await stack.enter_async_context(running(launch, dispatcher.feed, tail, keeper, start))
         dispatcher.write_to(process.write)
         await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
         tasks.start_soon(_close_with_obituary, process, dispatcher)

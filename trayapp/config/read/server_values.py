@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from trayapp.config.problems import Wrong, shown
 from trayapp.config.read import fields
+from trayapp.config.read.confine import read_confine
 from trayapp.config.read.keys import timed
 from trayapp.config.read.spelling import TOOL_KEYS, TOOL_NOTES, is_extension
 from trayapp.config.urls import has_variable, url_fault
@@ -99,6 +100,7 @@ READERS: Mapping[str, fields.Reader] = {
     "env": fields.environment,
     "cwd": fields.text,
     "inherit_env": fields.switch,
+    "confine": read_confine,
     "url": read_url,
     "type": read_type,
     "headers": fields.strings,

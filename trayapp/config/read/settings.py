@@ -9,10 +9,12 @@ from typing import Any, get_args, get_type_hints
 
 from trayapp.config.problems import Report, Wrong, shown
 from trayapp.config.read import fields
+from trayapp.config.read.confine import read_confine
 from trayapp.config.read.keys import read_keys, timed
 from trayapp.config.read.spelling import HTTP_KEYS, PROFILE_KEYS, SETTING_KEYS, snake
 from trayapp.config.urls import url_fault
 from trayapp.config.yaml.nodes import Node, Pair, Scalar, is_null, kind
+from trayapp.model.confine import Confine
 from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, HttpSettings, Profile, Settings
 
 MAX_PORT = 65_535
@@ -51,6 +53,7 @@ READERS: dict[str, fields.Reader] = {
     "ask": fields.ask_mode,
     "ask_timeout": fields.duration("s", zero=False),
     "update_check": fields.switch,
+    "confine": read_confine,
     "client_metadata_url": read_document_url,
 }
 _HTTP_READERS: dict[str, fields.Reader] = {
@@ -68,7 +71,11 @@ _PROFILE_READERS: dict[str, fields.Reader] = {
 
 def read_settings(node: Node, report: Report) -> Settings:
     """The settings of one mapping (null: none); never raises, each wrong value keeps its default."""
-    return Settings(**_Options(report).read("settings", node, SETTING_KEYS))
+    options = _Options(report)
+    found = options.read("settings", node, SETTING_KEYS)
+    if options.unread_limit:
+        found["confine"] = Confine()
+    return Settings(**found)
 
 
 class _Options:
@@ -78,6 +85,7 @@ class _Options:
         self._report = report
         self._without = without
         self.failed = False
+        self.unread_limit = False  # what confines every server could not be read
 
     def read(self, inside: str, node: Node, known: frozenset[str]) -> dict[str, Any]:
         """Values by key; nothing when the node is no mapping."""
@@ -118,6 +126,12 @@ class _Options:
     def _wrong(self, pair: Pair, wrong: Wrong) -> None:
         is_limit = snake(pair.name) != "expose"
         self.failed |= is_limit
+        if snake(pair.name) == "confine":
+            self.unread_limit = True
+            hint = f"{wrong.hint}. " if wrong.hint else ""
+            message = f"confine {wrong.message}"
+            self._report.add(wrong.place, message, f"{hint}Until then every server is confined")
+            return
         hint = wrong.hint or (self._without if is_limit else "") or "The default holds"
         self._report.add(wrong.place, f"{shown(pair.name)} {wrong.message}", hint)
 

@@ -68,6 +68,7 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         findings=_findings(gateway, server.name),
         suspicious=gateway.services.approvals.flagged(server.name) or None,
         unlisted=_unknown_lists(connection, offer),
+        confinement=gateway.services.confinements.status(connection.name),
     )
 
 

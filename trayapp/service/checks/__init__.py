@@ -5,7 +5,7 @@ Never here: how one of them is done, printing.
 
 from __future__ import annotations
 
-from trayapp.service.checks import desktop, disk, gateway, secrets, servers, system
+from trayapp.service.checks import confinement, desktop, disk, gateway, secrets, servers, system
 from trayapp.service.checks.finding import Check
 
 CHECKS = (
@@ -14,6 +14,7 @@ CHECKS = (
     Check("config.servers", servers.config_servers),
     Check("server.launch", servers.launches),
     Check("path.programs", servers.programs),
+    Check("confine.available", confinement.available),
     Check("home.short", gateway.home_short),
     Check("socket.mode", gateway.socket_mode),
     Check("socket.answers", gateway.socket_answers),

@@ -1,0 +1,1 @@
+"""Tests of servers' programs that are confined, with programs that try to get out."""

@@ -1,0 +1,46 @@
+"""Tries every way out as whatever user runs this: `driver.py FACTS`. Prints {way: [without, confined]} as JSON.
+
+Standard library and the confinement itself: a system's own Python runs it, as an ordinary user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from trayapp.confinement.folders import make_scratch
+from trayapp.confinement.policy import Program, make_policy
+from trayapp.confinement.socket_requests import SocketRequests
+from trayapp.confinement.spawn import spawn_confined
+from trayapp.model.confine import Confine
+
+
+async def attempts(facts_file: str, names: list[str]) -> dict[str, list[str]]:
+    """What came of each way, without and with confinement."""
+    facts: dict[str, Any] = json.loads(Path(facts_file).read_text())
+    env = {"HOME": facts["home"], "PATH": "/usr/bin:/bin"}
+    program = str(Path(facts["cwd"], "hostile.py"))
+    found = {}
+    for name in names:
+        argv = (sys.executable, program, facts_file, name)
+        free = await asyncio.to_thread(
+            subprocess.run, argv, capture_output=True, text=True, env=env, close_fds=False, check=False
+        )
+        own = (facts["ours"], *(str(Path(facts["ours"], part)) for part in ("cache", "logs", "run")))
+        scratch = make_scratch(str(Path(facts["ours"], "cache/confined/hostile")))
+        policy = make_policy(Confine(network=False), Program("hostile", argv, facts["cwd"], env, own, scratch))
+        options = {"args": argv, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "env": env, "text": True}
+        process, listener = await asyncio.to_thread(spawn_confined, policy, None, options)
+        requests = SocketRequests(listener, leads_out=False, refused=lambda: None)
+        said, _ = await asyncio.to_thread(process.communicate)
+        requests.close()
+        found[name] = [free.stdout.strip(), str(said).strip()]
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(attempts(sys.argv[1], sys.argv[2:]))))

@@ -1,0 +1,98 @@
+"""Programs that try to get out: without `confine` every way works, with it none does."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.backends.world import real_connection
+from tests.confinement.hostile import WAYS
+from tests.confinement.world import PROGRAM, World, made_world
+from tests.tools import missing
+from trayapp.confinement import bubblewrap, landlock
+from trayapp.model.confine import Confine
+from trayapp.model.errors import ServerError
+from trayapp.model.servers import ServerConfig
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp")]
+NO_LANDLOCK = landlock.abi() < landlock.LEAST_ABI
+INHERITED = {"inherited_descriptor", "folder_descriptor_inherited"}  # no server of ours inherits one
+ALONE = Confine(network=False)
+IN_NAMESPACES = Confine(network=False, sockets=True)  # Unix sockets of its own: bubblewrap
+
+
+def needs(confine: Confine) -> None:
+    """Skip where this machine has no such way; with CI=true fail there."""
+    reason = bubblewrap.fault() if confine.sockets else "this kernel has no Landlock 6" if NO_LANDLOCK else ""
+    if reason:
+        missing(reason)
+
+
+def entry(world: World, confine: Confine | bool) -> ServerConfig:
+    """The hostile server as an entry; its program lies in its folder, so that it may read it."""
+    program = world.cwd / "hostile.py"
+    if not program.exists():
+        shutil.copy(PROGRAM, program)
+    return ServerConfig(
+        "hostile",
+        command=sys.executable,
+        args=(str(program), str(world.facts_file)),
+        cwd=str(world.cwd),
+        confine=Confine() if confine is True else confine,
+    )
+
+
+async def outcomes(world: World, confine: Confine | bool, names: list[str]) -> dict[str, str]:
+    """What came of each way, each in a server of its own: one that is killed for trying has not got out."""
+    found: dict[str, str] = {}
+    at_once = anyio.CapacityLimiter(4)
+
+    async def one(name: str) -> None:
+        async with at_once, real_connection(entry(world, confine), environ=world.environment()) as (connection, _):
+            try:
+                result = await connection.request("tools/call", {"name": name, "arguments": {}})
+                found[name] = result["content"][0]["text"]
+            except ServerError as error:
+                found[name] = str(error)
+
+    async with anyio.create_task_group() as tasks:
+        for name in names:
+            tasks.start_soon(one, name)
+    return found
+
+
+@pytest.mark.requirement("confine-hostile")
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("confine", [ALONE, IN_NAMESPACES], ids=["landlock", "bubblewrap"])
+async def test_no_way_leads_out_of_a_confined_server_and_every_one_does_without(confine: Confine) -> None:
+    needs(confine)
+    assert len(WAYS) >= 40
+    with made_world() as world:
+        found = await outcomes(world, False, [name for name in WAYS if name not in INHERITED])
+        found |= {name: without_closing(world, name) for name in INHERITED}
+    assert {name: said for name, said in found.items() if said != "out"} == {}
+    with made_world() as world:
+        found = await outcomes(world, confine, list(WAYS))
+        found |= {f"write_{name}": "in vain" for name in in_vain(world, found)}
+    assert [name for name, said in found.items() if said == "out"] == []
+    assert found.keys() == WAYS.keys()
+
+
+def in_vain(world: World, found: dict[str, str]) -> list[str]:
+    """Which files a server believes to have written that are as they were: namespaces have a /tmp of their own."""
+    said = [
+        name.removeprefix("write_") for name, words in found.items() if name.startswith("write_") and words == "out"
+    ]
+    places = {name: Path(world.facts["targets"][name]) for name in said}
+    return [name for name, place in places.items() if not place.exists() or "hostile" not in place.read_text()]
+
+
+def without_closing(world: World, name: str) -> str:
+    """What came of a way in a process that inherits whatever may be inherited."""
+    command = [sys.executable, str(PROGRAM), str(world.facts_file), name]
+    return subprocess.run(command, capture_output=True, text=True, close_fds=False, check=True).stdout.strip()

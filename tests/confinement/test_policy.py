@@ -1,0 +1,118 @@
+"""What a confined server may reach, from its entry, its folder and its arguments."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
+from trayapp.model.confine import Confine
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="paths of POSIX systems")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for name in (".ssh", ".config/google-chrome", ".config/app", "src/mine", "src/other", "docs", "ours"):
+        (tmp_path / "home" / name).mkdir(parents=True)
+    (tmp_path / "home/.ssh/id_rsa").write_text("hush")
+    (tmp_path / "home/.bashrc").write_text("")
+    return tmp_path / "home"
+
+
+def policy(home: Path, *args: str, cwd: str = "src/mine", **confine: object) -> Policy:
+    """What `/usr/bin/env ARGS` may reach in that folder."""
+    program = Program(
+        "s",
+        ("/usr/bin/env", *args),
+        str(home / cwd),
+        {"HOME": str(home), "PATH": "/usr/bin"},
+        (str(home / "ours"),),
+        (),
+    )
+    return make_policy(Confine(**confine), program)  # type: ignore[arg-type]
+
+
+def may(policy: Policy, path: Path | str) -> str:
+    """`write`, `read` or nothing."""
+    where = os.path.realpath(path)
+    return "write" if policy.allows(where, write=True) else "read" if policy.allows(where, write=False) else ""
+
+
+@pytest.mark.requirement("confine-policy")
+def test_its_folder_and_the_folders_among_its_arguments_are_written_the_system_is_read(home: Path) -> None:
+    made = policy(home, f"--root={home}/docs")
+    assert may(made, home / "src/mine/new") == "write"
+    assert may(made, home / "docs/x") == "write"
+    assert may(made, "/usr/lib/x") == "read"
+    assert may(made, "/etc/hosts") == "read"
+    for denied in (home, home / "src/other/x", home / ".ssh/id_rsa", home / ".bashrc", home / "ours/x", "/root/x"):
+        assert may(made, denied) == "", denied
+
+
+@pytest.mark.requirement("confine-policy")
+def test_the_home_folder_is_no_working_folder_and_is_given_without_what_is_hidden(home: Path) -> None:
+    assert may(policy(home, cwd="."), home / "docs/x") == ""
+    for made in (policy(home, str(home)), policy(home, cwd=".", write=("~",)), policy(home, "/")):
+        assert may(made, home / "docs/x") == "write"
+        assert may(made, home / "src/other/x") == "write"
+        for denied in (home / ".ssh/id_rsa", home / ".bashrc", home / "new", home / "ours/servers.yaml"):
+            assert may(made, denied) == "", denied
+
+
+@pytest.mark.requirement("confine-policy")
+def test_a_secret_is_given_by_its_own_name_in_the_entry_alone(home: Path) -> None:
+    assert may(policy(home, str(home / ".ssh")), home / ".ssh/id_rsa") == ""
+    assert may(policy(home, str(home / ".ssh/id_rsa")), home / ".ssh/id_rsa") == ""
+    assert may(policy(home, cwd=".config"), home / ".config/google-chrome/x") == ""
+    assert may(policy(home, cwd=".config"), home / ".config/app/x") == "write"
+    assert may(policy(home, read=("~/.ssh",)), home / ".ssh/id_rsa") == "read"
+
+
+@pytest.mark.requirement("confine-policy")
+def test_a_programs_text_is_read_with_its_project_and_a_file_of_data_is_written_alone(home: Path) -> None:
+    project = home / "src/other"
+    (project / "dist").mkdir()
+    (project / "package.json").write_text("{}")
+    (project / "dist/index.js").write_text("")
+    (home / "docs/data.db").write_text("")
+    made = policy(home, f"{project}/dist/index.js", "--db", f"{home}/docs/data.db")
+    assert may(made, project / "node_modules/x") == "read"
+    assert may(made, home / "docs/data.db") == "write"
+    assert may(made, home / "docs/else") == ""
+
+
+@pytest.mark.requirement("confine-links")
+def test_a_link_in_a_folder_that_the_server_writes_leads_to_nothing_more(home: Path) -> None:
+    (home / "src/mine/data").symlink_to(home / "src/other")
+    (home / "src/mine/keys").symlink_to(home / ".ssh")
+    made = policy(home, "data", "keys", f"{home}/src/mine/data")
+    assert may(made, home / "src/other/x") == ""
+    assert may(made, home / ".ssh/id_rsa") == ""
+    (home / "elsewhere").symlink_to(home / "src/other")  # out of its reach: the user's own link
+    assert may(policy(home, f"{home}/elsewhere"), home / "src/other/x") == "write"
+
+
+@pytest.mark.requirement("confine-links")
+def test_a_secret_with_a_second_name_in_reach_refuses_the_start(home: Path) -> None:
+    (home / "src/other/key").hardlink_to(home / ".ssh/id_rsa")
+    policy(home)  # out of its reach
+    (home / "src/mine/deep").mkdir()
+    (home / "src/mine/deep/key").hardlink_to(home / ".ssh/id_rsa")
+    with pytest.raises(LinkToSecretError) as refused:
+        policy(home)
+    assert refused.value.path == str(home / "src/mine/deep/key")
+    assert refused.value.secret == str(home / ".ssh/id_rsa")
+
+
+def test_a_program_in_a_folder_of_everybody_is_given_alone(home: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o777)
+    shared.chmod(0o1777)
+    (shared / "server.py").write_text("")
+    (shared / "ticket").write_text("")
+    made = policy(home, str(shared / "server.py"))
+    assert may(made, shared / "server.py") == "read"
+    assert may(made, shared / "ticket") == ""

@@ -1,0 +1,220 @@
+"""Confined servers as any others: started, watched, ended; and what is not started because nothing would confine it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.backends.world import real_connection
+from tests.confinement.hostile import WAYS
+from tests.confinement.test_hostile import ALONE, IN_NAMESPACES, needs
+from tests.confinement.world import PROGRAM, made_world
+from tests.fixtures.odd import Odd, alive, until
+from tests.tools import missing, require
+from trayapp.backends.confinements import Confinements
+from trayapp.confinement import bubblewrap, landlock
+from trayapp.model.confine import Confine
+from trayapp.model.errors import ServerError
+from trayapp.model.plan import Config, plan
+from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import Settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp")]
+ROOT = Path(__file__).resolve().parents[2]
+NOBODY = 65_534
+CALL: dict[str, Any] = {"name": "whoami", "arguments": {}}
+
+
+@pytest.mark.requirement("confine-hostile")
+@pytest.mark.timeout(180)
+def test_an_ordinary_user_is_confined_as_well_and_gets_out_without(tmp_path: Path) -> None:
+    needs(ALONE)
+    if os.geteuid() != 0:
+        missing("only root can become another user; the other tests ran as an ordinary one")
+    setpriv = require("setpriv")
+    with made_world(NOBODY) as world:
+        shutil.copy(PROGRAM, world.cwd / "hostile.py")
+        world.facts |= {"ours": str(world.ours), "gateway": world.facts["victim"]}
+        world.facts_file.write_text(json.dumps(world.facts))
+        package = world.root / "package"
+        for room in ("confinement", "model", "wire", "config"):
+            shutil.copytree(ROOT / "trayapp" / room, package / "trayapp" / room)
+        (package / "trayapp/__init__.py").write_text("")
+        shutil.copy(Path(__file__).with_name("driver.py"), package / "driver.py")
+        for folder, _, files in os.walk(world.root):
+            for path in (folder, *(os.path.join(folder, name) for name in files)):  # noqa: PTH118
+                if path != world.facts["setuid_program"]:
+                    os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        # One world for both: what spoils it for the next is left to the other test.
+        left = {"remove_a_file", "truncate_a_file", "move_a_file_out", "message_queue", "ptrace_attach"}
+        names = [name for name in WAYS if name not in left]
+        user = [setpriv, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        command = [*user, "/usr/bin/python3", "driver.py", str(world.facts_file), *names]
+        passed = tuple(int(name) for name in os.listdir("/proc/self/fd") if int(name) > 2 and _inherits(int(name)))  # noqa: PTH208
+        done = subprocess.run(command, cwd=package, capture_output=True, text=True, pass_fds=passed, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    assert {name: said for name, (said, _) in found.items() if said != "out"} == {}
+    assert [name for name, (_, said) in found.items() if "Error:" not in said] == []
+
+
+def _inherits(descriptor: int) -> bool:
+    try:
+        return os.get_inheritable(descriptor)
+    except OSError:
+        return False
+
+
+@pytest.mark.requirement("confine-life")
+@pytest.mark.parametrize("confine", [Confine(), ALONE, IN_NAMESPACES], ids=["landlock", "alone", "bubblewrap"])
+async def test_a_confined_server_answers_and_ends_with_all_that_it_started(tmp_path: Path, confine: Confine) -> None:
+    needs(confine)
+    odd = Odd(tmp_path, "odd", ("--ignore-eof", "--child", str(tmp_path / "child")))
+    kept = Confinements()
+    async with real_connection(odd.config(cwd=str(tmp_path), confine=confine), confinements=kept) as (connection, _):
+        await connection.request("tools/call", CALL)
+        status = kept.status("odd")
+        assert status is not None
+        assert status.way == ("bubblewrap" if confine.sockets else "landlock")
+        pid = connection.pid
+        assert pid is not None
+    await until(lambda: not alive(pid))
+    if not confine.sockets:  # in a namespace it has another number
+        child = int((tmp_path / "child").read_text())
+        await until(lambda: not alive(child))
+
+
+@pytest.mark.requirement("confine-life")
+async def test_a_confined_server_that_dies_is_told_with_its_last_words(tmp_path: Path) -> None:
+    needs(ALONE)
+    code = "import sys; print('no licence', file=sys.stderr); sys.exit(3)"
+    server = ServerConfig("s", command=sys.executable, args=("-c", code), cwd=str(tmp_path), confine=ALONE)
+    async with real_connection(server) as (connection, _):
+        with pytest.raises(ServerError, match="exited with code 3: no licence"):
+            await connection.request("tools/call", CALL)
+
+
+@pytest.mark.requirement("confine-life")
+async def test_a_program_that_is_not_there_is_told_as_ever(tmp_path: Path) -> None:
+    needs(ALONE)
+    script = tmp_path / "server"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    async with real_connection(ServerConfig("s", command=str(script), cwd=str(tmp_path), confine=ALONE)) as (one, _):
+        with pytest.raises(ServerError, match="ENOENT"):
+            await one.request("tools/call", CALL)
+
+
+@pytest.mark.requirement("confine-or-not")
+async def test_what_cannot_be_confined_is_not_started_and_try_starts_it_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landlock, "abi", lambda: 4)
+    monkeypatch.setattr(bubblewrap, "fault", lambda: "bubblewrap is not installed")
+    odd = Odd(tmp_path)
+    async with real_connection(odd.config(cwd=str(tmp_path), confine=Confine())) as (connection, _):
+        with pytest.raises(
+            ServerError, match=r"has Landlock 4, not 6 \(Linux 6.12\), and bubblewrap is not"
+        ) as refused:
+            await connection.request("tools/call", CALL)
+    assert "confine: try" in refused.value.hint
+    assert "confine" not in (refused.value.model_hint or "")
+    assert odd.pids == []
+    kept = Confinements()
+    entry = odd.config(cwd=str(tmp_path), confine=Confine(required=False))
+    async with real_connection(entry, confinements=kept) as (connection, _):
+        await connection.request("tools/call", CALL)
+        status = kept.status("odd")
+    assert status is not None
+    assert status.way == "open"
+    assert "Landlock 4" in status.why_open
+
+
+@pytest.mark.requirement("confine-or-not")
+async def test_a_kernel_that_refuses_half_way_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that is already under as many filters as it takes."""
+    needs(ALONE)
+    from trayapp.confinement import spawn
+
+    def refuse(*_: Any, **__: Any) -> int:
+        raise OSError(7, "Argument list too long")
+
+    monkeypatch.setattr(spawn, "install", refuse)
+    odd = Odd(tmp_path)
+    for confine in (ALONE, Confine(required=False)):
+        async with real_connection(odd.config(cwd=str(tmp_path), confine=confine)) as (connection, _):
+            with pytest.raises(ServerError, match=r"the kernel refused \(E2BIG\)"):
+                await connection.request("tools/call", CALL)
+    assert odd.pids == []
+
+
+@pytest.mark.requirement("confine-refused")
+async def test_what_was_refused_is_said_with_the_line_that_allows_it(tmp_path: Path) -> None:
+    needs(ALONE)
+    home, folder = tmp_path / "home", tmp_path / "home/src"
+    folder.mkdir(parents=True)
+    (home / "notes").mkdir()
+    (home / "notes/n.txt").write_text("n")
+    (home / ".ssh").mkdir()
+    (home / ".ssh/id").write_text("k")
+    code = (
+        "import pathlib,sys,traceback,socket\n"
+        "def t(f):\n"
+        "    try: f()\n"
+        "    except OSError: traceback.print_exc()\n"
+        f"t(lambda: open('{home}/notes/n.txt'))\n"
+        f"t(lambda: open('{home}/out/x', 'w'))\n"
+        f"t(lambda: pathlib.Path('{home}/made').mkdir())\n"
+        f"t(lambda: open('{home}/.ssh/id'))\n"
+        "t(lambda: socket.create_connection(('127.0.0.1', 9)))\n"
+    )
+    (home / "out").mkdir()
+    server = ServerConfig("s", command=sys.executable, args=("-c", code), cwd=str(folder), confine=ALONE)
+    kept, log = Confinements(), bytearray()
+    environ = {**os.environ, "HOME": str(home)}
+    async with real_connection(server, confinements=kept, stderr=log, environ=environ) as (connection, _):
+        with pytest.raises(ServerError):
+            await connection.request("tools/call", CALL)
+    status = kept.status("s")
+    assert status is not None
+    assert {(one.access, one.what): (one.allow, one.secret) for one in status.refused} == {
+        ("read", "~/notes/n.txt"): ("confine: {read: [~/notes/n.txt], network: false}", False),
+        ("write", "~/out/x"): ("confine: {write: [~/out], network: false}", False),
+        ("write", "~/made"): ("confine: {write: [~/made], network: false}", False),
+        ("read", "~/.ssh/id"): ("confine: {read: [~/.ssh/id], network: false}", True),
+        ("network", "the network"): ("confine: true", False),
+    }
+    assert b"Refused reading ~/notes/n.txt. To allow it: confine: {read: [~/notes/n.txt], network: false}" in log
+
+
+@pytest.mark.requirement("confine-policy")
+def test_the_setting_holds_for_servers_that_do_not_say_it_and_a_change_starts_them_again() -> None:
+    servers = {
+        "own": ServerConfig("own", command="x", confine=False),
+        "other": ServerConfig("other", command="x"),
+        "far": ServerConfig("far", url="https://example.org/mcp"),
+    }
+    old, new = Config(Settings(), servers), Config(Settings(confine=Confine()), servers)
+    assert plan(old, new).relaunched == ("other",)
+
+
+@pytest.mark.requirement("confine-life")
+async def test_servers_of_sessions_are_confined_each(tmp_path: Path) -> None:
+    needs(ALONE)
+    odd = Odd(tmp_path)
+    entry = odd.config(cwd=str(tmp_path), confine=ALONE, scope="session")
+    kept = Confinements()
+    connections = [partial(real_connection, entry, confinements=kept) for _ in range(2)]
+    async with connections[0]() as (one, _), connections[1]() as (other, _), anyio.create_task_group() as tasks:
+        tasks.start_soon(one.request, "tools/call", CALL)
+        tasks.start_soon(other.request, "tools/call", CALL)
+    assert len(odd.pids) == 2

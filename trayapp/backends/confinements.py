@@ -1,0 +1,59 @@
+"""The confinement of each server as it is, or last was: what the snapshot shows.
+
+Never here: confining (confinement), which is not even imported before a server is confined.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trayapp.model.confine import confine_of
+from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import Settings
+from trayapp.model.status import ConfinementStatus
+
+if TYPE_CHECKING:
+    from trayapp.confinement.record import Record, Refusal
+
+log = logging.getLogger(__name__)
+
+
+class Confinements:
+    """Records by the server's name. `changed` hears of every new refusal."""
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self._records: dict[str, Record] = {}
+        self._changed = changed
+
+    def get(self, name: str) -> Record | None:
+        """Return the record of the server's last start; None: it was not to be confined."""
+        return self._records.get(name)
+
+    def status(self, name: str) -> ConfinementStatus | None:
+        """Return how the server was last started, and what it was refused."""
+        record = self._records.get(name)
+        return record.status() if record is not None else None
+
+    def begin(
+        self, server: ServerConfig, settings: Settings, environ: Mapping[str, str], stderr: Callable[[bytes], None]
+    ) -> Record | None:
+        """Return a new record for a start of the server, None when it is not to be confined."""
+        confine = confine_of(server.confine, settings.confine) if server.command is not None else None
+        if confine is None:
+            self._records.pop(server.name, None)
+            return None
+        from trayapp.confinement.record import Record  # not before a server is confined
+
+        home = str(Path(environ.get("HOME") or Path.home()).resolve())
+        record = self._records[server.name] = Record(server.name, confine, home)
+        record.heard = lambda refusal: self._note(record, refusal, stderr)
+        return record
+
+    def _note(self, record: Record, refusal: Refusal, stderr: Callable[[bytes], None]) -> None:
+        line = record.line(refusal)
+        log.info("%s: %s", record.server, line)
+        stderr(f"[multi-mcp] {line}\n".encode())
+        self._changed()

@@ -1,0 +1,47 @@
+"""bubblewrap: the same policy by namespaces, where Landlock is missing or a program needs Unix sockets of its own.
+
+Never here: whether it is used (ways).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import cache
+
+from trayapp.confinement.places import LINUX_DEVICES, LINUX_SYSTEM
+from trayapp.confinement.policy import Policy, Program
+
+CHECK_S = 1.5  # it takes 10 ms
+
+
+@cache
+def fault() -> str:
+    """Return why bubblewrap cannot be used here, "" if it can. Blocks the first time."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return "bubblewrap is not installed"
+    command = [program, "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--proc", "/proc", "true"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not work: {error}"
+    return "" if done.returncode == 0 else f"bubblewrap does not work: {done.stderr.strip()[:200]}"
+
+
+def command_line(policy: Policy, program: Program, filter_fd: int) -> list[str]:
+    """Return what runs the program in namespaces of its own. `filter_fd`: where bubblewrap reads the seccomp filter."""
+    words = [shutil.which("bwrap") or "bwrap", "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc"]
+    words += ["--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--dev", "/dev", "--proc", "/proc"]
+    words += ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--dir", program.home, "--dir", program.cwd]
+    if policy.network is False:
+        words.append("--unshare-net")
+    for path in LINUX_SYSTEM:
+        words += [] if path.startswith("/proc/") else ["--ro-bind-try", path, path]
+    # An inner folder after the outer one: the later wins.
+    given = dict.fromkeys(policy.read, "--ro-bind-try") | dict.fromkeys(policy.write, "--bind-try")
+    for path in sorted(given, key=len):
+        if path not in LINUX_SYSTEM and path not in LINUX_DEVICES and not path.startswith(("/proc", "/dev/null")):
+            words += [given[path], path, path]
+    words += ["--remount-ro", "/"]  # what is written elsewhere fails, instead of being lost
+    return [*words, "--chdir", program.cwd, "--seccomp", str(filter_fd), "--", *program.argv]

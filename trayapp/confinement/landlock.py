@@ -1,0 +1,107 @@
+"""Landlock: confines the calling thread, and all that it starts, to paths, ports and its own processes.
+
+The system calls by number; libc has no wrappers. Reference: man 7 landlock, include/uapi/linux/landlock.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+import struct
+import sys
+from collections.abc import Iterable
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every architecture
+VERSION_FLAG = 1
+PATH_BENEATH, NET_PORT = 1, 2
+LEAST_ABI = 6  # Linux 6.12: signals and abstract sockets have a scope; before, a server could end the gateway
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+REMOVE_DIR, REMOVE_FILE = 16, 32
+MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_SYM = 128, 256, 512, 1024, 4096
+REFER, TRUNCATE, IOCTL_DEV = 8192, 16_384, 32_768
+ALL_FILE_RIGHTS = (1 << 16) - 1  # with making devices, which nobody gets: root could open a disk by one
+READ = EXECUTE | READ_FILE | READ_DIR
+WRITE = (
+    READ | WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM
+    | REFER | TRUNCATE
+)  # fmt: skip
+OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+BIND_TCP, CONNECT_TCP = 1, 2
+SCOPES = 3  # abstract Unix sockets, signals
+NO_NEW_PRIVS = 38  # PR_SET_NO_NEW_PRIVS
+CAPABILITY_VERSION = 0x20080522
+
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def abi() -> int:
+    """Return the version of Landlock that this kernel offers; 0: none, or it is switched off."""
+    if _libc is None:
+        return 0
+    return max(0, int(_libc.syscall(ctypes.c_long(CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(1))))
+
+
+def system_call(number: int, *arguments: object) -> int:
+    """Make a system call by its number. Raises OSError."""
+    assert _libc is not None
+    result = int(_libc.syscall(ctypes.c_long(number), *arguments))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable[str], ports: list[int] | None) -> None:
+    """Confine the calling thread for good; what it starts inherits that. Raises OSError: then start nothing.
+
+    `read`, `write`: folders with all in them, or files; what is not there is left out. `devices`: files to read and
+    write, without making or replacing them. `ports`: the only TCP ports to connect to; None: TCP is not limited.
+    """
+    assert _libc is not None
+    network = 0 if ports is None else BIND_TCP | CONNECT_TCP
+    attributes = struct.pack("QQQ", ALL_FILE_RIGHTS, network, SCOPES)
+    ruleset = system_call(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
+    try:
+        for rights, paths in ((READ, read), (WRITE, write), (READ_FILE | WRITE_FILE, devices)):
+            for path in paths:
+                _allow_path(ruleset, path, rights)
+        for port in ports or ():
+            _add_rule(ruleset, NET_PORT, struct.pack("QQ", CONNECT_TCP, port))
+        if _libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), "no_new_privs was refused")
+        _drop_capabilities()
+        system_call(RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    finally:
+        os.close(ruleset)
+
+
+def _allow_path(ruleset: int, path: str, rights: int) -> None:
+    try:
+        # Paths are real ones. A link in the last place was put there since they were looked at: it opens nothing.
+        folder = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
+            return
+        raise
+    try:
+        mode = os.fstat(folder).st_mode
+        if stat.S_ISLNK(mode):
+            return
+        granted = rights if stat.S_ISDIR(mode) else rights & OF_FILES
+        _add_rule(ruleset, PATH_BENEATH, struct.pack("=Qi", granted, folder))
+    finally:
+        os.close(folder)
+
+
+def _add_rule(ruleset: int, kind: int, rule: bytes) -> None:
+    system_call(ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(kind), rule, ctypes.c_uint32(0))
+
+
+def _drop_capabilities() -> None:
+    """Drop what root may do beyond files of its own; for everybody else there is nothing to drop."""
+    assert _libc is not None
+    if _libc.capset(struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24)):
+        raise OSError(ctypes.get_errno(), "capabilities cannot be dropped")

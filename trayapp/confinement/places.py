@@ -1,0 +1,85 @@
+"""Where systems, toolchains and secrets lie: what every confined program may read, and what none gets by accident.
+
+Never here: one server's own folders (policy), looking whether something is there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+LINUX_SYSTEM = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap",
+    "/home/linuxbrew", "/sys", "/var/cache/fontconfig", "/var/lib/ca-certificates", "/var/lib/snapd",
+    "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf", "/run/current-system",
+    # Of /proc what tells of the machine. A program's own entry has the same place as everybody's: no rule divides them.
+    "/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/sys", "/proc/uptime",
+    "/proc/version", "/proc/vmstat",
+)  # fmt: skip
+LINUX_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+DARWIN_SYSTEM = (
+    "/System", "/Library", "/usr", "/bin", "/sbin", "/opt", "/etc", "/private/etc", "/private/var/db/timezone",
+    "/private/var/db/dyld", "/var/db/dyld", "/Applications", "/nix", "/dev",
+)  # fmt: skip
+DARWIN_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/dtracehelper")
+
+# Below the home folder: programs that developers install there, and caches of packages that were already fetched.
+TOOLCHAINS = (
+    ".local/bin", ".local/lib", ".local/share/uv", ".local/share/pipx", ".local/share/fnm", ".local/share/mise",
+    ".local/share/pnpm", ".local/share/virtualenv", ".local/pipx", ".nvm", ".fnm", ".volta", ".asdf", ".pyenv",
+    ".rbenv", ".rye", ".pixi", ".sdkman", ".bun", ".deno", ".yarn", ".npm-global", ".rustup", ".cargo/bin",
+    "go/bin", "go/pkg", ".dotnet", ".npm/_npx", ".npm/_cacache", ".cache/uv", ".cache/pip", ".cache/pipx",
+    ".cache/ms-playwright", ".cache/puppeteer", ".cache/deno", ".cache/fontconfig", "miniconda3", "anaconda3",
+    "miniforge3", "mambaforge", "bin",
+    "Library/pnpm", "Library/Caches/uv", "Library/Caches/ms-playwright", "Library/Caches/fnm_multishells",
+)  # fmt: skip
+# Below the home folder: never part of a folder that a server is given; only by its own name in `read` or `write`.
+SECRETS = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
+    ".password-store", ".pki", ".mozilla", ".thunderbird", ".var", "snap", ".config/gcloud", ".config/gh",
+    ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi",
+    ".config/opera", ".config/autostart", ".config/systemd", ".config/Code", ".config/Cursor", ".config/Claude",
+    ".config/1Password", ".config/Bitwarden", ".config/keepassxc", ".config/fish", ".config/git",
+    ".local/share/keyrings", ".local/share/kwalletd", ".local/share/applications", ".cargo/credentials",
+    ".cargo/credentials.toml", ".claude", ".claude.json", ".codex", ".cursor", ".gemini", ".copilot", ".windsurf",
+    ".codeium", ".continue", ".vscode", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile",
+    ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".xprofile", ".xsessionrc", ".xinitrc", ".pam_environment",
+    ".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".gitconfig", ".vimrc",
+    "Library/Keychains", "Library/Cookies", "Library/LaunchAgents", "Library/Safari", "Library/Mail",
+    "Library/Messages", "Library/Application Support",
+)  # fmt: skip
+# Variables that lead to sockets of the desktop, and to keys: a program without them does not try.
+LEADING_OUT = (
+    "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "GNOME_KEYRING_CONTROL", "DISPLAY",
+    "WAYLAND_DISPLAY", "XAUTHORITY", "ICEAUTHORITY", "SESSION_MANAGER", "DOCKER_HOST",
+)  # fmt: skip
+TEMPORARY = ("TMPDIR", "TMP", "TEMP")
+
+
+def system_paths() -> tuple[str, ...]:
+    """Return what every confined program may read of this system."""
+    return DARWIN_SYSTEM if sys.platform == "darwin" else LINUX_SYSTEM
+
+
+def device_paths() -> tuple[str, ...]:
+    """Return the devices that every confined program may read and write."""
+    return DARWIN_DEVICES if sys.platform == "darwin" else LINUX_DEVICES
+
+
+def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that give a program a cache of its own, below `folder`.
+
+    Package caches are among them: others run what lies in the user's, so that no confined program may write there.
+    """
+    home = environ.get("HOME") or os.path.expanduser("~")
+    own = {
+        "XDG_CACHE_HOME": folder,
+        "npm_config_cache": f"{folder}/npm",
+        "UV_CACHE_DIR": f"{folder}/uv",
+        "PIP_CACHE_DIR": f"{folder}/pip",
+    }
+    browsers = f"{environ.get('XDG_CACHE_HOME') or f'{home}/.cache'}/ms-playwright"
+    if "PLAYWRIGHT_BROWSERS_PATH" not in environ and os.path.isdir(browsers):
+        own["PLAYWRIGHT_BROWSERS_PATH"] = browsers  # found by way of XDG_CACHE_HOME otherwise
+    return own

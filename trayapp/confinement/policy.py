@@ -1,0 +1,278 @@
+"""What one server's program may reach: from its `confine`, working folder and arguments to real paths.
+
+Looks at the file system and changes nothing. Never here: how it is enforced.
+
+Decided:
+- The home folder, and what lies above it, is no working folder that a server gets: it is merely where servers
+  without `cwd` run.
+- A folder that holds secrets is given without them: each of its other entries, as they are now.
+- Below the home folder nothing whose name begins with a dot is part of a folder above it.
+- A link inside of a folder that the server may write never leads to more: the server could have made it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trayapp.confinement.places import SECRETS, TOOLCHAINS, device_paths, system_paths
+from trayapp.model.confine import Confine
+
+MOST_ENTRIES = 2000  # of a folder that is given piece by piece; more would make every start slow
+_CODE = re.compile(r"\.(?:pyz?|[cm]?[jt]sx?|sh|rb|php|pl|jar|lua)", re.IGNORECASE)
+_PROJECT = ("package.json", "pyproject.toml", "pyvenv.cfg", ".git", "setup.py")
+_PARTS = re.compile(r"[=,]")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is to be confined: `argv[0]` is absolute, `env` is its environment.
+
+    `own`: folders of ours, which nobody gets; `scratch`: the folders made for this server (temporary files, cache).
+    """
+
+    server: str
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str] = field(repr=False)
+    own: tuple[str, ...]
+    scratch: tuple[str, ...]
+
+    @property
+    def home(self) -> str:
+        """The user's home folder."""
+        return os.path.realpath(self.env.get("HOME") or os.path.expanduser("~"))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Real paths of files, or of folders with all in them, and the way into the network."""
+
+    read: tuple[str, ...]  # and run
+    write: tuple[str, ...]  # and read
+    devices: tuple[str, ...]
+    network: bool | tuple[str, ...]
+    sockets: bool
+    secrets: tuple[str, ...] = ()  # what nobody should be given on the word of a server
+
+    def is_secret(self, path: str) -> bool:
+        """True if that real path is a secret, lies in one or holds one."""
+        return any(_is_inside(path, one) or _is_inside(one, path) for one in self.secrets)
+
+    def allows(self, path: str, *, write: bool) -> bool:
+        """True if that real path is in reach."""
+        if path in self.devices or any(_is_inside(path, one) for one in self.write):
+            return True
+        return not write and any(_is_inside(path, one) for one in self.read)
+
+
+class LinkToSecretError(Exception):
+    """A file in reach is also a secret: a hard link. `path`: where it lies, `secret`: what it is."""
+
+    def __init__(self, path: str, secret: str) -> None:
+        super().__init__(f"{path} is {secret} (a hard link)")
+        self.path = path
+        self.secret = secret
+
+
+def make_policy(confine: Confine, program: Program) -> Policy:
+    """Return what the program may reach. Raises LinkToSecretError."""
+    grants = _Grants(program)
+    for path in (*confine.write, *confine.read):
+        grants.name(_at(path, program))
+    write = grants.given(_at(path, program) for path in confine.write)
+    if not _holds(program.cwd, program.home):
+        write += grants.given([program.cwd])
+    words = list(_paths_in(program))
+    write += grants.given(path for path, is_code in words if not is_code)
+    read = grants.given(_at(path, program) for path in confine.read)
+    read += grants.given(_code_root(path, program.home) for path, is_code in words if is_code)
+    read += grants.toolchain()
+    write += program.scratch
+    _refuse_linked_secrets(write + read, program)
+    return Policy(
+        tuple(dict.fromkeys((*_real(system_paths()), *read))),
+        tuple(dict.fromkeys(write)),
+        device_paths(),
+        confine.network,
+        confine.sockets,
+        tuple(grants.secrets),
+    )
+
+
+class _Grants:
+    """Turns folders that were named into those that are given."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        home = program.home
+        secrets = {os.path.join(home, name) for name in SECRETS} | set(program.own)
+        self.secrets = {path for one in secrets for path in (one, os.path.realpath(one))}  # by both of their names
+        self._named: set[str] = set()  # by their own names in `read` and `write`
+        self._writable: list[tuple[str, str]] = []  # as named, and what that is
+
+    def name(self, path: str) -> None:
+        """Note a path that the entry gives by its own name."""
+        self._named.add(os.path.realpath(path))
+
+    def given(self, paths: Iterable[str]) -> list[str]:
+        """Return what is given of these paths, real ones, in order."""
+        found: list[str] = []
+        for path in sorted(set(paths), key=len):  # an outer folder before those in it
+            real = os.path.realpath(path)
+            if not os.path.exists(real) or self._is_secret(real) or self._leads_out(path, real):
+                continue
+            self._writable.append((os.path.normpath(path), real))
+            found += self._pieces(real, [MOST_ENTRIES])
+        return found
+
+    def toolchain(self) -> list[str]:
+        """Return the folders of interpreters and packages below the home folder."""
+        home, program = self._program.home, self._program
+        folders = [os.path.join(home, name) for name in TOOLCHAINS]
+        folders += [folder for folder in program.env.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
+        real = [path for path in _real(folders) if not self._is_secret(path) and not _holds(path, home)]
+        runs = os.path.realpath(program.argv[0])
+        outside = not self._leads_out(program.argv[0], runs)
+        for start in {program.argv[0], runs} if outside else {program.argv[0]}:
+            root = _root_of(start, home)
+            real += [] if self._is_secret(root) else [root]
+        return real
+
+    def _is_secret(self, real: str) -> bool:
+        """True if the path is a secret or lies in one, and is not named itself."""
+        if any(_is_inside(real, one) for one in self._named):
+            return False
+        return any(_is_inside(real, secret) for secret in self.secrets)
+
+    def _leads_out(self, path: str, real: str) -> bool:
+        """True if a link inside of a folder that the server may write leads out of it."""
+        path = os.path.normpath(path)
+        return any(
+            _is_inside(path, named) and path != named and not _is_inside(real, folder)
+            for named, folder in self._writable
+        )
+
+    def _pieces(self, folder: str, left: list[int]) -> Iterator[str]:
+        """Yield the folder, or, where it holds secrets, each of its entries that is none and holds none."""
+        home = self._program.home
+        holds_home = _is_inside(home, folder)
+        if not holds_home and not any(_is_inside(one, folder) for one in self.secrets if one not in self._named):
+            yield folder
+            return
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            return
+        for entry in entries:
+            left[0] -= 1
+            hidden = folder == home and entry.name.startswith(".") and entry.path not in self._named
+            if left[0] < 0 or hidden or entry.is_symlink() or self._is_secret(entry.path):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._pieces(entry.path, left)
+            else:
+                yield entry.path
+
+
+def _paths_in(program: Program) -> Iterator[tuple[str, bool]]:
+    """Yield the files and folders that the arguments name, and whether each is a program's text."""
+    for word in program.argv[1:]:
+        for part in {word, *_PARTS.split(word)}:
+            path = _at(part.removeprefix("file://"), program)
+            if len(part) < 2 and part not in (".", "/"):
+                continue
+            if (os.sep in part or part.startswith("~") or _CODE.search(part)) or part in (".", ".."):
+                try:
+                    mode = os.stat(path).st_mode
+                except (OSError, ValueError):
+                    continue
+                if stat.S_ISDIR(mode):
+                    yield path, False
+                elif stat.S_ISREG(mode):
+                    yield path, bool(_CODE.fullmatch(os.path.splitext(path)[1])) or bool(mode & 0o111)
+
+
+def _code_root(path: str, home: str) -> str:
+    """Return the folder that a program's text needs: its project, else where it lies; never the home folder."""
+    start = folder = os.path.dirname(path)
+    while not _holds(folder, home):
+        if any(os.path.exists(os.path.join(folder, name)) for name in _PROJECT):
+            return folder
+        folder = os.path.dirname(folder)
+    return path if _holds(start, home) or _is_shared(start) else start
+
+
+def _root_of(program: str, home: str) -> str:
+    """Return what an installed program needs besides itself: the folder above `bin`, else that of its text."""
+    folder = os.path.dirname(program)
+    above = os.path.dirname(folder)
+    installed = os.path.basename(folder) == "bin" and not _holds(above, home)
+    if installed and any(os.path.exists(os.path.join(above, name)) for name in ("lib", "pyvenv.cfg")):
+        return above
+    return _code_root(program, home)
+
+
+def _is_shared(folder: str) -> bool:
+    """True for /tmp and the like: others have files there."""
+    try:
+        return bool(os.stat(folder).st_mode & stat.S_ISVTX)
+    except OSError:
+        return True
+
+
+def _refuse_linked_secrets(given: Sequence[str], program: Program) -> None:
+    """Look for secrets that have a second name inside of what is given.
+
+    A kernel goes by the name that is opened. Secret files have one name: only where one has more is the search made.
+    """
+    linked: dict[tuple[int, int], str] = {}
+    for name in (*(os.path.join(program.home, name) for name in SECRETS), *program.own):
+        for path, facts in _files_of(name, 2):
+            if facts.st_nlink > 1:
+                linked[facts.st_dev, facts.st_ino] = path
+    if not linked:
+        return
+    for folder in given:
+        for path, facts in _files_of(folder, None):
+            secret = linked.get((facts.st_dev, facts.st_ino)) if facts.st_nlink > 1 else None
+            if secret is not None and path != secret:
+                raise LinkToSecretError(path, secret)
+
+
+def _files_of(path: str, levels: int | None) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield regular files at a path and below it, so many levels down; links are not followed."""
+    try:
+        facts = os.lstat(path)
+        if stat.S_ISREG(facts.st_mode):
+            yield path, facts
+        elif stat.S_ISDIR(facts.st_mode) and levels != 0:
+            for name in os.listdir(path):
+                yield from _files_of(os.path.join(path, name), levels - 1 if levels else None)
+    except OSError:
+        return
+
+
+def _at(path: str, program: Program) -> str:
+    """Return a path of the entry as an absolute one; links are still in it."""
+    if path == "~" or path.startswith("~/"):
+        path = program.home + path[1:]
+    return os.path.normpath(os.path.join(program.cwd, path))
+
+
+def _real(paths: Iterable[str]) -> list[str]:
+    """Return those that are there, without links; a link that is one of the system's counts by both of its names."""
+    return [os.path.realpath(path) for path in paths if os.path.exists(path)]
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    """True if a path is the folder or lies in it."""
+    return path == folder or path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
+
+
+def _holds(folder: str, home: str) -> bool:
+    """True if a folder is the home folder or lies above it."""
+    return _is_inside(home, os.path.realpath(folder))

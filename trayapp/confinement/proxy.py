@@ -1,0 +1,145 @@
+"""An HTTP proxy for one confined server: it connects to the hosts of its `confine`, and names every other.
+
+Speaks CONNECT (what HTTPS uses) and plain requests. Never here: looking into what passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+HEAD_BYTES = 65_536
+HEAD_S = 30.0  # for a program to say where it wants to go
+CONNECT_S = 30.0
+CHUNK = 65_536
+_LOCAL_NAMES = ("localhost",)
+
+
+class HostProxy:
+    """Serves one server's programs on a port of the loopback. `refused` hears each host that is not allowed."""
+
+    def __init__(self, hosts: tuple[str, ...], refused: Callable[[str], None]) -> None:
+        self._hosts = tuple(host.strip("[]").rstrip(".").lower() for host in hosts)
+        self._refused = refused
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> int:
+        """Begin, and return the port."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=HEAD_BYTES)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def close(self) -> None:
+        """End, with all that passes."""
+        assert self._server is not None
+        self._server.close()
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    def allows(self, host: str) -> bool:
+        """True if a host is among those that the server may reach."""
+        host = host.strip("[]").rstrip(".").lower()
+        return any(
+            host.endswith(one[1:]) and len(host) > len(one) - 1 if one.startswith("*.") else host == one
+            for one in self._hosts
+        )
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            await self._serve(reader, writer)
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ValueError):
+            pass  # one connection that went wrong is that program's own matter
+        finally:
+            self._open.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(HEAD_S):
+            head = await reader.readuntil(b"\r\n\r\n")
+        first, _, rest = head.partition(b"\r\n")
+        method, target, version = first.decode("ascii").split(" ")
+        whole = urlsplit(f"//{target}" if method == "CONNECT" else target)
+        host, port = whole.hostname or "", whole.port or (443 if method == "CONNECT" else 80)
+        if not self.allows(host):
+            self._refused(host)
+            await _refuse(writer, "403 Forbidden", f"{host} is not among the hosts that this server may reach")
+            return
+        try:
+            far_reader, far_writer = await self._connect(host, port)
+        except (OSError, TimeoutError) as error:
+            await _refuse(writer, "502 Bad Gateway", f"Cannot reach {host}: {error}")
+            return
+        try:
+            if method == "CONNECT":
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:  # one request a connection: the next one might name another host
+                path = (whole.path or "/") + (f"?{whole.query}" if whole.query else "")
+                kept = [line for line in rest.split(b"\r\n") if line and not _is_of_the_hop(line)]
+                lines = [f"{method} {path} {version}".encode(), *kept, b"Connection: close", b"", b""]
+                far_writer.write(b"\r\n".join(lines))
+            await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
+        finally:
+            far_writer.close()
+
+    async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to a host, never to this machine by way of a name that somebody else points here."""
+        async with asyncio.timeout(CONNECT_S):
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            error: OSError = OSError(f"no address for {host}")
+            for address in (str(where[0]) for *_, where in found):
+                if not _is_meant(host, address):
+                    error = OSError("its address is this machine's own")
+                    continue
+                try:
+                    return await asyncio.open_connection(address, port)
+                except OSError as failure:
+                    error = failure
+            raise error
+
+
+def _is_meant(host: str, address: str) -> bool:
+    """True unless a name leads to this machine that is not a name of it."""
+    if host in _LOCAL_NAMES:
+        return True
+    with suppress(ValueError):
+        ipaddress.ip_address(host)
+        return True  # written as an address
+    where = ipaddress.ip_address(address.partition("%")[0])
+    where = getattr(where, "ipv4_mapped", None) or where
+    return not (where.is_loopback or where.is_link_local or where.is_unspecified)
+
+
+def _is_of_the_hop(line: bytes) -> bool:
+    return line.partition(b":")[0].strip().lower() in (b"proxy-connection", b"proxy-authorization", b"connection")
+
+
+async def _refuse(writer: asyncio.StreamWriter, status: str, words: str) -> None:
+    body = f"multi-mcp: {words}\n".encode("ascii", "replace")
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    writer.write(head.encode() + body)
+    await writer.drain()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Copy one direction to its end."""
+    while data := await reader.read(CHUNK):
+        writer.write(data)
+        await writer.drain()
+    with suppress(OSError, RuntimeError):
+        writer.write_eof()
+
+
+def proxy_environment(port: int) -> dict[str, str]:
+    """Return the variables that lead programs to the proxy; Node's own fetch needs the last."""
+    address = f"http://127.0.0.1:{port}"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+    return {**dict.fromkeys(names, address), "NO_PROXY": "", "no_proxy": "", "NODE_USE_ENV_PROXY": "1"}

@@ -1,0 +1,163 @@
+"""What a confined server was refused, and the line of servers.yaml that would allow it.
+
+Kernels tell an ordinary user nothing of what they refused. So this is read where it is said: a program's own error
+messages, its requests for sockets, the hosts that it asked the proxy for. `multi-mcp confine` sees every file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from trayapp.confinement.policy import Policy
+from trayapp.model.confine import Confine
+from trayapp.model.status import ConfinementStatus, RefusedAccess
+
+MOST = 50  # refusals that are kept of a server; a program that goes through a whole disk names thousands
+LINE_BYTES = 4096
+Access = Literal["read", "write", "network", "sockets"]
+NETWORK = "the network"
+SOCKETS = "Unix sockets"
+_REFUSED = re.compile(
+    rb"EACCES|EPERM|EXDEV|EROFS|permission denied|operation not permitted|cross-device link|read-only file system",
+    re.IGNORECASE,
+)
+_PATH = re.compile(r"""['"`](/[^'"`\n]+)['"`]|(?<![\w.:/~-])(/[^\s'"`:,;()\[\]]+)""")
+_WRITES = re.compile(
+    r"\b(?:mkdir|rmdir|unlink|rename|symlink|link|create|creating|write|writing|copyfile|truncate)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One thing that a server wanted and did not get: a path, a host, or NETWORK."""
+
+    access: Access
+    what: str
+
+    def allowed_in(self, confine: Confine, home: str) -> Confine:
+        """Return the `confine` that would allow it, too."""
+        if self.access == "sockets":
+            return replace(confine, sockets=True)
+        if self.access == "network":
+            hosts = confine.network if isinstance(confine.network, tuple) else ()
+            return replace(confine, network=True if self.what == NETWORK else (*hosts, self.what))
+        path = _grant(self.what, home) if self.access == "write" else self.what
+        short = shorten(path, home)
+        said: tuple[str, ...] = getattr(confine, self.access)
+        if short in said or (self.access == "read" and short in confine.write):
+            return confine
+        return replace(confine, **{self.access: (*said, short)})  # type: ignore[arg-type]
+
+
+def _grant(path: str, home: str) -> str:
+    """Return what has to be written to: a file is made, and replaced, in its folder."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    return path if folder in (home, "/", "/tmp", "/dev", "/run") else folder
+
+
+def shorten(path: str, home: str) -> str:
+    """Return a path as a person writes it."""
+    return "~" + path[len(home) :] if path == home or path.startswith(home + "/") else path
+
+
+@dataclass
+class Record:
+    """One server's confinement, as it is: `way` is "" until it runs, "open" where it runs without (`confine: try`)."""
+
+    server: str
+    confine: Confine
+    home: str
+    way: str = ""
+    why_open: str = ""
+    policy: Policy | None = None
+    refusals: dict[Refusal, None] = field(default_factory=dict)
+    heard: Callable[[Refusal], None] = lambda refusal: None
+
+    _rest: bytes = b""
+
+    def add(self, refusal: Refusal) -> None:
+        """Keep a refusal; the first of its kind is told."""
+        if refusal not in self.refusals and len(self.refusals) < MOST:
+            self.refusals[refusal] = None
+            self.heard(refusal)
+
+    def read(self, data: bytes) -> None:
+        """Look through what the server printed on stderr."""
+        if not self._rest and not _REFUSED.search(data) and data.endswith(b"\n"):
+            return
+        *lines, rest = (self._rest + data).split(b"\n")
+        self._rest = rest[-LINE_BYTES:]
+        for line in lines:
+            if _REFUSED.search(line):
+                self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
+
+    def _note(self, line: str) -> None:
+        for quoted, bare in _PATH.findall(line):
+            path = os.path.normpath(quoted or bare)
+            if self.policy is None or "\0" in path:
+                continue
+            real = os.path.realpath(path)
+            wants_write = bool(_WRITES.search(line)) or not os.path.lexists(real)
+            if not self.policy.allows(real, write=False):
+                self.add(Refusal("write" if wants_write else "read", real))
+            elif not self.policy.allows(real, write=True):
+                self.add(Refusal("write", real))
+
+    def line(self, refusal: Refusal) -> str:
+        """Return what was refused in words, with the line of servers.yaml that would allow it."""
+        what = shorten(refusal.what, self.home)
+        verb = {"read": "reading ", "write": "writing ", "network": "reaching ", "sockets": "using "}[refusal.access]
+        allow = written(refusal.allowed_in(self.confine, self.home))
+        doubt = " (a secret: what the server says is no reason to allow it)" if self.is_secret(refusal) else ""
+        return f"Refused {verb}{what}{doubt}. To allow it: {allow}"
+
+    def status(self) -> ConfinementStatus:
+        """Return it for the snapshot."""
+        refused = tuple(
+            RefusedAccess(
+                refusal.access,
+                shorten(refusal.what, self.home),
+                written(refusal.allowed_in(self.confine, self.home)),
+                self.is_secret(refusal),
+            )
+            for refusal in self.refusals
+        )
+        return ConfinementStatus(self.way, self.why_open, refused)
+
+    def remedy(self) -> Confine:
+        """Return the `confine` that would allow all that was refused, secrets left out."""
+        wanted = self.confine
+        for refusal in self.refusals:
+            if not self.is_secret(refusal):
+                wanted = refusal.allowed_in(wanted, self.home)
+        return wanted
+
+    def is_secret(self, refusal: Refusal) -> bool:
+        """True if a server's own word is no reason to allow it: its message may be there to be believed."""
+        paths = refusal.access in ("read", "write") and self.policy is not None
+        return paths and self.policy is not None and self.policy.is_secret(refusal.what)
+
+
+def written(confine: Confine) -> str:
+    """Return the line for servers.yaml."""
+    return f"confine: {_flow(confine.value())}"
+
+
+def _flow(value: object) -> str:
+    """Return plain values as YAML on one line; JSON's quotes where a word would not be read as itself."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    text = str(value)
+    if re.fullmatch(r"[A-Za-z0-9/~._][\w/.~@+-]*", text) and not re.fullmatch(r"[\d.]+|~|true|false|null", text):
+        return text
+    import json
+
+    return json.dumps(text, ensure_ascii=False)

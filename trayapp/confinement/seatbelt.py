@@ -1,0 +1,66 @@
+"""macOS: the policy as a profile for sandbox-exec (its language is Scheme-like; Apple's own profiles lie in
+/System/Library/Sandbox/Profiles).
+
+Never here: running it. The profile is text, so that it can be tested anywhere.
+"""
+
+from __future__ import annotations
+
+from trayapp.confinement.policy import Policy
+
+SANDBOX_EXEC = "/usr/bin/sandbox-exec"
+_BASE = """(version 1)
+(deny default)
+(allow process-fork)
+(allow process-exec)
+(allow signal (target same-sandbox))
+(allow process-info* (target same-sandbox))
+(allow sysctl-read)
+(allow system-socket (require-all (socket-domain AF_SYSTEM) (socket-protocol 2)))
+(allow ipc-posix-sem)
+(allow pseudo-tty)
+(allow file-read-metadata)
+(allow file-read-data (literal "/"))
+(allow mach-lookup
+  (global-name "com.apple.system.opendirectoryd.libinfo")
+  (global-name "com.apple.system.logger")
+  (global-name "com.apple.trustd.agent")
+  (global-name "com.apple.SystemConfiguration.configd")
+  (global-name "com.apple.SystemConfiguration.DNSConfiguration"))
+"""
+
+
+def profile(policy: Policy, port: int | None) -> str:
+    """Return the profile. `port`: of the proxy, the only way out where the hosts are listed."""
+    lines = [_BASE.rstrip()]
+    lines += [f"(allow file-read* file-map-executable {_place(path)})" for path in policy.read]
+    lines += [f"(allow file-read* file-write* file-map-executable {_place(path)})" for path in policy.write]
+    lines += [f"(allow file-read* file-write-data (literal {_quoted(path)}))" for path in policy.devices]
+    # Later rules win: a secret in a folder that is given stays one.
+    named = {*policy.read, *policy.write}
+    lines += [
+        f"(deny file-read-data file-write* {_place(path)})"
+        for path in policy.secrets
+        if not any(_is_inside(one, path) for one in named)
+    ]
+    if policy.network is True:
+        lines += ["(allow network-outbound (remote ip))", "(allow network-inbound (local ip))", "(allow network-bind)"]
+        lines.append('(allow network-outbound (literal "/private/var/run/mDNSResponder"))')
+    elif port is not None:
+        lines.append(f'(allow network-outbound (remote ip "localhost:{port}"))')
+    if policy.sockets:
+        lines += [f"(allow network* {_place(path)})" for path in policy.write]
+    return "\n".join(lines) + "\n"
+
+
+def _place(path: str) -> str:
+    return f"(subpath {_quoted(path)})"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + "/")

@@ -1,0 +1,147 @@
+"""seccomp: refuses system calls by which a confined program would reach what Landlock does not cover.
+
+That is: other kinds of sockets, namespaces, io_uring, tracing, kernel keys, System V memory. A filter is a short
+program of classic BPF; it sees numbers and registers, never what a pointer points to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+import sys
+from typing import Literal
+
+from trayapp.confinement.landlock import system_call
+
+Sockets = Literal["all", "none", "asked"]  # of the Internet: allowed, refused, decided by the gateway for each
+
+# -- numbers: linux/audit.h, linux/seccomp.h, asm/unistd.h ------------------------------------------------------------
+
+ALLOW, ERROR, NOTIFY, KILL = 0x7FFF0000, 0x00050000, 0x7FC00000, 0x80000000
+SET_FILTER, NEW_LISTENER = 1, 8
+X32_BIT = 0x40000000  # a second set of numbers of the same calls
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+SECCOMP = {"x86_64": 317, "aarch64": 277}
+
+# name -> number on x86_64, on aarch64 (-1: not there)
+REFUSED = {
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438), "process_madvise": (440, 440), "perf_event_open": (298, 241), "bpf": (321, 280),
+    "userfaultfd": (323, 282), "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
+    "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
+    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431),
+    "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442), "open_tree_attr": (467, 467),
+    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "fanotify_init": (300, 262),
+    "fanotify_mark": (301, 263), "lookup_dcookie": (212, 18), "quotactl": (179, 60), "quotactl_fd": (443, 443),
+    "acct": (163, 89), "swapon": (167, 224), "swapoff": (168, 225), "reboot": (169, 142), "syslog": (103, 116),
+    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105), "finit_module": (313, 273),
+    "delete_module": (176, 106), "iopl": (172, -1), "ioperm": (173, -1), "modify_ldt": (154, -1),
+    "uselib": (134, -1), "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171),
+    "clock_adjtime": (305, 266), "sethostname": (170, 161), "setdomainname": (171, 162), "vhangup": (153, 58),
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193),
+    "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
+    "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
+}  # fmt: skip
+UNKNOWN = {  # as if the kernel had none: programs know that and take an older way
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "clone3": (435, 435),  # its flags lie in memory, where a filter cannot see them
+}  # fmt: skip
+CLONE, UNSHARE, SOCKET, SOCKETPAIR = (56, 220), (272, 97), (41, 198), (53, 199)
+PRLIMIT, SETPRIORITY, IOCTL = (302, 261), (141, 140), (16, 29)
+NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+NEW_TIME = 0x80  # means something else to clone
+TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: keys typed into a terminal
+UNIX, INET, INET6, NETLINK = 1, 2, 10, 16  # AF_...
+STREAM, SEQPACKET, TYPE_MASK = 1, 5, 0xF
+TCP = 6
+
+_JUMP_EQUAL, _JUMP_ABOVE, _JUMP_SET = 0x15, 0x35, 0x45
+_LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
+
+_Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, value
+
+
+def machine() -> str:
+    """Return the architecture that system calls are numbered for, "" where we do not know them."""
+    name = os.uname().machine if sys.platform == "linux" else ""
+    return name if name in ARCHITECTURES and sys.maxsize > 2**32 else ""
+
+
+def filter_program(name: str, internet: Sockets, *, unix: bool = False) -> bytes:
+    """Return the filter for an architecture. `unix`: sockets of the file system may be made."""
+    at = list(ARCHITECTURES).index(name)
+    refuse = ERROR | errno.EPERM
+    no_socket = ERROR | errno.EACCES
+    program: list[_Instruction] = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_JUMP_EQUAL, 1, 0, ARCHITECTURES[name]),
+        (_RETURN, 0, 0, KILL),
+        (_LOAD, 0, 0, _NUMBER),
+    ]
+    if name == "x86_64":
+        program += [(_JUMP_ABOVE, 0, 1, X32_BIT), (_RETURN, 0, 0, ERROR | errno.ENOSYS)]
+    for numbers, answer in ((REFUSED.values(), refuse), (UNKNOWN.values(), ERROR | errno.ENOSYS)):
+        for number in (pair[at] for pair in numbers if pair[at] >= 0):
+            program += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
+    program += _call(CLONE[at], [*_argument(0), (_JUMP_SET, 0, 1, NEW_NAMESPACES), (_RETURN, 0, 0, refuse)])
+    program += _call(
+        UNSHARE[at], [*_argument(0), (_JUMP_SET, 0, 1, NEW_NAMESPACES | NEW_TIME), (_RETURN, 0, 0, refuse)]
+    )
+    for call, argument in ((PRLIMIT[at], 0), (SETPRIORITY[at], 1)):  # of another process
+        program += _call(call, [*_argument(argument), (_JUMP_EQUAL, 1, 0, 0), (_RETURN, 0, 0, refuse)])
+    keys = [step for key in TERMINAL_INPUT for step in ((_JUMP_EQUAL, 0, 1, key), (_RETURN, 0, 0, refuse))]
+    program += _call(IOCTL[at], [*_argument(1), *keys])
+    program += _call(SOCKET[at], _socket_rules(internet, unix, no_socket))
+    pair = [*_argument(0), (_JUMP_EQUAL, 1, 0, UNIX), (_RETURN, 0, 0, no_socket)]
+    if not unix:  # a pair of datagram sockets can be connected again, to any path
+        pair += [*_argument(1), (_AND, 0, 0, TYPE_MASK), (_JUMP_EQUAL, 2, 0, STREAM), (_JUMP_EQUAL, 1, 0, SEQPACKET)]
+        pair += [(_RETURN, 0, 0, no_socket)]
+    program += _call(SOCKETPAIR[at], pair)
+    program.append((_RETURN, 0, 0, ALLOW))
+    return b"".join(struct.pack("=HBBI", *step) for step in program)
+
+
+def _argument(number: int) -> list[_Instruction]:
+    """Load an argument's lower half: all that these calls look at."""
+    return [(_LOAD, 0, 0, _ARGUMENTS + 8 * number)]
+
+
+def _call(number: int, steps: list[_Instruction]) -> list[_Instruction]:
+    """What to do for one call; what falls through is allowed."""
+    inside = [*steps, (_RETURN, 0, 0, ALLOW)]
+    return [(_JUMP_EQUAL, 0, len(inside), number), *inside]
+
+
+def _socket_rules(internet: Sockets, unix: bool, refuse: int) -> list[_Instruction]:
+    family = _argument(0)
+    rules = [*family]
+    if unix:
+        rules += [(_JUMP_EQUAL, 0, 1, UNIX), (_RETURN, 0, 0, ALLOW)]
+    if internet == "all":
+        rules += [(_JUMP_EQUAL, 1, 0, INET), (_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, ALLOW)]
+    elif internet == "asked":
+        rules += [(_JUMP_EQUAL, 1, 0, INET), (_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, NOTIFY)]
+    # Netlink tells of this machine's own addresses (protocol 0); the others speak to other programs or set something.
+    rules += [(_JUMP_EQUAL, 0, 3, NETLINK), *_argument(2), (_JUMP_EQUAL, 0, 1, 0), (_RETURN, 0, 0, ALLOW)]
+    return [*rules, (_RETURN, 0, 0, refuse)]
+
+
+class _Program(ctypes.Structure):
+    """struct sock_fprog."""
+
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+
+def install(program: bytes, *, listen: bool) -> int:
+    """Have the calling thread, and all that it starts, obey the filter. Raises OSError.
+
+    Return the file descriptor on which NOTIFY is heard (it is closed on exec), -1 without `listen`.
+    """
+    wanted = _Program(len(program) // 8, program)
+    flags = NEW_LISTENER if listen else 0
+    number = SECCOMP[machine()]
+    result = system_call(number, ctypes.c_uint(SET_FILTER), ctypes.c_uint(flags), ctypes.byref(wanted))
+    return result if listen else -1

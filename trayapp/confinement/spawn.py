@@ -1,0 +1,101 @@
+"""Starts a confined program from a thread that has confined itself: no launcher process, nothing run between fork and
+exec, and so hardly later than another program.
+
+Landlock, seccomp and no_new_privs hold for the thread that asks for them and for what it starts. The thread ends when
+the program has started; the rest of the gateway is as free as before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import threading
+from asyncio.base_subprocess import BaseSubprocessTransport
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from trayapp.confinement.landlock import restrict_thread
+from trayapp.confinement.policy import Policy
+from trayapp.confinement.seccomp import filter_program, install, machine
+
+
+class ConfinementFailedError(OSError):
+    """The kernel refused to confine: the program was not started."""
+
+
+def spawn_confined(policy: Policy, port: int | None, options: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a program confined by `policy`. `port`: of the proxy, the only way out where the network is limited.
+
+    Return the process, and the descriptor on which it asks for sockets (-1: it does not). Raises OSError for a program
+    that cannot be started, ConfinementFailedError where it would not be confined.
+    """
+    program = filter_program(machine(), "all" if policy.network is True else "asked")
+    found: list[tuple[subprocess.Popen[bytes], int] | Exception] = []
+
+    def start() -> None:
+        listener = -1
+        try:
+            try:
+                ports = None if policy.network is True else [port] if port else []
+                restrict_thread(policy.read, policy.write, policy.devices, ports)
+                listener = install(program, listen=policy.network is not True)
+            except OSError as error:
+                raise ConfinementFailedError(error.errno, error.strerror) from error
+            found.append((subprocess.Popen(**options), listener))
+        except (OSError, ValueError, TypeError, subprocess.SubprocessError) as error:  # told to who waits
+            if listener >= 0:
+                os.close(listener)
+            found.append(error)
+
+    thread = threading.Thread(target=start, name="confined start")
+    thread.start()
+    thread.join()
+    outcome = found[0] if found else ConfinementFailedError(None, "the start ended unexpectedly")
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+class ConfinedTransport(BaseSubprocessTransport):
+    """asyncio's transport of a child process whose start `spawn` does; its end is seen on a pidfd."""
+
+    def __init__(self, spawn: Callable[[dict[str, Any]], subprocess.Popen[bytes]], *args: Any, **kwargs: Any) -> None:
+        self._spawn = spawn
+        self._pidfd = -1
+        super().__init__(*args, **kwargs)
+
+    def _start(self, args: Any, shell: bool, stdin: Any, stdout: Any, stderr: Any, bufsize: int, **kwargs: Any) -> None:
+        streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr, "bufsize": bufsize}
+        self._proc = self._spawn({"args": args, "shell": shell, **streams, **kwargs})
+        self._pidfd = os.pidfd_open(self._proc.pid)
+        asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
+
+    def _reap(self) -> None:
+        assert self._proc is not None
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        code = self._proc.wait()  # at once: it has ended
+        self._process_exited(code)
+
+
+async def open_confined(
+    spawn: Callable[[dict[str, Any]], subprocess.Popen[bytes]],
+    protocol: asyncio.SubprocessProtocol,
+    argv: Sequence[str],
+    **options: Any,
+) -> None:
+    """Start a program as `loop.subprocess_exec` does, its three streams as pipes. Raises as `spawn` does."""
+    loop = asyncio.get_running_loop()
+    waiter = loop.create_future()
+    pipe = subprocess.PIPE
+    streams = (pipe, pipe, pipe, 0)
+    transport = ConfinedTransport(spawn, loop, protocol, list(argv), False, *streams, waiter=waiter, **options)
+    try:
+        await waiter
+    except BaseException:
+        transport.close()
+        with suppress(ProcessLookupError):
+            await transport._wait()
+        raise

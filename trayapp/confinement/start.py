@@ -1,0 +1,177 @@
+"""One confined start: policy made, way chosen, proxy and socket requests served as long as the server runs.
+
+A confinement that cannot be set up raises; only `confine: try` goes on without, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio.to_thread
+
+from trayapp.confinement import seccomp
+from trayapp.confinement.folders import make_scratch
+from trayapp.confinement.places import LEADING_OUT, TEMPORARY, cache_environment
+from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
+from trayapp.confinement.proxy import HostProxy, proxy_environment
+from trayapp.confinement.record import NETWORK, Record, Refusal
+from trayapp.confinement.ways import NoWayError, Way, choose
+from trayapp.model.errors import ConnectFailedError
+
+
+class CannotConfineError(ConnectFailedError):
+    """A server was not started because it would not have been confined."""
+
+    code = "cannot_confine"
+    model_hint = "Tell the user"
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What a confined start needs besides the launch. `said`: variables that the entry itself sets."""
+
+    record: Record
+    own: tuple[str, ...]
+    scratch: str
+    said: frozenset[str] = field(default_factory=frozenset)
+
+
+def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a confined program: caches of its own, no way to the desktop that it was not given."""
+    ours = cache_environment(os.path.join(confinement.scratch, "cache"), env)
+    kept = {name: value for name, value in env.items() if name not in LEADING_OUT or name in confinement.said}
+    return kept | {name: value for name, value in ours.items() if name not in confinement.said}
+
+
+class Start:
+    """How to start one confined program. `argv` and `env` are those of its launch until it runs in something."""
+
+    def __init__(self, record: Record, policy: Policy | None, way: Way | None, program: Program) -> None:
+        self._record = record
+        self._policy = policy
+        self._way = way
+        self._program = program
+        self._port: int | None = None
+        self._variables: dict[str, str] = {}
+        self._stack = AsyncExitStack()
+
+    async def prepare(self, stack: AsyncExitStack) -> None:
+        """Make what has to be there before the program starts."""
+        self._stack = stack
+        if self._policy is None:
+            return
+        temporary = "/tmp" if self._way == "bubblewrap" else self._program.scratch[1]
+        self._variables = dict.fromkeys(TEMPORARY, temporary)
+        network = self._policy.network
+        if isinstance(network, tuple):
+            proxy = HostProxy(network, lambda host: self._record.add(Refusal("network", host)))
+            self._port = await proxy.start()
+            stack.push_async_callback(proxy.close)
+            self._variables |= proxy_environment(self._port)
+
+    async def start(self, protocol: asyncio.SubprocessProtocol, env: dict[str, str], **options: Any) -> None:
+        """Start it as `loop.subprocess_exec` does. Raises OSError, CannotConfineError."""
+        argv, env = self._program.argv, env | self._variables
+        if self._policy is not None and self._way == "landlock":
+            await self._start_with_landlock(protocol, env, options)
+            return
+        pipe = subprocess.PIPE
+        if self._policy is not None and self._way == "sandbox-exec":
+            from trayapp.confinement.seatbelt import SANDBOX_EXEC, profile
+
+            argv = (SANDBOX_EXEC, "-p", profile(self._policy, self._port), *argv)
+        elif self._policy is not None:
+            from trayapp.confinement.bubblewrap import command_line
+
+            reader = _filter_pipe(self._policy)
+            self._stack.callback(os.close, reader)
+            argv = tuple(command_line(self._policy, self._program, reader))
+            options |= {"pass_fds": (reader,), "cwd": "/"}
+        loop = asyncio.get_running_loop()
+        await loop.subprocess_exec(lambda: protocol, *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, **options)
+
+    async def _start_with_landlock(
+        self, protocol: asyncio.SubprocessProtocol, env: dict[str, str], options: dict[str, Any]
+    ) -> None:
+        from trayapp.confinement.socket_requests import SocketRequests
+        from trayapp.confinement.spawn import ConfinementFailedError, open_confined, spawn_confined
+
+        policy = self._policy
+        assert policy is not None
+
+        def spawn(wanted: dict[str, Any]) -> subprocess.Popen[bytes]:
+            process, listener = spawn_confined(policy, self._port, wanted)
+            if listener >= 0:
+                leads_out = self._port is not None
+                requests = SocketRequests(listener, leads_out=leads_out, refused=self._note_network)
+                self._stack.callback(requests.close)
+            return process
+
+        try:
+            await open_confined(spawn, protocol, self._program.argv, env=env, **options)
+        except ConfinementFailedError as error:
+            code = errno.errorcode.get(error.errno or 0, str(error.errno))
+            raise CannotConfineError(
+                self._record.server,
+                f"Cannot confine {self._record.server}: the kernel refused ({code})",
+                "It was not started. See what this system can do: multi-mcp doctor",
+            ) from None
+
+    def _note_network(self) -> None:
+        self._record.add(Refusal("network", NETWORK))
+
+
+def _filter_pipe(policy: Policy) -> int:
+    internet: seccomp.Sockets = "all" if policy.network is True else "none"
+    reader, writer = os.pipe()
+    os.write(writer, seccomp.filter_program(seccomp.machine(), internet, unix=policy.sockets))
+    os.close(writer)
+    return reader
+
+
+@asynccontextmanager
+async def confining(
+    confinement: Confinement, argv: tuple[str, ...], cwd: str, env: Mapping[str, str]
+) -> AsyncIterator[Start]:
+    """Prepare the confined start of a program. Raises CannotConfineError."""
+    record = confinement.record
+    try:
+        way: Way | None
+        way, policy, program = await anyio.to_thread.run_sync(_decide, confinement, argv, cwd, env)
+    except NoWayError as error:
+        record.way, record.why_open = "open", error.reason
+        if record.confine.required:
+            record.way = ""
+            title = f"Cannot confine {record.server}: {error.reason}"
+            hint = f"It was not started. {error.hint}, or write confine: try to start it unconfined"
+            raise CannotConfineError(record.server, title, hint) from None
+        way, policy, program = None, None, Program(record.server, argv, cwd, env, (), ())
+    except LinkToSecretError as error:
+        title = f"Cannot confine {record.server}: {error}"
+        raise CannotConfineError(record.server, title, f"It was not started. Remove {error.path}") from None
+    except OSError as error:
+        title = f"Cannot confine {record.server}: {error.strerror}: {error.filename}"
+        raise CannotConfineError(record.server, title, "It was not started. Free the folder for it") from None
+    async with AsyncExitStack() as stack:
+        start = Start(record, policy, way, program)
+        await start.prepare(stack)
+        record.policy = policy
+        record.way = way or "open"
+        yield start
+
+
+def _decide(
+    confinement: Confinement, argv: tuple[str, ...], cwd: str, env: Mapping[str, str]
+) -> tuple[Way, Policy, Program]:
+    confine = confinement.record.confine
+    way = choose(confine.network, confine.sockets)
+    scratch = make_scratch(confinement.scratch)
+    program = Program(confinement.record.server, argv, cwd, env, confinement.own, scratch)
+    return way, make_policy(confine, program), program

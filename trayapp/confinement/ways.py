@@ -1,0 +1,50 @@
+"""Which way of confining this system offers, and why there is none. Looks only; see doctor."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Literal
+
+from trayapp.confinement import bubblewrap, landlock, seccomp
+from trayapp.confinement.seatbelt import SANDBOX_EXEC
+
+Way = Literal["landlock", "bubblewrap", "sandbox-exec"]
+
+
+class NoWayError(Exception):
+    """Nothing here can confine a program like that. `reason` follows "Cannot confine NAME: "."""
+
+    def __init__(self, reason: str, hint: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+INSTALL = "Install bubblewrap (the package bubblewrap)"
+
+
+def choose(network: bool | tuple[str, ...], sockets: bool) -> Way:
+    """Return the way for a program with these needs. Raises NoWayError. May block 1.5 s the first time."""
+    if sys.platform == "darwin":
+        if os.path.exists(SANDBOX_EXEC):
+            return "sandbox-exec"
+        raise NoWayError(f"{SANDBOX_EXEC} is missing", "Run it in a container")
+    if sys.platform != "linux":
+        raise NoWayError("this system has nothing that multi-mcp can confine a program with", "Run it in a container")
+    if not seccomp.machine():
+        raise NoWayError(f"multi-mcp does not know the system calls of {os.uname().machine}", "Run it in a container")
+    version = landlock.abi()
+    listed = isinstance(network, tuple)
+    if version >= landlock.LEAST_ABI and not sockets:
+        return "landlock"
+    lacks = f"this kernel has {f'Landlock {version}' if version else 'no Landlock'}, not 6 (Linux 6.12)"
+    if listed:
+        why = "a list of hosts and Unix sockets cannot be had together" if sockets else lacks
+        raise NoWayError(why, "Remove sockets" if version >= landlock.LEAST_ABI else "Write network: true or false")
+    if sockets and network and version < landlock.LEAST_ABI:
+        raise NoWayError(f"{lacks}: Unix sockets would lead to the desktop", "Remove sockets, or write network: false")
+    fault = bubblewrap.fault()
+    if not fault:
+        return "bubblewrap"
+    raise NoWayError(f"it needs Unix sockets, and {fault}" if sockets else f"{lacks}, and {fault}", INSTALL)
