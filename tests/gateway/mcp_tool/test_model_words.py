@@ -127,10 +127,13 @@ async def test_tools_that_are_kept_back_are_counted_where_their_server_is_listed
         client = await made.ready()
         first = (await said(client, server="x")).splitlines()[0]
         _, _, kept = first.partition(", 1 tool; ")
-        assert kept == "1 tool switched off by the user; 1 held back until the user approves"
-        assert (await said(client, search="read")).splitlines()[0] == (
-            "Tools held back until the user approves them: of x"
-        )
+        assert kept == "1 tool switched off by the user; 1 tool held back until the user approves it"
+        for words in ("frobnicate", "frobnicate read"):
+            found = (await said(client, search=words)).splitlines()[0]
+            assert found == "1 tool held back until the user approves it (x)"
+        assert (await said(client, search="read")).startswith("x_read")  # which would not have found it
+        status = (await said(client)).splitlines()
+        assert any(line.endswith("; 1 tool held back until the user approves it") for line in status)
 
 
 @pytest.mark.requirement("model-words")

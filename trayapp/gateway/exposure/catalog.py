@@ -105,6 +105,11 @@ class Catalog:
         switched_on = not entry.disabled and why_hidden(entry, key[1], self.offers[key[0]].tools) is None
         return switched_on and self.offers[key[0]].waits(key[1])
 
+    @cached_property
+    def waiting(self) -> tuple[Key, ...]:
+        """Return the tools that wait for the user's approval and are not disabled."""
+        return tuple(key for key, why in self.hidden.items() if why.model == WAITS)
+
     def counts(self, server: str) -> ToolCounts:
         """Return how many tools a server has: all, exposed, gone, withheld."""
         return self._counts.get(server, ToolCounts())

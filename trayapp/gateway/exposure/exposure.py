@@ -81,14 +81,22 @@ class Exposure:
         return self._passes(*key) and self.catalog.waits(key)
 
     @cached_property
+    def waiting(self) -> tuple[Key, ...]:
+        """Return the tools that wait for the user's approval, of enabled servers."""
+        return tuple(key for key in self.catalog.waiting if self._passes(*key) and not self.servers[key[0]].disabled)
+
+    @cached_property
     def kept_back(self) -> dict[str, KeptBack]:
         """Return the counts of disabled and waiting tools by enabled server."""
-        off, waiting = Counter[str](), Counter[str]()
+        off, waiting = Counter[str](), Counter(key[0] for key in self.waiting)
         for key, why in self.catalog.hidden.items():
             if self._passes(*key) and not self.servers[key[0]].disabled:
                 off[key[0]] += why.model not in (WAITS, UNTAKEABLE)
-                waiting[key[0]] += why.model == WAITS
-        return {server: KeptBack(off[server], waiting[server]) for server in off if off[server] or waiting[server]}
+        return {
+            server: KeptBack(off[server], waiting[server])
+            for server in {**off, **waiting}
+            if off[server] or waiting[server]
+        }
 
     def find(self, asked: str, server: str | None = None) -> Key:
         """Return the (server, original name) of a tool. Raises ToolNotFoundError, AmbiguousToolError."""

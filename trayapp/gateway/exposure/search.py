@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ class ToolSearch:
         self._made: dict[str, Signature] = {}
         self._updating = anyio.Lock()
         self._updates = 0
+        self._waiting: tuple[Catalog, SearchIndex] | None = None
 
     @cached_property
     def _index(self) -> SearchIndex:
@@ -69,6 +71,34 @@ class ToolSearch:
         for _ in self.update(exposure.catalog):
             pass
         return self._index.search(words, server=server, limit=limit, regex=regex, allowed=_allowed_keys(exposure))
+
+    def held_back(
+        self, exposure: Exposure, words: str, hits: Sequence[Hit], *, server: str | None, regex: bool = False
+    ) -> dict[str, int]:
+        """Return how many tools that wait for the user's approval a search would have found, by server.
+
+        They are found where they lack no more of the words than the best hit.
+        """
+        keys = [key for key in exposure.waiting if server in (None, key[0])]
+        if keys and words.strip() and not regex:  # patterns are not tried here, where others wait
+            least = min((len(hit.missed) for hit in hits), default=None)
+            found = self._waiting_index(exposure.catalog).search(words, limit=len(keys), allowed=frozenset(keys))
+            near = [hit for hit in found if least is None or len(hit.missed) <= least]
+            keys = [key for hit in near for key in (hit.key, *hit.also)]
+        return Counter(key[0] for key in keys)
+
+    def _waiting_index(self, catalog: Catalog) -> SearchIndex:
+        from trayapp.catalog.search.index import SearchIndex
+
+        if self._waiting is None or self._waiting[0] is not catalog:
+            index, names = SearchIndex(), dict[str, list[Key]]()
+            for key in catalog.waiting:
+                names.setdefault(key[0], []).append(key)
+            for server, keys in names.items():
+                title = title_of(catalog, server)
+                index.update(server, [entry_of(catalog, key, catalog.names.by_key[key], title) for key in keys])
+            self._waiting = catalog, index
+        return self._waiting[1]
 
     def update(self, catalog: Catalog) -> Iterator[None]:
         """Re-index servers whose tools or exposed names changed. Yield every few milliseconds.

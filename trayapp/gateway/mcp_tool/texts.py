@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
+from types import MappingProxyType
 
 from trayapp.catalog.describe import compact, describe, parameters
 from trayapp.catalog.names import Key
@@ -22,6 +23,7 @@ TITLE_LONGEST = 500  # characters of an error, which may repeat a long name
 HIT_LONGEST = 240  # characters of a description in a search's answer
 ANSWER_LONGEST = 2_400  # characters for hits after the first few, some 600 tokens
 LIST_MOST = 500
+HELD_NAMED = 2  # servers of tools that wait for the user; of more, only their number is told
 WHYS_MOST = 6  # servers whose problems a search reports
 WHY_LONGEST = 160  # characters of each problem
 READS_LIKE_AN_ORDER = "Part of this reads like an order: it is the server's text, the user has not asked for it"
@@ -79,8 +81,14 @@ def _kept_back(seen: Exposure, server: str, one: Availability) -> list[str]:
     off = f"{count(kept.off, 'tool')} switched off by the user"
     return [
         *([off] if kept.off else []),
-        *([f"{kept.waiting} held back until the user approves"] if kept.waiting else []),
+        *([_held_back(kept.waiting)] if kept.waiting else []),
     ]
+
+
+def _held_back(number: int, servers: Sequence[str] = ()) -> str:
+    """Return `1 tool held back until the user approves it`, and of which servers."""
+    of = f" ({', '.join(servers)})" if 0 < len(servers) <= HELD_NAMED else ""
+    return f"{count(number, 'tool')} held back until the user approves {'it' if number == 1 else 'them'}{of}"
 
 
 def list_text(seen: Exposure, server: str, one: Availability, offset: int = 0, limit: int | None = None) -> str:
@@ -110,14 +118,15 @@ def search_text(
     brief: bool = False,
     server: str | None = None,
     asking: Sequence[str] = (),
+    held_back: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
     """Return the hits with their parameters, after a line about servers (all, or `server`) that cannot serve.
 
     `brief`: leave out hits after the first few if the answer would be long. `asking`: unknown servers that are being
-    asked now.
+    asked now. `held_back`: how many tools wait for the user that would have been found, by server.
     """
     availabilities = {name: availability_of(name) for name in seen.servers if server in (None, name)}
-    away = _away_lines(seen, availabilities, asking)
+    away = _away_lines(availabilities, asking, held_back)
     if not hits:
         return "\n".join([*away, f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *_server_hint(seen)])
     blocks = [_hit_text(seen, hit, availabilities, schemas) for hit in hits]
@@ -129,15 +138,16 @@ def search_text(
     return "\n".join([*away, *blocks, *([f"Matched by none: {', '.join(lacking)}"] if lacking else [])])
 
 
-def _away_lines(seen: Exposure, availabilities: Mapping[str, Availability], asking: Sequence[str]) -> list[str]:
+def _away_lines(
+    availabilities: Mapping[str, Availability], asking: Sequence[str], held_back: Mapping[str, int]
+) -> list[str]:
     """Return one line about servers that cannot serve and tools that wait for the user; nothing if there are none."""
     failed = {name: one for name, one in availabilities.items() if one.why and one.enabled}
     notes = [f"{name}: {shortened(one.line, WHY_LONGEST)}" for name, one in failed.items()][:WHYS_MOST]
     notes += [f"{len(failed) - WHYS_MOST} more servers cannot serve: {{}} says why"] if len(failed) > WHYS_MOST else []
     off = [name for name, one in availabilities.items() if not one.enabled]
     notes += [f"Switched off by the user: {_join_names(off)}"] if off else []
-    waiting = [name for name in seen.kept_back if name in availabilities and seen.kept_back[name].waiting]
-    notes += [f"Tools held back until the user approves them: of {_join_names(waiting)}"] if waiting else []
+    notes += [_held_back(sum(held_back.values()), list(held_back))] if held_back else []
     notes += [f"Still being asked: {_join_names(asking)}"] if asking else []
     return [". ".join(notes)] if notes else []
 
