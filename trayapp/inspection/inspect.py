@@ -31,6 +31,7 @@ _QUOTED = late(
     r"\b(?:such as|like|e\.g\.|example|for instance|phrases?|patterns?|attempts?|detects?|contain(?:s|ing)?|flags?|"
     r"strings?|finds?|blocks?|matches|says?)\b[^\n]*[\"'`“‘(][^\"'`”’)]*$"
 )
+_REST_OF_WORD = late(r"\w*")
 _FORBIDDEN = late(r"\b(?:never|not|don't|cannot|avoid)\b[^\n]*$")
 _TURNED = ("orders.override.", "orders.conceal.")  # nobody takes the trouble to write anything else backwards
 
@@ -122,7 +123,8 @@ def _orders(texts: Sequence[tuple[str, str]]) -> Iterator[Finding]:
 
 def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
     said, low = sentence
-    marked = said[match.start() : match.end()] if len(low) == len(said) else match[0]
+    end = match.end() + len(_REST_OF_WORD.match(low, match.end())[0])  # type: ignore[index]  # it matches nothing, too
+    marked = (said if len(low) == len(said) else low)[match.start() : end]
     return finding(rule.code, "medium", place, f"It {rule.reason}", said, marked)
 
 
