@@ -104,7 +104,11 @@ def turned(text: str) -> Iterator[str]:
 
 def may_be_coded(text: bytes) -> bool:
     """True if a text, or a definition as JSON, could hold a run, by what is quick to look for."""
-    return bool(_signs(text))
+    signs = _signs(text)
+    if signs == {"base64"}:  # long names are the usual reason: what they decode to tells
+        runs = _BASE64.finditer(text.decode("utf-8", "replace"))
+        return any(_readable(_of_base64(run[0])) is not None for run in runs)
+    return bool(signs)
 
 
 def _signs(text: bytes) -> set[str]:
@@ -149,10 +153,16 @@ def may_be_turned(text: bytes) -> bool:
     if not low.isascii():  # a separator may be the dot in the middle
         low = low.decode("utf-8", "replace").encode("ascii", "replace")
     kinds = low.translate(_SEPARATED)
-    return b"ldl" in kinds or b"l.l.l.l.l" in kinds or b"l..l..l..l..l" in kinds
+    if b"ldl" in kinds:
+        plain = low.translate(_LETTERS_OF_DIGITS)
+        if any(plain.count(word) > low.count(word) for word in _KEYWORD_BYTES):
+            return True
+    return b"l.l.l.l.l" in kinds or b"l..l..l..l..l" in kinds
 
 
 _UNREADABLE = tuple(word.encode() for word in (*_BY_ROT13, *_BACKWARDS, "lgnore"))
+_KEYWORD_BYTES = tuple(word.encode() for word in _KEYWORDS)
+_LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
 
 _DIGITS_WITHIN = late(r"[a-z][013457@$][a-z]")
