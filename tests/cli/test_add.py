@@ -66,6 +66,15 @@ def test_a_server_is_everybodys_unless_a_project_is_here_and_runs_where_it_was_s
 
 
 @pytest.mark.requirement("import-own-fate")
+@pytest.mark.requirement("browser-of-each-session")
+def test_a_browser_is_added_for_each_session_and_that_is_said(person: Person) -> None:
+    done = person.says("add", "web", "--", "npx", "-y", "@playwright/mcp@latest")
+    assert "scope: session" in done.stderr
+    assert parse(person.servers.read_text(), "f").servers["web"].scope == "session"
+    plain = person.gets("add", "files", "--", "npx", "-y", "my-files-server")
+    assert "scope" not in plain["entry"]
+
+
 def test_whatever_a_command_line_holds_is_written_as_it_is(person: Person) -> None:
     words = ("--title", "\U0001f680 Bot", "\x7f\u2028\ufeff", "\u202e")
     person.gets("add", "x", "--env", "\U0001f680=\U0001f680", "--", "npx", "srv", *words)

@@ -582,3 +582,14 @@ def test_tools_that_wait_for_an_approval_are_a_note() -> None:
     assert ("2 tools of gh" in found.message, found.remedy) == (True, "Look at it with: multi-mcp approve gh")
     one = gateway._of_approvals({"name": "gh", "approvals": ["a"]})
     assert one.message == "1 tool of gh changed, or looks suspicious, and waits for you: a"
+
+
+@pytest.mark.requirement("browser-of-each-session")
+def test_a_browser_that_all_sessions_share_is_noted(world: CheckContext) -> None:
+    program(world, "chrome-devtools-mcp")
+    write_servers(world, "servers: {web: {command: chrome-devtools-mcp}}")
+    (found,) = servers.launches(world)
+    assert (found.code, found.state) == ("server.browser", "note")
+    assert "scope: session" in found.remedy
+    write_servers(world, "servers: {web: {command: chrome-devtools-mcp, scope: session}}")
+    assert told(list(servers.launches(world))) == [("server.launch", "ok")]

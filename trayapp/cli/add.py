@@ -24,6 +24,7 @@ from trayapp.cli.text import count, escape_unprintable, one_line
 from trayapp.cli.trial import try_server
 from trayapp.clients import project_file
 from trayapp.clients.importing import writing_fault
+from trayapp.clients.normal import with_own_browser
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.config.layers.project import find_project, read_project
@@ -31,6 +32,7 @@ from trayapp.config.problems import Unparsable, nearest, shown
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.store import ConfigStore
 from trayapp.config.urls import name_of_url, unsafe_url
+from trayapp.model.browser_servers import WHY
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.redact import redacted
@@ -79,7 +81,9 @@ def add_verb(
     more = {"account": account} if account else {}
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"), more)
     path = project_file.project_file_for(folder, home) if scope == "project" else own_store().path
-    where = _where(scope, folder, path, home) if command else None
+    proposed = with_own_browser(entry) if path.suffix != ".json" else entry  # a .mcp.json belongs to others, too
+    browser, entry = proposed is not entry, proposed
+    where = _where(scope, folder, path, home) if command and not browser else None
     entry |= {"cwd": where} if where else {}
     entry = _hidden(name, entry, hide, asks=at_terminal() and not as_json)
     if scope == "project":
@@ -93,6 +97,7 @@ def add_verb(
         say(one_line(f"Added {name} to {shown_path(path, home)}{_who_sees(scope, path, home)}"))
         server, _ = read_one(name, entry)
         say(*(f"  {line}" for line in _decisive(server)) if server else ())
+        note(*([f"{WHY}: each gets its own (scope: session; to share it: scope: shared)"] if browser else []))
     trial = try_server(name, path.parent if scope == "project" else None, quiet=as_json) if seen else None
     if as_json:
         tried = {} if trial is None else {"tools": trial.tools, **({"error": trial.why} if trial.why else {})}

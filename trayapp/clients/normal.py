@@ -18,6 +18,7 @@ from trayapp.clients.variables import Context, ours, unknown_places, workspace_p
 from trayapp.config.read.command import path_exists, split_command
 from trayapp.config.read.relative_paths import is_relative, relative_paths
 from trayapp.config.read.spelling import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, spelled
+from trayapp.model.browser_servers import is_browser
 
 Entry = dict[str, Any]
 
@@ -72,6 +73,16 @@ def normal(client: Client, raw: Any, context: Context) -> Normal | None:
     return Normal(_in_its_folder(client, context, entry), tuple(sorted(reader.left_out())))
 
 
+def with_own_browser(entry: Entry) -> Entry:
+    """Return an entry with `scope: session` if its server drives a browser and nothing is said about its scope."""
+    args = entry.get("args") or []
+    command = entry.get("command")
+    words = [*(command if isinstance(command, list) else [command]), *(args if isinstance(args, list) else [])]
+    if "scope" in entry or not is_browser(word for word in words if isinstance(word, str)):
+        return entry
+    return {**entry, "scope": "session"}
+
+
 def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
     """Return a user's entry so that its relative paths mean what they mean in the client.
 
@@ -80,6 +91,7 @@ def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
     command, args, cwd = entry.get("command"), entry.get("args") or [], entry.get("cwd")
     if context.folder is not None or not isinstance(command, str):
         return entry
+    entry = with_own_browser(entry)
     if isinstance(cwd, str):
         relative = is_relative(cwd)
     else:

@@ -18,6 +18,7 @@ from trayapp.config.programs import found_elsewhere
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import with_sample
 from trayapp.config.store import ConfigStore
+from trayapp.model.browser_servers import WHY, is_browser
 from trayapp.model.errors import ConfigError, MissingVariableError, StorageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
@@ -148,6 +149,9 @@ def _launch(server: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:
         yield CheckResult("server.variables", "note", f"{server.name}: {name} in the keyring was not looked at")
     if ready.command is not None:
         yield from _program_of(server, ready, world)
+        if server.scope == "shared" and is_browser((ready.command, *ready.args)):
+            remedy = f"Give each session its own: scope: session for {server.name} in servers.yaml"
+            yield CheckResult("server.browser", "note", f"{server.name}: {WHY[0].lower()}{WHY[1:]}", remedy)
 
 
 def _program_of(server: ServerConfig, ready: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:

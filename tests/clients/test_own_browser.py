@@ -1,0 +1,25 @@
+"""Servers that drive a browser, taken over from AI tools: each session keeps a browser of its own, as it had there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trayapp.clients.normal import with_own_browser
+
+pytestmark = pytest.mark.requirement("browser-of-each-session")
+
+
+@pytest.mark.parametrize(
+    ("entry", "scope"),
+    [
+        ({"command": "npx", "args": ["-y", "@playwright/mcp@latest"]}, "session"),
+        ({"command": ["npx", "chrome-devtools-mcp"]}, "session"),
+        ({"command": "npx", "args": ["@playwright/mcp"], "scope": "shared"}, "shared"),
+        ({"command": "npx", "args": ["-y", "my-files-server"]}, None),
+        ({"url": "https://a.test/mcp"}, None),
+    ],
+)
+def test_what_is_said_about_the_scope_stays(entry: dict[str, Any], scope: str | None) -> None:
+    assert with_own_browser(entry).get("scope") == scope
