@@ -17,8 +17,17 @@ from trayapp.wire.messages import (
     METHOD_NOT_FOUND,
     UNSUPPORTED_PROTOCOL_VERSION,
     Reply,
+    RpcError,
 )
-from trayapp.wire.revisions import LIST_TTL_MS, RESOURCE_NOT_FOUND, as_modern, as_older, asks_for_input
+from trayapp.wire.revisions import (
+    LIST_TTL_MS,
+    RESOURCE_NOT_FOUND,
+    as_modern,
+    as_older,
+    asks_for_input,
+    error_as_older,
+    with_result_type,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -243,3 +252,27 @@ async def test_a_newer_server_hears_the_level_of_an_older_client_with_each_reque
         await client.call("a_echo")
         heard = await made.net["a"].heard_of("tools/call")
         assert heard["_meta"][META + "logLevel"] == "notice"
+
+
+@pytest.mark.requirement("answers-of-each-era")
+def test_a_newer_servers_answer_without_a_result_type_gets_one_and_any_other_stays() -> None:
+    data = b'{"jsonrpc":"2.0","id":7,"result":{"content":[]}}'
+    place = data.index(b"7")
+    made = with_result_type(Reply(data, place, place + 1), "tools/call")
+    assert made.with_id(b"1") == b'{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}\n'
+    for whole in (
+        b'{"jsonrpc":"2.0","id":7,"result":{"resultType":"x","content":[]}}',
+        b'{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"m"}}',
+    ):
+        reply = Reply(whole, place, place + 1)
+        assert with_result_type(reply, "tools/call") is reply
+    assert with_result_type(Reply.of_result({"x": 1}), "prompts/get").result() == {"resultType": "complete", "x": 1}
+
+
+@pytest.mark.requirement("answers-of-each-era")
+def test_a_missing_resource_of_a_newer_server_has_the_code_of_older_revisions() -> None:
+    error = Reply.of_error(RpcError(INVALID_PARAMS, "Resource not found", {"uri": "x://y"}))
+    made = error_as_older(error).message["error"]
+    assert made == {"code": RESOURCE_NOT_FOUND, "message": "Resource not found", "data": {"uri": "x://y"}}
+    other = Reply.of_error(RpcError(-32603, "broken"))
+    assert error_as_older(other) is other

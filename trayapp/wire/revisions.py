@@ -123,6 +123,16 @@ def error_as_modern(reply: Reply) -> Reply:
     return Reply(b"", message={**reply.message, "error": {**error, "code": INVALID_PARAMS}})
 
 
+def with_result_type(reply: Reply, method: str) -> Reply:
+    """A 2026-07-28 server's answer for a client of the same era. Some servers leave out `resultType`, clients do not
+    take that.
+    """
+    if reply.frame:
+        return reply if b'"resultType"' in reply.frame or b'"result"' not in reply.frame else as_modern(reply, method)
+    result = reply.message.get("result")
+    return as_modern(reply, method) if isinstance(result, dict) and "resultType" not in result else reply
+
+
 def as_older(reply: Reply) -> Reply:
     """A 2026-07-28 server's answer for an older client: without what only the newer envelope holds.
 
@@ -140,6 +150,16 @@ def as_older(reply: Reply) -> Reply:
         kept.pop("_meta")
         kept = {**kept, "_meta": left} if left else kept
     return reply if kept == result else Reply.of_result(kept)
+
+
+def error_as_older(reply: Reply) -> Reply:
+    """A newer server's refusal of resources/read, with the code of older revisions: the resource is all it asks for."""
+    if reply.is_large:
+        return reply
+    error = reply.message.get("error")
+    if not isinstance(error, dict) or error.get("code") != INVALID_PARAMS:
+        return reply
+    return Reply(b"", message={**reply.message, "error": {**error, "code": RESOURCE_NOT_FOUND}})
 
 
 def asks_for_input(reply: Reply) -> bool:

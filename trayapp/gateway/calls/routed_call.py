@@ -26,7 +26,7 @@ from trayapp.wire.messages import (
     RequestId,
     RpcError,
 )
-from trayapp.wire.revisions import ASKING, as_modern, as_older, asks_for_input
+from trayapp.wire.revisions import ASKING, as_modern, as_older, asks_for_input, error_as_older, with_result_type
 
 LATE_LOGS_S = 0.05  # log messages that were sent with an answer come within milliseconds of it on this machine
 MAX_ROUNDS = 10  # questions in one call; the limit of the SDKs
@@ -148,7 +148,7 @@ class RoutedCall:
         try:
             # In the form of the client's protocol revision.
             modern = self._live is not None and self._live.peer.modern
-            own = reply if self.session.client.modern == modern else self._translate(reply)
+            own = self._translate(reply, modern) if modern or self.session.client.modern else reply
             if own is not None and self.finish is not None:
                 own = self.finish(own)
             if own is not None:
@@ -273,15 +273,18 @@ class RoutedCall:
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def _translate(self, reply: Reply) -> Reply | None:
-        """Return the answer in the client's form; None for a question, which an older client is asked first."""
+    def _translate(self, reply: Reply, modern: bool) -> Reply | None:
+        """Return the answer in the client's form; None for a question, which an older client is asked first.
+
+        `modern`: the server is of 2026-07-28.
+        """
         method = self.request.method
         if self.session.client.modern:
-            return as_modern(reply, method)
+            return with_result_type(reply, method) if modern else as_modern(reply, method)
         if method in ASKING and asks_for_input(reply):
             self._ask_client(reply.result())
             return None
-        return as_older(reply)
+        return error_as_older(as_older(reply)) if method == "resources/read" else as_older(reply)
 
     def _set_timer(self) -> None:
         if self._timeout_s > 0 and self.request_id in self.session.open_calls:
