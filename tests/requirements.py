@@ -216,6 +216,8 @@ REQUIREMENTS: dict[str, str] = {
     "subscribe-both-eras": "Updates of a resource reach exactly those who subscribed or listen, whatever the eras.",
     "subscribe-confirmed": "A subscription is confirmed once its server has confirmed it; no later update is lost.",
     "answers-of-each-era": "Answers have the members and error codes of the client's revision, whatever the server's.",
+    "lists-whole": "What servers say beside a list reaches clients: unknown members, `_meta`, the smallest `ttlMs`.",
+    "lists-steady": "A session's lists are the same bytes after 1,000 random calls, and no list_changed comes of any.",
     "browser-of-each-session": "Known browser servers are proposed with `scope: session`: by add, import and a note.",
     "scope-session": "`scope: session` gives each client session a backend of its own, with its folder.",
     "behaviour-every-transport": "Deaths, hangs, cancels, progress, questions: the same from each transport to each.",

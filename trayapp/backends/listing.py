@@ -16,6 +16,8 @@ from trayapp.backends.handshake import Peer
 from trayapp.model.known_secrets import KNOWN
 from trayapp.model.offer import UNREAD, Item, Offer
 from trayapp.model.redact import redacted
+from trayapp.wire.envelope import SERVER_INFO
+from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, RpcError
 from trayapp.wire.salvage import salvaged, well_formed
 
@@ -25,6 +27,7 @@ LIST_TIMEOUT_S = 60.0  # for all pages of one list; a slower list is a failed on
 HEAD_START_S = 1.0  # a list that takes longer no longer keeps the next one, or what was read, waiting
 MAX_PAGES = 1_000
 MAX_ITEMS = 20_000  # of one list: twice the largest catalog that we promise to search
+MORE_LARGEST = 64 * 1024  # bytes that a result may hold besides its list
 REASON_LONGEST = 300  # characters
 
 # list -> the capability that announces it, its method, the member of a result that holds it
@@ -36,6 +39,7 @@ _LISTS = {
 }
 
 
+_OF_THE_PROTOCOL = ("nextCursor", "ttlMs", "resultType", "cacheScope")
 _NAMES = ("name", "uri", "uriTemplate")
 
 
@@ -70,6 +74,7 @@ def _offer(readings: list[_Reading], peer: Peer) -> Offer:
         ttl_ms=min(ttls, default=None),
         signed=False,  # who asked knows that
         failed={reading.name: reading.failure for reading in readings if reading.failure},
+        results={reading.name: reading.more for reading in readings if reading.more},
     )
 
 
@@ -89,6 +94,15 @@ def _mended(item: Item) -> Item:
     return item if mended is item else {**mended, **names}
 
 
+def _besides(result: dict[str, Any], member: str) -> Item:
+    """Return what a page holds besides its list, its cursor and what each revision of the protocol adds to it."""
+    more = {key: value for key, value in result.items() if key not in (member, "_meta", *_OF_THE_PROTOCOL)}
+    meta = result.get("_meta")
+    left = {key: value for key, value in meta.items() if key != SERVER_INFO} if isinstance(meta, dict) else {}
+    found: Item = well_formed(KNOWN.without_in({**more, **({"_meta": left} if left else {})}))
+    return found if len(dumps(found)) <= MORE_LARGEST else {}
+
+
 class _Reading:
     """One list while it is read, page by page."""
 
@@ -96,6 +110,7 @@ class _Reading:
         self.name = name
         self.items: list[Item] = []
         self.ttls: list[int] = []
+        self.more: Item = {}  # of its results, the first page's first
         self.failure = UNREAD  # "" once the list was read
         self.done = anyio.Event()
 
@@ -129,6 +144,7 @@ class _Reading:
                 self.items += [_mended(item) for item in KNOWN.without_in(page) if isinstance(item, dict)]
             elif page is not None:  # null is how some servers write an empty list
                 raise RpcError(0, f"{member} of its answer is no list")
+            self.more = {**_besides(result, member), **self.more}
             if isinstance(ttl := result.get("ttlMs"), int) and not isinstance(ttl, bool):
                 self.ttls.append(max(0, ttl))
             cursor = result.get("nextCursor")

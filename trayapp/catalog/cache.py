@@ -181,9 +181,10 @@ def _parse(server: str, data: bytes) -> CacheEntry:
     _expect(raw, (dict, type(None)), "capabilities", "server_info")
     _expect(raw, (str, type(None)), "instructions")
     _expect(raw, (int, type(None)), "ttl_ms")
-    _expect(raw := {"failed": {}, **raw}, dict, "failed")  # older versions wrote none
+    _expect(raw := {"failed": {}, "results": {}, **raw}, dict, "failed", "results")  # older versions wrote none
     facts |= {name: raw[name] for name in _OFFER_FIELDS if name not in (*_LISTS, "signed")}
     facts["failed"] = {name: str(why) for name, why in raw["failed"].items() if name in _LISTS}
+    facts["results"] = {name: more for name, more in raw["results"].items() if isinstance(more, dict)}
     facts["signed"] = raw.get("signed") is True  # earlier versions did not write it
     return CacheEntry(server, raw["hash"], raw["saved_at"], Offer(**facts), _sound(raw.get("sound")))
 

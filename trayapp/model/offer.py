@@ -28,6 +28,7 @@ class Offer:
     protocol: str = ""  # the revision that was negotiated, "" when never connected
     ttl_ms: int | None = None  # smallest `ttlMs` of the lists, None when the server named none
     failed: Mapping[str, str] = field(default_factory=dict)  # list that could not be read whole -> why
+    results: Mapping[str, Item] = field(default_factory=dict)  # list -> what its result holds besides, as sent
     signed: bool = False  # it was read with the user's sign-in
 
     @property

@@ -85,15 +85,25 @@ def mixed() -> RpcError:
     return RpcError(INVALID_REQUEST, "This session was initialized; requests of 2026-07-28 need one of their own")
 
 
-def hinted(listing: bytes, server_info: Mapping[str, Any], ttl_ms: int = LIST_TTL_MS) -> bytes:
-    """A result's JSON, a non-empty object, with the members that 2026-07-28 requires of what may be cached."""
+def hinted(
+    listing: bytes, server_info: Mapping[str, Any], ttl_ms: int = LIST_TTL_MS, meta: Mapping[str, Any] | None = None
+) -> bytes:
+    """A result's JSON, a non-empty object, with the members that 2026-07-28 requires of what may be cached.
+
+    `meta`: further members of its `_meta`.
+    """
     more = {
         "resultType": "complete",
         "ttlMs": ttl_ms,
         "cacheScope": "private",  # what is listed depends on the session's options
-        "_meta": {SERVER_INFO: dict(server_info)},
+        "_meta": {**(meta or {}), SERVER_INFO: dict(server_info)},
     }
-    return b"%b,%b" % (listing[:-1], dumps(more)[1:])
+    return with_members(listing, more)
+
+
+def with_members(result: bytes, more: Mapping[str, Any]) -> bytes:
+    """A result's JSON, a non-empty object, with these members, which it does not have yet."""
+    return b"%b,%b" % (result[:-1], dumps(more)[1:])
 
 
 def completed(result: Mapping[str, Any], method: str) -> dict[str, Any]:

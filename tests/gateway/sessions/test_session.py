@@ -9,13 +9,15 @@ import pytest
 
 from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
-from tests.gateway.world import BrokenClock, Client, House, house, offer, serve, server
+from tests.gateway.calls.test_server_requests import enveloped
+from tests.gateway.world import BrokenClock, Client, House, Message, house, offer, serve, server
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.exposure.exposure import INDEX
 from trayapp.gateway.scopes.first_lists import FIRST_LIST_GRACE_S
+from trayapp.wire.envelope import SERVER_INFO
 from trayapp.wire.jsonio import loads
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
-from trayapp.wire.revisions import HANDSHAKE_VERSIONS
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS, LIST_TTL_MS
 
 pytestmark = pytest.mark.anyio
 TEMPLATES = ({"uriTemplate": "x://{y}"},)
@@ -408,3 +410,31 @@ async def test_answers_are_frames_of_one_line_each(tmp_path: Path) -> None:
         client = await made.ready()
         await client.names()
         assert all(loads(frame)["jsonrpc"] == "2.0" for frame in client.frames)
+
+
+@pytest.mark.requirement("lists-whole")
+async def test_what_servers_say_beside_a_list_reaches_clients_merged_with_the_smallest_ttl(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        for name, ttl in (("a", 60_000), ("b", 90_000)):
+            more = {"x-of-list": {name: 1}, "_meta": {"acme/of": name, SERVER_INFO: {"name": name}}, "ttlMs": ttl}
+
+            async def listed(params: Message, name: str = name, more: Message = more) -> Message:
+                return {"tools": [{"name": name, "inputSchema": {"type": "object"}}], **more}
+
+            made.net[name].replies["tools/list"] = listed
+        await made.known(server("a"), server("b"))
+        older = await (await made.ready()).result("tools/list")
+        assert (older["x-of-list"], older["_meta"]) == ({"a": 1, "b": 1}, {"acme/of": "a"})
+        assert "ttlMs" not in older
+        newer = await made.client().result("tools/list", enveloped({}))
+        assert (newer["x-of-list"], newer["ttlMs"]) == ({"a": 1, "b": 1}, 60_000)
+        assert newer["_meta"]["acme/of"] == "a"
+        assert newer["_meta"][SERVER_INFO]["name"] == "multi-mcp"
+        assert [tool["name"] for tool in newer["tools"]] == ["a_a", "b_b"]
+
+
+@pytest.mark.requirement("lists-whole")
+async def test_a_server_that_names_no_ttl_is_looked_at_again_as_soon_as_before(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        assert (await made.client().result("tools/list", enveloped({})))["ttlMs"] == LIST_TTL_MS

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.catalog.entries import served_entry, served_resource
 from trayapp.catalog.names import Key
 from trayapp.gateway.exposure.exposure import INDEX, INDEX_URI, Exposure, first_line
 from trayapp.gateway.exposure.mcp_definition import DEFINITION_JSON
-from trayapp.model.offer import Item
+from trayapp.model.offer import LISTS, Item, Offer
 from trayapp.model.text import count
+from trayapp.wire.capabilities import united
 from trayapp.wire.jsonio import dumps
+from trayapp.wire.revisions import LIST_TTL_MS
 from trayapp.wire.salvage import well_formed
+
+
+class ListHints(NamedTuple):
+    """Parts of a list's result that depend on the client's revision. `ttl_ms`: the smallest of the servers'."""
+
+    ttl_ms: int = LIST_TTL_MS
+    meta: dict[str, Any] | None = None
 
 
 class ListResults:
@@ -31,7 +40,8 @@ class ListResults:
     def all_tools_result(self) -> bytes:
         """Return the result of tools/list with every tool, in any mode."""
         by_key = self.seen.catalog.names.by_key
-        return joined([tool.listed(by_key[key]) for key, tool in self.seen.tools.items()])
+        tools = [tool.listed(by_key[key]) for key, tool in self.seen.tools.items()]
+        return joined(tools, self._more("tools", "tools"))
 
     @property
     def one_tool_result(self) -> bytes:
@@ -43,6 +53,31 @@ class ListResults:
         tools = ((key, tool) for key, tool in self.seen.tools.items() if key in keys) if keys else ()
         return joined([DEFINITION_JSON, *(tool.listed(self.seen.name_of(key)) for key, tool in tools)])
 
+    # -- what a result holds besides its list ------------------------------------------------------------------------
+
+    @cached_property
+    def hints(self) -> dict[str, ListHints]:
+        """Return the freshness and the `_meta` of each list's result."""
+        whole = self.seen.mode == "tools"
+        return {kind: self._hints_of(kind) if kind != "tools" or whole else ListHints() for kind in LISTS}
+
+    def _hints_of(self, kind: str) -> ListHints:
+        meta = self._besides(kind).get("_meta")
+        ttls = [LIST_TTL_MS if offer.ttl_ms is None else offer.ttl_ms for offer in self._offers()]
+        return ListHints(min(ttls, default=LIST_TTL_MS), meta if isinstance(meta, dict) else None)
+
+    def _offers(self) -> list[Offer]:
+        known = self.seen.catalog.offers
+        enabled = [name for name, entry in self.seen.servers.items() if not entry.disabled]
+        return [known[name].offer for name in enabled if name in known]
+
+    def _besides(self, kind: str) -> dict[str, Any]:
+        """Return what the servers' results hold besides that list. The first of two servers counts."""
+        return united(offer.results.get(kind, {}) for offer in self._offers())
+
+    def _more(self, kind: str, taken: str) -> dict[str, Any]:
+        return {key: value for key, value in self._besides(kind).items() if key not in (taken, "_meta")}
+
     @cached_property
     def prompts_result(self) -> bytes:
         """Return the result of prompts/list as JSON."""
@@ -52,7 +87,8 @@ class ListResults:
             {
                 "prompts": [
                     {**served_entry(item), "name": names[key]} for key, item in self._items(self.seen.catalog.prompts)
-                ]
+                ],
+                **self._more("prompts", "prompts"),
             }
         )
 
@@ -64,7 +100,7 @@ class ListResults:
             {**served_resource(item), "uri": well_formed(uris.exposed(*key))}
             for key, item in self._items(self.seen.catalog.resources)
         ]
-        return dumps({"resources": [*items, INDEX]})
+        return dumps({"resources": [*items, INDEX], **self._more("resources", "resources")})
 
     @cached_property
     def templates_result(self) -> bytes:
@@ -74,15 +110,16 @@ class ListResults:
             {**served_resource(item), "uriTemplate": well_formed(uris.exposed_template(*key))}
             for key, item in self._items(self.seen.catalog.templates)
         ]
-        return dumps({"resourceTemplates": items})
+        return dumps({"resourceTemplates": items, **self._more("templates", "resourceTemplates")})
 
     def _items(self, items: dict[Key, Item]) -> Iterator[tuple[Key, Item]]:
         return ((key, item) for key, item in items.items() if self.seen.choice.has(key[0]))
 
 
-def joined(tools: list[bytes]) -> bytes:
-    """Return the result of tools/list, from the JSON of each tool."""
-    return b'{"tools":[%b]}' % b",".join(tools)
+def joined(tools: list[bytes], more: dict[str, Any] | None = None) -> bytes:
+    """Return the result of tools/list, from the JSON of each tool. `more`: other members of it."""
+    listing = b'{"tools":[%b]}' % b",".join(tools)
+    return b"%b,%b" % (listing[:-1], dumps(more)[1:]) if more else listing
 
 
 # -- the index of all tools, a resource of the gateway ---------------------------------------------------------------

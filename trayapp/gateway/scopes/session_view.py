@@ -17,7 +17,7 @@ from trayapp.catalog.suggest import nearest
 from trayapp.gateway.asks.subject import READS, Subject, ask_mode, asks_first, strictest
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import Exposure
-from trayapp.gateway.exposure.list_results import ListResults
+from trayapp.gateway.exposure.list_results import ListHints, ListResults
 from trayapp.gateway.exposure.options import SessionOptions
 from trayapp.gateway.scopes.view import NO_OPTIONS, View
 from trayapp.model.errors import MultiMcpError, ServerError, ServerNotFoundError, ToolNotFoundError
@@ -64,11 +64,18 @@ class SessionView:
 
     def listing(self, kind: str) -> bytes:
         """Return the JSON result of a list request. `kind`: one of lists.LIST_KINDS."""
+        result: bytes = getattr(self._results(), f"{kind}_result")
+        return result
+
+    def list_hints(self, kind: str) -> ListHints:
+        """Return the freshness and the `_meta` of that result."""
+        return self._results().hints[kind]
+
+    def _results(self) -> ListResults:
         exposure = self.exposure
         if self._lists is None or self._lists.seen is not exposure:
             self._lists = ListResults(exposure)
-        result: bytes = getattr(self._lists, f"{kind}_result")
-        return result
+        return self._lists
 
     def has(self, server: str) -> bool:
         """Return True if its sessions may use that server."""

@@ -151,7 +151,7 @@ class ClientRequests:
         session = self._session
         listing = session.seen.listing(kind)
         session.lists.given(kind, listing)
-        session.send_cacheable(request_id, listing)
+        session.send_cacheable(request_id, listing, session.seen.list_hints(kind))
         self._parts.list_served()
 
     # -- calls ---------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from trayapp.gateway.calls.notifications import Notifications, at_least
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.calls.server_requests import ServerRequests
 from trayapp.gateway.client import ClientInfo, ClientPeer
+from trayapp.gateway.exposure.list_results import ListHints
 from trayapp.gateway.exposure.options import session_options
 from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.scopes.servers import Servers
@@ -29,9 +30,11 @@ from trayapp.gateway.sessions.subscriptions import Place, Subscriptions
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import SessionStatus
 from trayapp.wire.messages import Params, Reply, Request, RequestId, RpcError
-from trayapp.wire.revisions import as_modern, error_as_modern, hinted
+from trayapp.wire.revisions import as_modern, error_as_modern, hinted, with_members
 
 log = logging.getLogger(__name__)
+
+NO_HINTS = ListHints()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +181,13 @@ class Session:
         """Send a result of the gateway's own, JSON in the form of the client's revision."""
         self.peer.respond(request_id, Reply.of_result_json(result))
 
-    def send_cacheable(self, request_id: RequestId, result: bytes) -> None:
+    def send_cacheable(self, request_id: RequestId, result: bytes, hints: ListHints = NO_HINTS) -> None:
         """Send a nonempty result that a client of 2026-07-28 may cache."""
-        self.send_result(request_id, hinted(result, SERVER_INFO) if self.client.modern else result)
+        if self.client.modern:
+            result = hinted(result, SERVER_INFO, hints.ttl_ms, hints.meta)
+        elif hints.meta:
+            result = with_members(result, {"_meta": hints.meta})
+        self.send_result(request_id, result)
 
     def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
         """Send a result of the gateway's own for a method that servers answer, too."""
