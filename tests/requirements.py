@@ -356,6 +356,8 @@ REQUIREMENTS: dict[str, str] = {
     "ask-list": "Asks of all AI tools are one list, oldest first, each named; snapshot and `asks` have it.",
     "ask-edits": "`ask` is read in all its spellings, wrong ones are problems, and edits keep every other byte.",
     "ask-project": "A project's file cannot change before which calls the user is asked.",
+    "ask-tray": "The tray's icon, menu and a notification each show an ask; only a button of it answers.",
+    "ask-click": "A click on a notification's button sends the call that waits for it.",
     "ask-cli": "`asks`, `allow` and `deny` show and answer; `allow` wants a terminal or MULTI_MCP_UNATTENDED=1.",
     # Shipped
     "package-stable": "Client entries, autostart and children name the programs by paths that an update keeps.",

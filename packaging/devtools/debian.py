@@ -43,6 +43,8 @@ PACKAGES = {
     "/usr/share/plasma/plasmoids/org.kde.panel": "plasma-desktop",
     "/usr/share/icons/breeze": "breeze-icon-theme",
     "dunst": "dunst",  # shows notifications
+    "lxqt-notificationd": "lxqt-notificationd",  # shows them with buttons
+    "/usr/share/dbus-1/services/org.xfce.xfce4-notifyd.Notifications.service": "xfce4-notifyd",  # so does this
     "objdump": "binutils",  # PyInstaller asks with it which libraries a library needs, and strips them
     "lintian": "lintian",  # reads the .deb as Debian's archive does
     "man": "man-db",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import (
+    AskStatus,
     GatewayState,
     GatewayStatus,
     KeyringState,
     Problem,
     ServerStatus,
     SessionStatus,
+    ShownArgument,
     Snapshot,
     ToolCounts,
 )
@@ -72,6 +75,29 @@ def problem(
 def running(*servers: ServerStatus, child: ChildState = ChildState.RUNNING, **more: object) -> TrayState:
     """A tray with a gateway that has these servers; `more` is for the snapshot."""
     return TrayState(child, snapshot(*servers, **more))  # type: ignore[arg-type]  # passed on as they are
+
+
+CALL_ASK = AskStatus(
+    "3fa2b1",
+    "call",
+    "Claude Code",
+    "github",
+    1000.0,
+    1120.0,
+    ("once", "session", "always", "deny"),
+    project="/work/site",
+    tool="delete_repo",
+    tool_class="destructive",
+    basis="annotations",
+    arguments=(ShownArgument("repo", '"a/b"'),),
+)
+
+
+def asking(*asks: AskStatus) -> TrayState:
+    """A tray with a gateway where these wait for the user."""
+    state = running(server("github"))
+    assert state.snapshot is not None
+    return replace(state, snapshot=replace(state.snapshot, asks=asks))
 
 
 CLIENTS = (

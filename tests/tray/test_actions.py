@@ -54,6 +54,7 @@ class World:
         self.answers: dict[str, Any] = {
             "reconnect": ONE,
             "refresh": ONE,
+            "asks": {"asks": []},
             "login": {"url": "https://x/"},
             "login_wait": {"auth": {"kept": True}, "error": None},
         }
@@ -123,6 +124,11 @@ SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.TAKE_OVER_HIDDEN, OFFER), ("changed", None), "2 servers taken over"),
     (Action(V.TAKE_OUT, DOUBLED), ("changed", None), "Zed has multi-mcp alone now"),
     (Action(V.LEAVE_SERVERS), ("changed", None), "They stay where they are"),
+    (Action(V.ALLOW, "3fa"), ("ask", ("allow", {"id": "3fa", "answer": "once", "by": "the tray"})), None),
+    (Action(V.ALLOW_SESSION, "3fa"), ("ask", ("allow", {"id": "3fa", "answer": "session", "by": "the tray"})), None),
+    (Action(V.ALLOW_ALWAYS, "3fa"), ("ask", ("allow", {"id": "3fa", "answer": "always", "by": "the tray"})), None),
+    (Action(V.DENY, "3fa"), ("ask", ("deny", {"id": "3fa", "by": "the tray"})), None),
+    (Action(V.OPEN_ASKED, "3fa"), ("ask", ("allow", {"id": "3fa", "answer": "once", "by": "the tray"})), None),
     (Action(V.PAUSE), ("wish", CommandKind.PAUSE), None),
     (Action(V.RESUME), ("wish", CommandKind.START), None),
     (Action(V.RESTART), ("wish", CommandKind.RESTART), None),

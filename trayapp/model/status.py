@@ -163,6 +163,7 @@ class AskStatus:
     arguments: tuple[ShownArgument, ...] = ()
     message: str = ""  # of a question
     url: str | None = None
+    form: bool = False  # a question with fields to fill in
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,19 @@ from trayapp.service.supervision import CommandKind
 from trayapp.tray.state import outcomes, texts
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.state import Action, Offered, TrayView, Verb, offer_key
-from trayapp.wire.control import APPROVALS, APPROVE, KEYRING, LOGIN, LOGIN_WAIT, LOGOUT, RECONNECT, REFRESH
+from trayapp.wire.control import (
+    ALLOW,
+    APPROVALS,
+    APPROVE,
+    ASKS,
+    DENY,
+    KEYRING,
+    LOGIN,
+    LOGIN_WAIT,
+    LOGOUT,
+    RECONNECT,
+    REFRESH,
+)
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +40,7 @@ CHANGES_FOLDER = "changes"  # in the cache folder
 LOGS_FOLDER = "logs"  # there too: what the gateway's log says of servers that write nothing
 CHECK_NAME = "check.txt"
 LOG_TAIL = 1 << 20  # bytes of the gateway's log that are looked through
+BY = "the tray"  # who answered, in what a late answer is told
 VERB_S = 30.0  # for an edit of one file
 TAKE_OVER_S = 180.0  # the user may have to unlock the keyring
 OFFER_NAME = "servers-found.txt"  # in the cache folder
@@ -90,6 +103,11 @@ class Actions:
             Verb.SHOW_LOG: self._show_log,
             Verb.SHOW_CHANGES: self._show_changes,
             Verb.APPROVE: self._approve,
+            Verb.ALLOW: lambda ask: self._allow(ask, "once"),
+            Verb.ALLOW_SESSION: lambda ask: self._allow(ask, "session"),
+            Verb.ALLOW_ALWAYS: lambda ask: self._allow(ask, "always"),
+            Verb.DENY: self._deny,
+            Verb.OPEN_ASKED: self._open_asked,
             Verb.OPEN_FILE: self._open_file,
             Verb.CONNECT_CLIENT: lambda client: self._client(client, True),
             Verb.DISCONNECT_CLIENT: lambda client: self._client(client, False),
@@ -168,6 +186,22 @@ class Actions:
         if not self._shown.get(server):
             raise MultiMcpError("Nobody has looked at it yet", f"Choose {texts.SHOW_CHANGES} first")
         return outcomes.approved(server, self._means.ask(APPROVE, {"tools": self._shown.pop(server)}))
+
+    # -- asks ----------------------------------------------------------------------------------------------------
+
+    def _allow(self, ask: str, answer: str) -> None:
+        """The first answer counts; a later one is an error, which says so."""
+        self._means.ask(ALLOW, {"id": ask, "answer": answer, "by": BY})
+
+    def _deny(self, ask: str) -> None:
+        self._means.ask(DENY, {"id": ask, "by": BY})
+
+    def _open_asked(self, ask: str) -> None:
+        """Open the page that a server wants the user to see. That the user did is the answer."""
+        url = next((row["url"] for row in self._means.ask(ASKS, {})["asks"] if row["id"] == ask), None)
+        if url is not None and not self._means.open_url(str(url)):
+            raise MultiMcpError("No browser was found here", "See the address with: multi-mcp asks")
+        self._allow(ask, "once")
 
     def _switch(self, server: str, on: bool) -> Notice:
         self._means.run(["enable" if on else "disable", server], VERB_S)

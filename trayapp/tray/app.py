@@ -270,7 +270,13 @@ class OverBus:
         chosen = partial(_choose, actions, click)
         return bool(
             self._notifier.notify(
-                notice.key, notice.title, notice.text, labels, chosen if labels else None, notice.urgent
+                notice.key,
+                notice.title,
+                notice.text,
+                labels,
+                chosen if labels else None,
+                notice.urgent,
+                clickable=notice.click,
             )
         )
 
@@ -295,7 +301,7 @@ class ByIcon:
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
         """See Face."""
-        action = notice.actions[0][1] if notice.actions else None
+        action = notice.actions[0][1] if notice.actions and notice.click else None
         self._icon.on_balloon = partial(click, action) if action else None
         try:
             self._icon.notify(notice.text, notice.title)

@@ -53,6 +53,19 @@ def test_a_notification_is_shown_and_its_action_comes_back(notifier: Notifier, s
     until(lambda: chosen == ["later", "sign-in"])
 
 
+@pytest.mark.requirement("ask-tray")
+def test_where_only_buttons_count_a_click_beside_them_chooses_nothing(
+    notifier: Notifier, server: NotificationServer
+) -> None:
+    chosen: list[str] = []
+    assert notifier.notify(*SIGN_IN, chosen.append, clickable=False)
+    assert server.shown[1]["actions"] == ["sign-in", "Sign in", "later", "Later"]
+    server.choose(1, "default")
+    server.choose(1, "later")
+    until(lambda: chosen[-1:] == ["later"])
+    assert chosen == ["", "later"]  # "" is no action: nothing is done
+
+
 @pytest.mark.requirement("tray-notify")
 def test_the_same_cause_has_one_notification_and_another_cause_another(
     notifier: Notifier, server: NotificationServer

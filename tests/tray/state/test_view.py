@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model.test_status import SNAPSHOTS
-from tests.tray.states import CLIENTS, FILE, items, lines, problem, running, server, snapshot
+from tests.tray.states import CALL_ASK, CLIENTS, FILE, asking, items, lines, problem, running, server, snapshot
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import KeyringState, SignInStatus, Snapshot
@@ -451,6 +451,7 @@ def test_every_verb_is_in_some_menu() -> None:
     states += [
         running(keyring="locked"),
         replace(TWO, doubled=OFFERED),
+        asking(CALL_ASK, replace(CALL_ASK, id="2", kind="question", url="https://a.test")),
         FIRST,
         replace(FIRST, offered=(replace(OFFERED[0], secrets=1),)),
     ]

@@ -86,6 +86,7 @@ class Ask:
             arguments=tuple(ShownArgument(*shown) for shown in self.arguments),
             message=question.message if question else "",
             url=question.url if question else None,
+            form=bool(question and (question.schema or {}).get("properties")),
         )
 
     def row(self) -> dict[str, Any]:

@@ -74,11 +74,14 @@ class Notifier:
         actions: Sequence[tuple[str, str]] = (),
         on_action: OnAction | None = None,
         urgent: bool = False,
+        *,
+        clickable: bool = True,
     ) -> bool:
         """Show a notification in the place of the one with the same `key`, if that is still there.
 
         `actions`: (id, label) of buttons, where the server has any; `on_action` gets the id chosen, that of the first
-        for a click on the notification itself. `urgent`: it stays until it is dismissed. False: nobody shows it.
+        for a click on the notification itself if it is `clickable`. `urgent`: it stays until it is dismissed. False:
+        nobody shows it.
         """
         if self._bus is None:
             return False
@@ -87,10 +90,9 @@ class Notifier:
             if capabilities is None:
                 return False
             offered = actions if on_action else ()
-            body = self._body(key, title, text, offered, capabilities, urgent)
-            return self._show(
-                self._bus, key, body, lambda number: _Shown(number, on_action, offered[0][0] if offered else "")
-            )
+            body = self._body(key, title, text, offered, capabilities, urgent, clickable)
+            first = offered[0][0] if offered and clickable else ""
+            return self._show(self._bus, key, body, lambda number: _Shown(number, on_action, first))
 
     def close(self, key: str) -> None:
         """Take the notification back, if it is still shown."""
@@ -110,10 +112,18 @@ class Notifier:
         return self._capabilities
 
     def _body(
-        self, key: str, title: str, text: str, actions: Sequence[tuple[str, str]], can: frozenset[str], urgent: bool
+        self,
+        key: str,
+        title: str,
+        text: str,
+        actions: Sequence[tuple[str, str]],
+        can: frozenset[str],
+        urgent: bool,
+        clickable: bool,
     ) -> Body:
         known = self._shown.get(key)
-        buttons = [part for action in [(CLICKED, actions[0][1]), *actions] for part in action] if actions else []
+        default = [(CLICKED, actions[0][1])] if actions and clickable else []
+        buttons = [part for action in (*default, *actions) for part in action]
         return (
             self._app_name,
             known.number if known else 0,

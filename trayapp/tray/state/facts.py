@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import SAMPLE
-from trayapp.model.status import KeyringState, Problem, ServerStatus, Snapshot
+from trayapp.model.status import AskStatus, KeyringState, Problem, ServerStatus, Snapshot
 from trayapp.tray.state.state import Offered, TrayState
 
 ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
@@ -47,6 +47,7 @@ class Facts:
     keyring_error: Mapping[str, str] = field(default_factory=dict)
     locked: bool = False
     offered: tuple[Offered, ...] = ()
+    asks: tuple[AskStatus, ...] = ()  # what waits for the user's answer, oldest first
 
 
 def facts(state: TrayState) -> Facts:
@@ -73,6 +74,7 @@ def facts(state: TrayState) -> Facts:
         keyring=snapshot.gateway.keyring if snapshot.gateway.keyring != "available" else None,
         keyring_error=snapshot.gateway.keyring_error or {},
         locked=any(server.state is State.KEYRING_LOCKED for server in wanted),
+        asks=snapshot.asks,
         offered=state.offered if all(server.name == SAMPLE or server.project for server in servers) else (),
     )
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.model.status import KeyringState, Problem, ServerStatus
+from trayapp.model.status import AskStatus, KeyringState, Problem, ServerStatus
 from trayapp.tray.state import texts
 from trayapp.tray.state.facts import Facts, in_trouble, wants_permissions
 from trayapp.tray.state.state import SEPARATOR, Action, ClientState, Entry, Item, Offered, TrayState, Verb, offer_key
@@ -90,6 +90,7 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
         wants.append(Item("retry", texts.RETRY, Action(Verb.RETRY)))
     if known.live is None:
         return wants
+    wants += _first_few("ask", known.asks, _ask, texts.MORE_ASKS, "ask")
     if known.keyring is not None:
         wants.append(_keyring(known.keyring, known.keyring_error))
     wants += _first_few("sign-in", known.sign_in, _sign_in_want, texts.MORE_SIGN_INS)
@@ -103,6 +104,28 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
     if known.offered:
         wants.append(Item("offer", texts.offer(known.offered), children=_offer(known.offered)))
     return wants
+
+
+def _ask(ask: AskStatus) -> Item:
+    """What would be called, with its arguments; below them the answers."""
+    key = f"want/ask/{ask.id}"
+    rows = tuple(
+        Item(f"{key}/{at}", row, enabled=False) for at, row in enumerate(texts.ask_rows(ask)[: texts.ASK_LINES])
+    )
+    answers = tuple(Item(f"{key}/{action.verb}", label, action) for label, action in ask_answers(ask))
+    return Item(key, texts.ask_entry(ask), children=(*rows, SEPARATOR, *answers))
+
+
+def ask_answers(ask: AskStatus) -> tuple[tuple[str, Action], ...]:
+    """Return the answers that one click can give, with their labels. A form is filled in by panel or command line."""
+    deny = (texts.DENY if ask.kind == "call" else texts.DECLINE, Action(Verb.DENY, ask.id))
+    if ask.kind != "call":
+        if ask.url:
+            return (texts.OPEN_PAGE, Action(Verb.OPEN_ASKED, ask.id)), deny
+        return (deny,) if ask.form else ((texts.ANSWER, Action(Verb.ALLOW, ask.id)), deny)
+    wide = {"session": (texts.ALLOW_SESSION, Verb.ALLOW_SESSION), "always": (texts.ALLOW_ALWAYS, Verb.ALLOW_ALWAYS)}
+    wider = [(label, Action(verb, ask.id)) for answer, (label, verb) in wide.items() if answer in ask.answers]
+    return (texts.ALLOW_ONCE, Action(Verb.ALLOW, ask.id)), *wider, deny
 
 
 def _keyring(state: KeyringState, error: Mapping[str, str]) -> Item:

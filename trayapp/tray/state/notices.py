@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.model.status import ServerStatus
+from trayapp.model.status import AskStatus, ServerStatus
 from trayapp.tray.state import texts
 from trayapp.tray.state.facts import Facts, facts
-from trayapp.tray.state.menu import identity
+from trayapp.tray.state.menu import ask_answers, identity
 from trayapp.tray.state.state import Action, TrayState, Verb, offer_key
 
 
@@ -54,6 +54,8 @@ CALM_S = 60.0  # a crash within this after another one belongs to it; the crash 
 # An outage is over when the server was up, or is wanted no more. Idle is neither: a reconnect passes through it.
 OUTAGE_OVER = frozenset({State.CONNECTED, State.STOPPING, State.DISABLED})
 
+ASKS_SHOWN = 3  # notifications at once; the others wait in the menu until one of them is answered
+
 Cause = tuple[NoticeKind, str]  # the server, the problem, or ""
 
 
@@ -67,6 +69,7 @@ class Notice:
     text: str
     actions: tuple[tuple[str, Action], ...] = ()
     urgent: bool = False
+    click: bool = True  # False: a click on the notification itself does nothing, only its buttons count
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ class Told:
     child: ChildState | None = None
     crashed_at: float | None = None
     is_down: bool = False
+    asks: frozenset[str] = frozenset()  # those that were told and are open
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,7 @@ def news(state: TrayState, told: Told, now: float) -> DueNotices:
     mended = known.live is not None and not known.fatal and any(kind is NoticeKind.FILE for kind, _ in told.told)
     notices = [NOTICES[kind](known, _names(kind, tellable), told) for kind in NoticeKind if kind in due]
     waiting = {cause: since for cause, since in fresh.items() if cause not in tellable}
+    asks = _untold_asks(known, told)
     after = Told(
         told=_still(told.told, state, known) | tellable - {c for c in tellable if c[0] in PASSING},
         waiting=waiting,
@@ -117,9 +122,12 @@ def news(state: TrayState, told: Told, now: float) -> DueNotices:
         child=state.child,
         crashed_at=now if _crashes(state, told) else told.crashed_at,
         is_down=_is_down(state, known, told, now),
+        asks=frozenset(ask.id for ask in known.asks if ask.id in told.asks or ask in asks),
     )
     over = tuple(kind for kind in ASKING if _names(kind, told.told) and not _names(kind, after.told))
-    return DueNotices((*([MENDED] if mended else []), *notices), after, _again_s(waiting, now), over)
+    answered = tuple(_ask_key(ask_id) for ask_id in sorted(told.asks - after.asks))
+    shown = (*([MENDED] if mended else []), *map(_ask, asks), *notices)
+    return DueNotices(shown, after, _again_s(waiting, now), (*over, *answered))
 
 
 # They ask the user for something; some desktops keep them until somebody answers, who may have done so elsewhere.
@@ -208,6 +216,26 @@ def _counts(known: Facts, told: Told, waiting: set[str]) -> Mapping[str, tuple[i
     names = {server.name for server in known.servers}
     old = {name: counts for name, counts in told.tools.items() if name in names}
     return old | {name: counts for name, counts in now.items() if name not in waiting}
+
+
+# -- asks ------------------------------------------------------------------------------------------------------------
+
+
+def _untold_asks(known: Facts, told: Told) -> list[AskStatus]:
+    """Return the oldest asks, as many as may be on the screen, without those that are there."""
+    room = ASKS_SHOWN - len(told.asks & {ask.id for ask in known.asks})
+    return [ask for ask in known.asks if ask.id not in told.asks][: max(0, room)]
+
+
+def _ask_key(ask_id: str) -> str:
+    return f"ask/{ask_id}"
+
+
+def _ask(ask: AskStatus) -> Notice:
+    """One ask with its answers. A click beside its buttons must allow nothing."""
+    title = texts.within([texts.ask_title(ask)], texts.TITLE)
+    lines = "\n".join(texts.ask_text(ask))
+    return Notice(_ask_key(ask.id), title, lines, ask_answers(ask), urgent=True, click=False)
 
 
 # -- notifications ---------------------------------------------------------------------------------------------------

@@ -35,6 +35,11 @@ FAILURES: dict[Verb, str] = {
     Verb.SHOW_LOG: "The log cannot be shown",
     Verb.SHOW_CHANGES: "What changed cannot be shown",
     Verb.APPROVE: "Not approved",
+    Verb.ALLOW: "Not allowed",
+    Verb.ALLOW_SESSION: "Not allowed",
+    Verb.ALLOW_ALWAYS: "Not allowed",
+    Verb.DENY: "Not denied",
+    Verb.OPEN_ASKED: "Not opened",
     Verb.OPEN_FILE: "The file cannot be opened",
     Verb.CONNECT_CLIENT: "Not connected",
     Verb.DISCONNECT_CLIENT: "Not disconnected",
@@ -60,8 +65,9 @@ FAILURES: dict[Verb, str] = {
 }
 
 
+ANSWERS = (Verb.ALLOW, Verb.ALLOW_SESSION, Verb.ALLOW_ALWAYS, Verb.DENY, Verb.OPEN_ASKED)
 # Verbs whose target is no name.
-NAMELESS = frozenset({Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT})
+NAMELESS = frozenset({Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT, *ANSWERS})
 
 
 def said(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:

@@ -37,6 +37,11 @@ class Verb(StrEnum):
     SHOW_LOG = "show_log"  # a server
     SHOW_CHANGES = "show_changes"  # a server whose tool definitions changed
     APPROVE = "approve"  # the same: what was shown last
+    ALLOW = "allow"  # an ask, by its id, once
+    ALLOW_SESSION = "allow_session"  # the same, until that client's session ends
+    ALLOW_ALWAYS = "allow_always"  # the same, for that definition of the tool
+    DENY = "deny"  # an ask
+    OPEN_ASKED = "open_asked"  # an ask: the page that a server wants opened; then it is allowed
     OPEN_FILE = "open_file"  # a path; "" = servers.yaml
     CONNECT_CLIENT = "connect_client"  # a client's name
     DISCONNECT_CLIENT = "disconnect_client"  # a client's name

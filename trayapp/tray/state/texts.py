@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from trayapp.model.lifecycle import State
 from trayapp.model.logs import names_server
-from trayapp.model.status import KeyringState, Problem, ServerStatus
+from trayapp.model.status import AskStatus, KeyringState, Problem, ServerStatus
 from trayapp.model.text import ELLIPSIS, count, one_line, shortened
 from trayapp.tray.state.state import Offered
 
@@ -490,3 +490,70 @@ def bounded(lines: Sequence[str], most: int = 3) -> str:
     """The first lines, and how many more there are."""
     rest = len(lines) - most
     return "\n".join([*lines[:most], f"and {rest} more"] if rest > 0 else lines)
+
+
+# -- asks ------------------------------------------------------------------------------------------------------------
+
+ALLOW_ONCE = "Allow once"
+ALLOW_SESSION = "Allow for this session"
+ALLOW_ALWAYS = "Always"
+DENY = "Deny"
+ANSWER = "Accept"
+DECLINE = "Decline"
+OPEN_PAGE = "Open the page"
+MORE_ASKS = "Answer"
+ARGUMENT = 200  # characters of an argument in a notification
+ASK_LINES = 12  # of arguments in the menu
+CLASSES = {"read": "reads", "write": "writes", "destructive": "destructive"}
+
+
+def asks(waiting: Sequence[AskStatus]) -> str:
+    """`Claude Code wants to call github/delete_repo`; `3 calls wait for your yes`."""
+    if len(waiting) > 1:
+        return f"{len(waiting)} asks wait for your answer"
+    return fit(_asked(waiting[0]))
+
+
+def _asked(ask: AskStatus) -> str:
+    who = name(ask.client)
+    if ask.kind == "call":
+        return f"{who} wants to call {name(ask.server)}/{plain(ask.tool)}"
+    return f"{name(ask.server)} asks: {plain(ask.message)}"
+
+
+def ask_title(ask: AskStatus) -> str:
+    """`Allow github/delete_repo?`."""
+    return fit(
+        f"Allow {plain(ask.tool)} of {plain(ask.server)}?" if ask.kind == "call" else f"{plain(ask.server)} asks"
+    )
+
+
+def ask_entry(ask: AskStatus) -> str:
+    """Return the line of an ask in the menu."""
+    return wanted(
+        fit(f"Allow {plain(ask.tool)} of {name(ask.server)}" if ask.kind == "call" else f"Answer {name(ask.server)}")
+    )
+
+
+def ask_rows(ask: AskStatus, longest: int = LINE) -> list[str]:
+    """Return who asks, what the tool may do and who says so, and the arguments, a line each."""
+    where = f" in {plain(ask.project)}" if ask.project else ""
+    rows = [f"{name(ask.client)}{where}"]
+    if ask.kind != "call":
+        return [*rows, *wrapped(ask.message, 4), *([plain(ask.url)] if ask.url else [])]
+    basis = ", as its server says" if ask.basis == "annotations" else ""
+    # How many there are: some notification servers show the first lines of a text only.
+    number = f"; {count(len(ask.arguments), 'argument')}" if ask.arguments else ""
+    rows.append(f"{CLASSES.get(ask.tool_class, plain(ask.tool_class))}{basis}{number}")
+    return rows + [fit(f"{shown.name} = {shown.value}", longest) for shown in ask.arguments]
+
+
+def ask_text(ask: AskStatus) -> list[str]:
+    """Return the lines of a notification, which says if there is more to be seen."""
+    rows = ask_rows(ask, ARGUMENT)
+    shown = within(rows, BODY - len(REST_IN_MENU) - 1).split("\n")
+    cut = len(shown) < len(rows) or any(row.endswith(ELLIPSIS) for row in shown)
+    return [*shown, REST_IN_MENU] if cut else shown
+
+
+REST_IN_MENU = "All of it: multi-mcp asks"

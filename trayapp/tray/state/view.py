@@ -58,10 +58,10 @@ def _buttons(state: TrayState, known: Facts) -> tuple[tuple[str, Action], ...]:
 def icon_kind(state: TrayState, known: Facts) -> IconKind:
     """The icon of a state. What is listed first wins:
 
-    down (restarting, crash loop, hanging), paused, starting (and stopping): no gateway serves; attention: a sign-in,
-    the keyring, a permission or an approval is wanted; degraded: a server failed, a file or an entry of it cannot be
-    used, or the gateway cannot be understood; else healthy. A server that connects, and problems that are not fatal,
-    change nothing.
+    down (restarting, crash loop, hanging), paused, starting (and stopping): no gateway serves; attention: an answer,
+    a sign-in, the keyring, a permission or an approval is wanted; degraded: a server failed, a file or an entry of it
+    cannot be used, or the gateway cannot be understood; else healthy. A server that connects, and problems that are
+    not fatal, change nothing.
     """
     if state.child not in ANSWERS:
         return WITHOUT_GATEWAY[state.child][0]
@@ -69,7 +69,7 @@ def icon_kind(state: TrayState, known: Facts) -> IconKind:
         return IconKind.DOWN
     if known.live is None:
         return IconKind.DEGRADED if state.error else IconKind.STARTING
-    if known.sign_in or known.locked or known.permissions or known.approvals:
+    if known.asks or known.sign_in or known.locked or known.permissions or known.approvals:
         return IconKind.ATTENTION
     return IconKind.DEGRADED if known.failed or known.fatal else IconKind.HEALTHY
 
@@ -97,7 +97,8 @@ def _troubles(state: TrayState, known: Facts) -> list[str]:
     """What is wrong or wanted, a line each, what wants the user first."""
     if known.live is None:
         return _why_down(state)
-    lines = [texts.KEYRING_LOCKED] if known.locked else []
+    lines = [texts.asks(known.asks)] if known.asks else []
+    lines += [texts.KEYRING_LOCKED] if known.locked else []
     lines += [texts.sign_in_wanted(list(map(texts.server_name, known.sign_in)))] if known.sign_in else []
     names = list(map(texts.server_name, known.permissions))
     lines += [texts.permissions_wanted(names)] if names else []

@@ -1,0 +1,80 @@
+"""Asks in the tray: the icon, the menu with arguments and answers, and one notification each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.tray.state.test_view import clicks
+from tests.tray.states import CALL_ASK, asking, running, server
+from trayapp.model.status import ShownArgument
+from trayapp.tray.state.notices import ASKS_SHOWN, Told, news
+from trayapp.tray.state.state import Action, IconKind, Verb
+from trayapp.tray.state.view import view
+
+ANSWERS = [
+    ("Allow once", Action(Verb.ALLOW, "3fa2b1")),
+    ("Allow for this session", Action(Verb.ALLOW_SESSION, "3fa2b1")),
+    ("Always", Action(Verb.ALLOW_ALWAYS, "3fa2b1")),
+    ("Deny", Action(Verb.DENY, "3fa2b1")),
+]
+
+
+@pytest.mark.requirement("ask-tray")
+def test_the_menu_shows_who_and_what_and_each_answer() -> None:
+    state = asking(CALL_ASK)
+    assert view(state).icon is IconKind.ATTENTION
+    assert "Claude Code wants to call github/delete_repo" in view(state).tooltip
+    found = clicks(state)
+    ask = "! Allow delete_repo of github ..."
+    assert [(label, found[f"{ask} > {label}"]) for label, _ in ANSWERS] == ANSWERS
+    shown = "\n".join(found)
+    for row in ("Claude Code in /work/site", "destructive, as its server says; 1 argument", 'repo = "a/b"'):
+        assert row in shown
+
+
+@pytest.mark.requirement("ask-tray")
+def test_an_ask_is_told_once_with_its_buttons_and_taken_back_when_it_is_over() -> None:
+    state = asking(CALL_ASK)
+    first = news(state, Told(), 0.0)
+    (notice,) = first.notices
+    assert (notice.key, notice.title, notice.urgent) == ("ask/3fa2b1", "Allow delete_repo of github?", True)
+    assert list(notice.actions) == ANSWERS
+    assert not notice.click, "a click beside the buttons must allow nothing"
+    assert notice.text.split("\n") == [
+        "Claude Code in /work/site",
+        "destructive, as its server says; 1 argument",
+        'repo = "a/b"',
+    ]
+    assert news(state, first.told, 1.0).notices == ()
+    assert news(running(server("a")), first.told, 2.0).over == ("ask/3fa2b1",)
+
+
+@pytest.mark.requirement("ask-tray")
+def test_a_notification_says_when_there_is_more_to_see() -> None:
+    long = replace(CALL_ASK, arguments=tuple(ShownArgument(f"a{at}", "x" * 90) for at in range(9)))
+    (notice,) = news(asking(long), Told(), 0.0).notices
+    assert notice.text.endswith("\nAll of it: multi-mcp asks")
+    assert len(notice.text) <= 255
+
+
+@pytest.mark.requirement("ask-tray")
+def test_of_many_asks_the_oldest_are_on_the_screen_and_the_next_come_as_they_are_answered() -> None:
+    asks = [replace(CALL_ASK, id=str(at)) for at in range(5)]
+    first = news(asking(*asks), Told(), 0.0)
+    assert [notice.key for notice in first.notices] == [f"ask/{at}" for at in range(ASKS_SHOWN)]
+    second = news(asking(*asks[1:]), first.told, 1.0)
+    assert ([notice.key for notice in second.notices], second.over) == ([f"ask/{ASKS_SHOWN}"], ("ask/0",))
+
+
+@pytest.mark.requirement("ask-tray")
+def test_a_question_with_a_form_cannot_be_accepted_by_a_click_and_one_with_a_page_opens_it() -> None:
+    form = replace(CALL_ASK, kind="question", tool="", message="Who are you?", form=True, answers=("once", "deny"))
+    (notice,) = news(asking(form), Told(), 0.0).notices
+    assert notice.actions == (("Decline", Action(Verb.DENY, "3fa2b1")),)
+    assert "Who are you?" in notice.text
+    page = replace(form, form=False, url="https://a.test/pay")
+    (notice,) = news(asking(page), Told(), 0.0).notices
+    assert notice.actions[0] == ("Open the page", Action(Verb.OPEN_ASKED, "3fa2b1"))
+    assert "https://a.test/pay" in notice.text
