@@ -203,6 +203,8 @@ REQUIREMENTS: dict[str, str] = {
     "many-sessions": "50 sessions at once: each progress, log line, question and result reaches its own session alone.",
     "sdk-clients": "The SDKs of TypeScript and Python and the Inspector work by shim and by HTTP.",
     "extensions-pass": "Methods, notifications, fields and capabilities that we do not know pass in both directions.",
+    "extensions-as-direct": "Tasks, skills, events and Apps of three servers that collide give what one gives direct.",
+    "extensions-bridged": "A client without tasks gets a task as a plain call; one without skills reads them by `mcp`.",
     "bridge-older-older": "An older server's question reaches an older client, and its answer the server, untouched.",
     "bridge-older-newer": "An older server's question is a 2026-07-28 client's answer; what it says resumes the call.",
     "bridge-newer-older": "A 2026-07-28 server's question is a request to an older client; then the call is retried.",

@@ -15,7 +15,7 @@ import anyio.abc
 from trayapp.backends.connecting import connected
 from trayapp.backends.context import BackendContext, Live
 from trayapp.backends.http.refusal import LONGEST_WAIT_S, NOT_EXECUTED, refused
-from trayapp.backends.maintenance import OF_OURS, Maintenance
+from trayapp.backends.maintenance import OF_OURS, Maintenance, is_of_tasks
 from trayapp.backends.route import is_remote
 from trayapp.model.errors import (
     ConnectFailedError,
@@ -409,7 +409,7 @@ class Connection:
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
         """See transport.Inbound."""
-        if method not in OF_OURS:
+        if method not in OF_OURS or is_of_tasks(method, params):
             self._tell(self._observer.notified, method, params, about)
         elif self._maintenance is not None:
             self._maintenance.told(method, params)

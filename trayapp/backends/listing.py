@@ -17,6 +17,7 @@ from trayapp.model.known_secrets import KNOWN
 from trayapp.model.offer import UNREAD, Item, Offer
 from trayapp.model.redact import redacted
 from trayapp.wire.envelope import SERVER_INFO
+from trayapp.wire.extensions import EVENTS, SKILLS, announces
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, RpcError
 from trayapp.wire.salvage import salvaged, well_formed
@@ -36,6 +37,8 @@ _LISTS = {
     "prompts": ("prompts", "prompts/list", "prompts"),
     "resources": ("resources", "resources/list", "resources"),
     "templates": ("resources", "resources/templates/list", "resourceTemplates"),
+    "skills": (SKILLS, "skills/list", "skills"),
+    "events": (EVENTS, "events/list", "events"),
 }
 
 
@@ -43,12 +46,17 @@ _OF_THE_PROTOCOL = ("nextCursor", "ttlMs", "resultType", "cacheScope")
 _NAMES = ("name", "uri", "uriTemplate")
 
 
+def _announced(peer: Peer, name: str) -> bool:
+    by = _LISTS[name][0]
+    return by in peer.capabilities or announces(peer.capabilities, by)
+
+
 async def fetch_offer(channel: Channel, peer: Peer, tell: Callable[[Offer], Awaitable[None]]) -> Offer:
     """Return all lists as sent. A list that could not be read is in `failed`, with the pages that came.
 
     `tell` hears of what was read so far while another list takes longer than its head start.
     """
-    readings = [_Reading(name) for name, (announced, _, _) in _LISTS.items() if announced in peer.capabilities]
+    readings = [_Reading(name) for name in _LISTS if _announced(peer, name)]
     async with anyio.create_task_group() as tasks:
         for reading in readings:
             tasks.start_soon(reading.read, channel, peer)

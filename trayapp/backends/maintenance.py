@@ -26,13 +26,19 @@ from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, Params, R
 
 log = logging.getLogger(__name__)
 
-LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
+LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources", "events")}
 OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # what a server tells by itself that is for nobody else
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each; one fetch answers them all
 HEALTH_BEAT_S = 5.0  # of `health_interval` so much may be missing, for all servers to be asked at one moment
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; this long means that it hangs
 LAST_LISTS_S = 0.5  # lists that were read before a server ended count; the others fail at once
 PROBE_JITTER_S = 0.5  # many connections that are asked for the same reason are not asked in the same moment
+
+
+def is_of_tasks(method: str, params: Params) -> bool:
+    """True if a server acknowledges that it tells of tasks, which sessions ask for, and never a connection."""
+    said = (params or {}).get("notifications") if method == ACKNOWLEDGED else None
+    return isinstance(said, dict) and "taskIds" in said
 
 
 class _Round:

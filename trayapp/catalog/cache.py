@@ -20,7 +20,8 @@ from trayapp.catalog.names import escaped_server
 from trayapp.catalog.schema.tool import RULES, is_sound
 from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
-from trayapp.model.offer import LISTS, Offer
+from trayapp.model.offer import LISTS, UNREAD, Offer
+from trayapp.wire.extensions import EVENTS, SKILLS, announces
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 Freshness = Literal["fresh", "stale", "invalid"]
@@ -37,6 +38,7 @@ STEM_LONGEST = 80  # characters of the server's name in a file's name, whose lim
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 _LISTS = tuple(LISTS)
+_LATER = {"skills": SKILLS, "events": EVENTS}  # lists that earlier versions did not write
 _OFFER_FIELDS = tuple(field.name for field in fields(Offer))
 
 log = logging.getLogger(__name__)
@@ -183,8 +185,9 @@ def _parse(server: str, data: bytes) -> CacheEntry:
     _expect(raw, (int, type(None)), "ttl_ms")
     _expect(raw := {"failed": {}, "results": {}, **raw}, dict, "failed", "results")  # older versions wrote none
     facts |= {name: raw[name] for name in _OFFER_FIELDS if name not in (*_LISTS, "signed")}
-    facts["failed"] = {name: str(why) for name, why in raw["failed"].items() if name in _LISTS}
     facts["results"] = {name: more for name, more in raw["results"].items() if isinstance(more, dict)}
+    unread = {name: UNREAD for name in _LATER if name not in raw and announces(raw["capabilities"], _LATER[name])}
+    facts["failed"] = unread | {name: str(why) for name, why in raw["failed"].items() if name in _LISTS}
     facts["signed"] = raw.get("signed") is True  # earlier versions did not write it
     return CacheEntry(server, raw["hash"], raw["saved_at"], Offer(**facts), _sound(raw.get("sound")))
 
@@ -196,7 +199,7 @@ def _sound(raw: Any) -> frozenset[int] | None:
 
 
 def _items(raw: dict[str, Any], name: str) -> tuple[dict[str, Any], ...]:
-    items = raw.get(name)
+    items = raw.get(name, [] if name in _LATER else None)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ValueError(f"{name} is not a list of objects")
     return tuple(items)

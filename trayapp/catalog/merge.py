@@ -12,7 +12,15 @@ from typing import Any
 from trayapp.model.offer import Item, Offer
 from trayapp.model.servers import ServerConfig, ToolSwitch
 
-_KEYS = {"tools": "name", "prompts": "name", "resources": "uri", "templates": "uriTemplate"}  # what tells items apart
+# What tells items apart
+_KEYS = {
+    "tools": "name",
+    "prompts": "name",
+    "resources": "uri",
+    "templates": "uriTemplate",
+    "skills": "uri",
+    "events": "name",
+}
 
 
 @dataclass(frozen=True, slots=True)

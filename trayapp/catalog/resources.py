@@ -95,18 +95,50 @@ def _joined(server: str, name: str, mode: PrefixMode) -> str:
 class ResourceMap:
     """The URIs (of templates: the URI templates) of all servers, both ways. Keys are (server, original)."""
 
-    def __init__(self, resources: Iterable[Key], templates: Iterable[Key] = ()) -> None:
-        self._resources = _exposed_uris(resources)
+    def __init__(self, resources: Iterable[Key], templates: Iterable[Key] = (), skills: Iterable[Key] = ()) -> None:
+        self._skills = _owners_of_authorities(skills)
+        self._resources = {
+            (server, uri): _root(server) + uri if exposed == uri and self._is_shared(server, uri) else exposed
+            for (server, uri), exposed in _exposed_uris(resources).items()
+        }
         self._templates = _exposed_uris(templates)
         servers = {server for server, _ in (*self._resources, *self._templates)}
+        servers |= {server for owners in self._skills.values() for server in owners}
         self._roots = {_root(server): server for server in servers}
+
+    def _is_shared(self, server: str, uri: str) -> bool:
+        """True if a skill of that server has the authority of the URI, and so has a skill of another one.
+
+        Files of one skill are relative to each other (SEP-2640): all of them get the prefix, or none.
+        """
+        owners = self._skills.get(_authority(uri), ())
+        return server in owners and len(owners) > 1
+
+    def renames(self, server: str) -> bool:
+        """True if clients know something of that server by another URI than its own."""
+        return server in self._renamed
+
+    @cached_property
+    def _renamed(self) -> frozenset[str]:
+        exposed = (*self._resources.items(), *self._templates.items())
+        shared = {server for owners in self._skills.values() if len(owners) > 1 for server in owners}
+        return frozenset(shared.union(key[0] for key, uri in exposed if uri != key[1]))
 
     def exposed(self, server: str, uri: str) -> str:
         """The URI under which clients know what `server` calls `uri`, listed or made from a template."""
         known = self._resources.get((server, uri))
         if known is not None:
             return known
-        return uri if self._plain_owners(uri) == [(server, uri)] else _root(server) + uri
+        return uri if self._plain_owners(uri) == [(server, uri)] else prefixed(server, uri)
+
+    def exposed_link(self, server: str, uri: str) -> str:
+        """The URI in a result of `server` as clients have to give it back: itself, unless it would lead elsewhere."""
+        known = self._resources.get((server, uri))
+        if known is not None:
+            return known
+        owners = self._plain_owners(uri)
+        shared = self._is_shared(server, uri) or (bool(owners) and owners != [(server, uri)])
+        return prefixed(server, uri) if shared or uri.startswith(SCHEME) else uri
 
     def exposed_template(self, server: str, template: str) -> str:
         """The URI template under which clients know the listed `template` of `server`."""
@@ -138,7 +170,7 @@ class ResourceMap:
             return listed
         fitting = match_template(uri, self._by_template)
         owners = {server for template in fitting for server in self._by_template[template]}
-        return [(server, uri) for server in sorted(owners)]
+        return [(server, uri) for server in sorted(owners or self._skills.get(_authority(uri), set()))]
 
     @cached_property
     def _by_uri(self) -> dict[str, list[Key]]:
@@ -172,6 +204,30 @@ def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
 
 def _form(uri: str) -> str:
     return _VARIABLE.sub("{}", uri)  # templates that differ in their variables' names clash
+
+
+def _owners_of_authorities(skills: Iterable[Key]) -> dict[str, set[str]]:
+    """The servers of the skills by scheme and authority: what lies below is one tree, and so belongs together."""
+    owners: dict[str, set[str]] = {}
+    for server, uri in skills:
+        owners.setdefault(_authority(uri), set()).add(server)
+    return owners
+
+
+def _authority(uri: str) -> str:
+    scheme, mark, rest = uri.partition("://")
+    return f"{scheme}{mark}{rest.partition('/')[0]}"
+
+
+def prefixed(server: str, own: str) -> str:
+    """An address or handle of that server's as one that leads back to it, whatever other servers have."""
+    return _root(server) + own
+
+
+def split_prefixed(text: str) -> tuple[str, str] | None:
+    """The (quoted, case and all) server's name and its own address or handle; None of what `prefixed` did not make."""
+    name, slash, own = text.removeprefix(SCHEME).partition("/")
+    return (unquote(name, errors="surrogatepass"), own) if text.startswith(SCHEME) and slash and own else None
 
 
 def _root(server: str) -> str:

@@ -36,6 +36,7 @@ from trayapp.gateway.exposure.listing_writer import ListingWriter, WriteSwitches
 from trayapp.gateway.exposure.listings import Listings
 from trayapp.gateway.exposure.search import prepare
 from trayapp.gateway.exposure.served_tools import ServedTools
+from trayapp.gateway.extensions.streams import Streams
 from trayapp.gateway.mcp_tool.result_files import FOLDER as RESULTS
 from trayapp.gateway.mcp_tool.result_files import ResultFiles
 from trayapp.gateway.mcp_tool.shared import ToolParts
@@ -111,6 +112,7 @@ class Gateway:
             ServerRequests(services),
             Notifications(services),
             Subscriptions(services),
+            Streams(self.sessions),
             ToolParts(services, own.is_own, ResultFiles(parts.cache_dir / RESULTS), WarmUp(self._spawn)),
             self.asks,
             self._list_served,
@@ -276,7 +278,7 @@ class Gateway:
         """Pass a server's notification on to the sessions it concerns."""
         if method == UPDATED:
             self.session_parts.subscriptions.updated(connection, params)
-        else:
+        elif not self.session_parts.streams.take(connection, method, params, about):
             self.session_parts.notifications.pass_on(connection, method, params, about)
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:

@@ -21,10 +21,12 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "prompts": ("(prompt) ", "name"),
         "resources": ("(resource) ", "uri"),
         "templates": ("(template) ", "uriTemplate"),
+        "events": ("(event) ", "name"),
     }
 )
-# What of a prompt, resource or template reaches a model or a person; the URI becomes a tool's description.
-TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations")
+SKILL = "(skill) "  # how a name begins under which a skill is looked over: as a tool is, a changed one waits
+# What of a prompt, resource, template or event reaches a model or a person; the URI becomes a tool's description.
+TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
 _BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
 
 
@@ -33,9 +35,14 @@ def is_apart(name: str) -> bool:
     return name == INSTRUCTIONS or name.startswith(_BEGINNINGS)
 
 
+def is_tool(name: str) -> bool:
+    """True unless a name stands for something else than a tool."""
+    return not is_apart(name) and not name.startswith(SKILL)
+
+
 def subject_name(kind: str, item: Item) -> str | None:
-    """The name under which a prompt, resource or template is looked over; None of one that nobody could ask for."""
-    beginning, member = KINDS[kind]
+    """The name under which an entry of a list is looked over; None of one that nobody could ask for."""
+    beginning, member = (SKILL, "uri") if kind == "skills" else KINDS[kind]
     own = item.get(member)
     return f"{beginning}{own}" if isinstance(own, str) else None
 
@@ -44,9 +51,28 @@ def tools_of(offer: Offer) -> dict[str, Item]:
     """The tools by name; of a name listed twice the first counts, and of one that stands for something else none."""
     tools: dict[str, Item] = {}
     for item in offer.tools:
-        if isinstance(name := item.get("name"), str) and not is_apart(name):
+        if isinstance(name := item.get("name"), str) and is_tool(name):
             tools.setdefault(name, item)
     return tools
+
+
+def skills_of(offer: Offer) -> dict[str, Item]:
+    """The skills in the form of a tool's definition. Their files count by their digests: other content is a change."""
+    found: dict[str, Item] = {}
+    for item in offer.skills:
+        said = item.get("frontmatter")
+        about = said if isinstance(said, dict) else {}
+        if (name := subject_name("skills", item)) is not None:
+            own = {key: about[key] for key in ("name", "description") if key in about}
+            found.setdefault(name, {**own, "annotations": {"frontmatter": about, "files": _files(item)}})
+    return found
+
+
+def _files(skill: Item) -> object:
+    files = skill.get("resources")
+    if not isinstance(files, list):
+        return files
+    return {str(one.get("uri")): one.get("digest") for one in files if isinstance(one, dict)}
 
 
 def apart_of(offer: Offer) -> dict[str, Item]:

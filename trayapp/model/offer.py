@@ -9,8 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Item = dict[str, Any]  # one tool, prompt, resource or template, raw
-LISTS = {"tools": "tools", "prompts": "prompts", "resources": "resources", "templates": "resource templates"}
+Item = dict[str, Any]  # one tool, prompt, resource, template, skill or event, raw
+LISTS = {
+    "tools": "tools",
+    "prompts": "prompts",
+    "resources": "resources",
+    "templates": "resource templates",
+    "skills": "skills",
+    "events": "events",
+}
 UNREAD = "no answer yet"  # why a list is missing that is still being read
 
 
@@ -27,6 +34,8 @@ class Offer:
     instructions: str | None = None
     protocol: str = ""  # the revision that was negotiated, "" when never connected
     ttl_ms: int | None = None  # smallest `ttlMs` of the lists, None when the server named none
+    skills: tuple[Item, ...] = ()
+    events: tuple[Item, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)  # list that could not be read whole -> why
     results: Mapping[str, Item] = field(default_factory=dict)  # list -> what its result holds besides, as sent
     signed: bool = False  # it was read with the user's sign-in
@@ -34,7 +43,7 @@ class Offer:
     @property
     def has_items(self) -> bool:
         """True if anything was listed."""
-        return bool(self.tools or self.prompts or self.resources or self.templates)
+        return any(getattr(self, name) for name in LISTS)
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -12,9 +12,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trayapp.wire.extensions import TASK_METHODS
+
 VERSION_HEADER = "mcp-protocol-version"
 METHOD_HEADER, NAME_HEADER, PARAM_HEADER = "mcp-method", "mcp-name", "mcp-param-"
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # what Mcp-Name repeats
+NAMED_BY = {  # what Mcp-Name repeats
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    **dict.fromkeys(TASK_METHODS, "taskId"),
+}
 
 ANNOTATION = "x-mcp-header"
 SHOWN = 40  # characters of what a server sent, in a reason

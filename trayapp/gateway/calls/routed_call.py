@@ -32,7 +32,7 @@ LATE_LOGS_S = 0.05  # log messages that were sent with an answer come within mil
 MAX_ROUNDS = 10  # questions in one call; the limit of the SDKs
 
 _SERIALS = itertools.count()
-Finishing = Callable[[Reply], Reply]  # raises JsonError
+Finishing = Callable[[Reply], Reply | None]  # raises JsonError; None: the answer comes later
 
 
 class RoutedCall:
@@ -63,10 +63,17 @@ class RoutedCall:
         "request_id",
         "serial",
         "session",
+        "through_tool",
     )
 
     def __init__(
-        self, session: AskingSession, request: Request, connection: Connection, finish: Finishing | None = None
+        self,
+        session: AskingSession,
+        request: Request,
+        connection: Connection,
+        finish: Finishing | None = None,
+        *,
+        through_tool: bool = False,
     ) -> None:
         self.session = session
         self.request = request  # as the backend gets it
@@ -76,6 +83,7 @@ class RoutedCall:
         self.parked = False
         self.log_level: str | None = None  # asked for by the client in this request
         self.finish = finish  # makes the client's answer from the backend's
+        self.through_tool = through_tool  # the client named the one tool, not what this calls
         self._allowed = ""  # hash of the definition that the user has allowed this call of
         self._yes: UsersYes | None = None  # while the user is asked
         self._rounds = 0  # how often the backend has asked before it answered
@@ -173,7 +181,7 @@ class RoutedCall:
     # -- the user's yes ------------------------------------------------------------------------------------------
 
     def _subject(self) -> Subject | None:
-        return self.session.subject_of(self.connection, self.request, listed=self.finish is None)
+        return self.session.subject_of(self.connection, self.request, listed=not self.through_tool)
 
     def _is_allowed(self, subject: Subject) -> bool:
         return subject.hash == self._allowed or self.session.asks.allows(self.session, subject)
@@ -210,7 +218,7 @@ class RoutedCall:
 
     def _refuse(self, error: MultiMcpError) -> None:
         """Answer a call that is not sent: a result for the model to read, where the client called a tool."""
-        if self.finish is None and self.request.method != "tools/call":
+        if not self.through_tool and self.request.method != "tools/call":
             self.session.peer.respond(self.request_id, Reply.of_error(to_client(error)))
             return
         reply = Reply.of_result(tool_error(error))

@@ -13,7 +13,7 @@ from trayapp.gateway.exposure.approvals import Waiting
 from trayapp.gateway.gateway import Gateway
 from trayapp.inspection.finding import Finding
 from trayapp.inspection.inspect import inspect_tool
-from trayapp.inspection.subjects import apart_of, findings_of, is_apart
+from trayapp.inspection.subjects import apart_of, findings_of, is_tool, skills_of
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError
 from trayapp.model.offer import Offer
 from trayapp.wire import control
@@ -63,7 +63,7 @@ class ApprovalRequests:
             offer = self._gateway.services.listings.get(name) if server in (None, name) else None
             held = self._gateway.services.approvals.held(name)
             for tool, findings in inspected(offer) if offer is not None else ():
-                tools += not is_apart(tool)
+                tools += is_tool(tool)
                 both = {
                     found.code: found for found in (*held.get(tool, ()), *findings)
                 }.values()  # names of the other servers, too
@@ -100,7 +100,7 @@ def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
     """Yield each tool of an offer, and each of its other texts, with its findings."""
     for item in offer.tools:
         yield str(item.get("name")), inspect_tool(item)
-    for name, item in apart_of(offer).items():
+    for name, item in {**skills_of(offer), **apart_of(offer)}.items():
         yield name, findings_of(name, item)
 
 

@@ -18,9 +18,18 @@ from trayapp.catalog.pins import Pin, ServerPins, definition_hash
 from trayapp.gateway.exposure.look_alikes import OtherTools, shadowed
 from trayapp.inspection.finding import Finding, is_held
 from trayapp.inspection.inspect import merged
-from trayapp.inspection.subjects import apart_of, concealed_in, findings_of, is_apart, orders_in, tools_of
+from trayapp.inspection.subjects import (
+    apart_of,
+    concealed_in,
+    findings_of,
+    is_apart,
+    is_tool,
+    orders_in,
+    skills_of,
+    tools_of,
+)
 from trayapp.model.errors import StorageError
-from trayapp.model.offer import Item, Offer
+from trayapp.model.offer import LISTS, Item, Offer
 from trayapp.model.settings import Settings
 from trayapp.model.status import Problem
 
@@ -101,13 +110,13 @@ class Approvals:
 
     def takes_long(self, offer: Offer) -> bool:
         """Return True if `look_ahead` is worth a thread."""
-        count = len(offer.tools) + len(offer.prompts) + len(offer.resources) + len(offer.templates)
+        count = sum(len(getattr(offer, kind)) for kind in LISTS)
         return count >= LOOK_AHEAD_FROM and self._settings().suspicious != "off"
 
     def look_ahead(self, server: str, offer: Offer) -> None:
         """Inspect an offer before `judge`, which runs on the event loop. Blocks: call it in a thread."""
         known, found = self._of(server), dict[str, tuple[Finding, ...]]()
-        for name, item in {**tools_of(offer), **apart_of(offer)}.items():
+        for name, item in {**tools_of(offer), **skills_of(offer), **apart_of(offer)}.items():
             pin, digest = known.tools.get(name), definition_hash(item)
             if pin is None or pin.hash != digest:
                 look = findings_of if self._looks_whole(name, pin) else concealed_in
@@ -117,7 +126,7 @@ class Approvals:
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
         """Return the verdict on each tool of an offer, and on each of its other texts (inspection/subjects)."""
         tools, apart = tools_of(offer), apart_of(offer)
-        items, settings = {**tools, **apart}, self._settings()
+        items, settings = {**tools, **skills_of(offer), **apart}, self._settings()
         if settings.approve_changes == settings.suspicious == "off":
             verdicts = {name: Verdict(item) for name, item in items.items()}
         else:
@@ -153,7 +162,7 @@ class Approvals:
         # Texts that are no tools may change from day to day.
         if pin is None or not pin.approved or is_apart(name) or mode == "off":
             return self._judge_new(known, name, item, digest, settings, others)
-        takes = still_takes(pin.definition, item)
+        takes = is_tool(name) and still_takes(pin.definition, item)  # nobody has a skill as it was
         served = takes or mode == "notify"
         findings = self._findings(known.server, name, item, digest)
         held = Held(pin.definition, item, digest, findings, served, as_now=mode == "notify")
@@ -189,7 +198,7 @@ class Approvals:
     ) -> Verdict:
         whole = self._looks_whole(name, known.tools.get(name))
         findings = self._findings(known.server, name, item, digest, whole=whole)
-        if not is_apart(name) and (found := _find_look_alike(known, name, others())) is not None:
+        if is_tool(name) and (found := _find_look_alike(known, name, others())) is not None:
             findings = (found, *findings)
         kept = pins.pinned(item) if findings or not is_apart(name) else "{}"  # texts are never compared with it
         pin = Pin(digest, kept, not is_held(findings), findings, unread=not whole)
@@ -221,7 +230,7 @@ class Approvals:
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
         """Look for orders in what nobody has looked at: by name, the pin's hash and the findings. Blocks."""
         tools = dict(self._of(server).tools)
-        items = {**tools_of(offer), **apart_of(offer)}
+        items = {**tools_of(offer), **skills_of(offer), **apart_of(offer)}
         unread = {name: (pin.hash, items[name]) for name, pin in tools.items() if pin.unread and name in items}
         return {
             name: (digest, orders_in(name, item))

@@ -40,6 +40,17 @@ def _names_of(
     return expose_names(keys, mode, frozenset({ONE_TOOL}), given, held, servers)
 
 
+def digests_of(skill: Item) -> dict[str, str | None]:
+    """Return the digest of each file of a skill by its URI; None where the server publishes none."""
+    files = skill.get("resources")
+    found = {str(skill.get("uri")): None}
+    return found | {
+        uri: digest if isinstance(digest := one.get("digest"), str) else None
+        for one in (files if isinstance(files, list) else ())
+        if isinstance(one, dict) and isinstance(uri := one.get("uri"), str)
+    }
+
+
 class Catalog:
     """Catalog of one configuration and one state of the offers.
 
@@ -158,8 +169,38 @@ class Catalog:
 
     @cached_property
     def uris(self) -> ResourceMap:
-        """Return the URIs of all resources and templates."""
-        return ResourceMap(self.resources, self.templates)
+        """Return the URIs of all resources, templates and skills."""
+        return ResourceMap((*self.resources, *self.skill_files), self.templates, self.skill_files)
+
+    @cached_property
+    def skills(self) -> dict[Key, Item]:
+        """Return the skills by (server, URI of their SKILL.md)."""
+        return self._by_text("skills", "uri")
+
+    @cached_property
+    def events(self) -> dict[Key, Item]:
+        """Return the event types by (server, name)."""
+        return self._by_text("events", "name")
+
+    @cached_property
+    def skill_files(self) -> dict[Key, str | None]:
+        """Return the digests of skills' files by (server, URI), of held-back skills, too; None of a dynamic one."""
+        files: dict[Key, str | None] = {}
+        for server, prepared in self.offers.items():
+            if not self.config.servers[server].disabled:
+                for skill in prepared.offer.skills:
+                    files |= {(server, uri): digest for uri, digest in digests_of(skill).items()}
+        return files
+
+    @cached_property
+    def served_skill_files(self) -> frozenset[Key]:
+        """Return the (server, URI) of the files of skills that are not held back."""
+        return frozenset((server, uri) for (server, _), skill in self.skills.items() for uri in digests_of(skill))
+
+    @cached_property
+    def event_names(self) -> ResourceMap:
+        """Return the names of all event types: their own, unless another server has one of that name."""
+        return ResourceMap(self.events)
 
     @cached_property
     def read_tools(self) -> ResourceTools:

@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from trayapp.catalog.filters import passes
 from trayapp.catalog.lookup import HiddenReason, Lookup
@@ -19,7 +19,6 @@ from trayapp.gateway.exposure.options import Choice
 from trayapp.gateway.exposure.served_tools import ServedTool
 from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
 from trayapp.model.offer import Item
-from trayapp.wire.capabilities import united
 
 INSTRUCTIONS_EACH = 2_000  # characters of one server; a model reads them in every session
 INDEX_URI = f"{SCHEME}index"
@@ -32,7 +31,6 @@ INDEX: Item = {
 }
 _OUTSIDE = "It is not among what this session was started for"  # its --servers, or its --profile
 OUTSIDE = HiddenReason(_OUTSIDE, _OUTSIDE)
-BEYOND = ("extensions", "experimental")  # capabilities that are passed on unchanged
 
 
 class KeptBack(NamedTuple):
@@ -249,13 +247,6 @@ class Exposure:
         return [name for name in able if not self.servers[name].disabled]
 
     # -- capabilities and instructions ---------------------------------------------------------------------------
-
-    @cached_property
-    def extensions(self) -> dict[str, Any]:
-        """Return the servers' capabilities beyond the core protocol (`extensions`, `experimental`), united."""
-        offers = self.catalog.offers
-        announced = [offers[name].offer.capabilities or {} for name in self.servers if name in offers]
-        return united({key: caps[key] for key in BEYOND if key in caps} for caps in announced)
 
     def instructions_of(self, server: str) -> str:
         """Return one server's own instructions, shortened."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from trayapp.catalog.entries import served_entry, served_resource
+from trayapp.catalog.links import linked_definition, linked_skill
 from trayapp.catalog.names import Key
 from trayapp.gateway.exposure.exposure import INDEX, INDEX_URI, Exposure, first_line
 from trayapp.gateway.exposure.mcp_definition import DEFINITION_JSON
+from trayapp.gateway.exposure.served_tools import ServedTool
 from trayapp.model.offer import LISTS, Item, Offer
 from trayapp.model.text import count
 from trayapp.wire.capabilities import united
@@ -40,8 +42,15 @@ class ListResults:
     def all_tools_result(self) -> bytes:
         """Return the result of tools/list with every tool, in any mode."""
         by_key = self.seen.catalog.names.by_key
-        tools = [tool.listed(by_key[key]) for key, tool in self.seen.tools.items()]
+        tools = [self._listed(key, tool, by_key[key]) for key, tool in self.seen.tools.items()]
         return joined(tools, self._more("tools", "tools"))
+
+    def _listed(self, key: Key, tool: ServedTool, exposed: str) -> bytes:
+        """Return a tool's JSON, with the address of its user interface as clients have to ask for it."""
+        uris = self.seen.catalog.uris
+        if "_meta" in tool.item and uris.renames(key[0]):
+            return dumps(linked_definition(tool.served(exposed), partial(uris.exposed_link, key[0])))
+        return tool.listed(exposed)
 
     @property
     def one_tool_result(self) -> bytes:
@@ -51,7 +60,7 @@ class ListResults:
         """
         keys = self.seen.direct_keys
         tools = ((key, tool) for key, tool in self.seen.tools.items() if key in keys) if keys else ()
-        return joined([DEFINITION_JSON, *(tool.listed(self.seen.name_of(key)) for key, tool in tools)])
+        return joined([DEFINITION_JSON, *(self._listed(key, tool, self.seen.name_of(key)) for key, tool in tools)])
 
     # -- what a result holds besides its list ------------------------------------------------------------------------
 
@@ -111,6 +120,27 @@ class ListResults:
             for key, item in self._items(self.seen.catalog.templates)
         ]
         return dumps({"resourceTemplates": items, **self._more("templates", "resourceTemplates")})
+
+    @cached_property
+    def skills_result(self) -> bytes:
+        """Return the result of skills/list as JSON."""
+        uris = self.seen.catalog.uris
+        items = self._items(self.seen.catalog.skills)
+        return dumps(
+            {
+                "skills": [linked_skill(item, partial(uris.exposed_link, key[0])) for key, item in items],
+                **self._more("skills", "skills"),
+            }
+        )
+
+    @cached_property
+    def events_result(self) -> bytes:
+        """Return the result of events/list as JSON."""
+        names = self.seen.catalog.event_names
+        items = self._items(self.seen.catalog.events)
+        return dumps(
+            {"events": [{**item, "name": names.exposed(*key)} for key, item in items], **self._more("events", "events")}
+        )
 
     def _items(self, items: dict[Key, Item]) -> Iterator[tuple[Key, Item]]:
         return ((key, item) for key, item in items.items() if self.seen.choice.has(key[0]))

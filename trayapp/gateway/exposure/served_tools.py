@@ -7,7 +7,7 @@ from functools import cached_property, partial
 
 from trayapp.catalog.schema.tool import Repaired, Withheld, repair, served_tool
 from trayapp.gateway.exposure.approvals import Verdict
-from trayapp.inspection.subjects import INSTRUCTIONS, is_apart, subject_name
+from trayapp.inspection.subjects import INSTRUCTIONS, is_tool, subject_name
 from trayapp.model.offer import Item, Offer
 from trayapp.wire.jsonio import dumps
 
@@ -83,7 +83,7 @@ class ServedOffer:
         return tools
 
     def _make_tool(self, name: str, item: Item, sound: bool) -> ServedTool:
-        if is_apart(name):
+        if not is_tool(name):
             return ServedTool(item, "its name stands for something else here")
         verdict = self._verdicts.get(name)
         if verdict is None:
@@ -107,7 +107,7 @@ class ServedOffer:
         return {} if self._judge is None else self._judge(self.offer)
 
     def listed(self, kind: str) -> Iterator[Item]:
-        """Yield the prompts, resources or templates that are not held back."""
+        """Yield what the server lists of a kind besides tools, without what is held back."""
         for item in getattr(self.offer, kind):
             verdict = self._verdicts.get(subject_name(kind, item) or "")
             if verdict is None or verdict.withheld is None:

@@ -44,7 +44,7 @@ class ResultFitter:
             gone = self._gone() if isinstance(result, dict) or _says_no_such_tool(message) else None
             if gone is not None:
                 return Reply.of_result(error_result(gone, f"Error ({gone.code}): {gone}"))
-        if not isinstance(result, dict):
+        if not isinstance(result, dict) or is_task(result):
             return reply
         fit = fitted(as_tool_result(result) if self._reads else result, self._protocol)
         if self._limit and not self._is_short(reply.frame):
@@ -67,6 +67,13 @@ class ResultFitter:
 def _says_no_such_tool(message: dict[str, Any]) -> bool:
     error = message.get("error")
     return isinstance(error, dict) and error.get("code") in NO_SUCH_TOOL
+
+
+def is_task(result: Result) -> bool:
+    """Return True if a client that can have tasks got one for an answer: a call's result comes later."""
+    return "content" not in result and any(
+        isinstance(found, dict) and isinstance(found.get("taskId"), str) for found in (result, result.get("task"))
+    )
 
 
 def as_tool_result(read: Result) -> Result:

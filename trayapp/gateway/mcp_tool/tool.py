@@ -36,8 +36,8 @@ class RequestSender(Protocol):
     def can_send(self, connection: Connection) -> bool:
         """Return True if a request can be sent there at once."""
 
-    def send_on(self, request: Request, connection: Connection, finish: Finishing | None = None) -> None:
-        """Send a request to a connected server. `finish` makes the client's answer from the server's."""
+    def send_to(self, server: str, request: Request, connection: Connection, fit: Finishing | None = None) -> None:
+        """Send a request to a connected server of the session. `fit` fits the answer to the client."""
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
         """Find the tool of a call, asking unknown servers. Raises MultiMcpError."""
@@ -180,7 +180,7 @@ class McpTool:
         gone = partial(self._find_gone, key, asked.text)
         reads = own.method == "resources/read"
         finish = ResultFitter(self._session.client.protocol, limit, self._results, gone, reads=reads)
-        self._sending.send_on(own, connection, finish)
+        self._sending.send_to(key[0], own, connection, finish)
 
     def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> Request:
         """Return the request for the server: members beside name and arguments are passed on unchanged."""

@@ -15,7 +15,9 @@ from trayapp.catalog.pins import definition_hash
 from trayapp.catalog.resources import SCHEME
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway.asks.subject import READS, Subject, ask_mode, asks_first, strictest
+from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.client import text_of
+from trayapp.gateway.exposure.catalog import WAITS
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.list_results import ListHints, ListResults
 from trayapp.gateway.exposure.options import SessionOptions
@@ -38,6 +40,7 @@ class Route(NamedTuple):
     connection: Connection
     tool: str  # the server's own name of it
     timeout_s: float
+    finish: Finishing | None
 
 
 class SessionView:
@@ -141,11 +144,11 @@ class SessionView:
         live = route.connection.live if route is not None else None
         return route if live is not None and not live.transport.gone.is_set() else None
 
-    def keep_route(self, name: str, connection: Connection, tool: str) -> None:
+    def keep_route(self, name: str, connection: Connection, tool: str, finish: Finishing | None) -> None:
         """Route later calls of `name` to that tool, from all sessions of this view."""
         if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
             self._routes_of, self._routes = self.view.revision, {}
-        self._routes[name] = Route(connection, tool, self.timeout_s(connection))
+        self._routes[name] = Route(connection, tool, self.timeout_s(connection), finish)
 
     # -- the user's yes ------------------------------------------------------------------------------------------
 
@@ -181,28 +184,13 @@ class SessionView:
             shared, server, name, known.tool_class, known.basis, definition_hash(item), mode, callable=callable_
         )
 
-    def server_of_unknown(self, params: Any) -> str | None:
-        """Return the server for a request of an unknown method; None if it is not certain.
-
-        It is the only enabled server, or the one whose tool or resource the params name.
-        """
-        enabled = [name for name, server in self.view.config.servers.items() if not server.disabled]
-        if len(enabled) == 1:
-            return enabled[0]
-        known = params if isinstance(params, dict) else {}
-        try:
-            if isinstance(known.get("uri"), str):
-                return self.resource(known["uri"])[0]
-            if isinstance(known.get("name"), str):
-                return self.exposure.find(known["name"])[0]
-        except (MultiMcpError, RpcError):
-            return None
-        return None
-
     def resource(self, uri: str) -> Key:
         """Return the (server, original URI) of a client's URI. Raises MultiMcpError, RpcError."""
         key = self.exposure.find_resource(uri)
         if key is not None:
+            catalog = self.exposure.catalog
+            if key in catalog.skill_files and key not in catalog.served_skill_files:
+                raise RpcError(INVALID_PARAMS, f"The skill of that file is held back. {WAITS}", {"uri": uri})
             return key
         if not uri.startswith(SCHEME):
             # No list and no template has the URI. If only one server has resources, it is that server's.

@@ -10,6 +10,8 @@ from trayapp.gateway.calls.notifications import LEVELS
 from trayapp.gateway.client import ClientInfo
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.instructions import instructions
+from trayapp.gateway.extensions.announced import announced_capabilities
+from trayapp.wire.capabilities import united
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS, mixed, read_envelope, unsupported
 
@@ -34,12 +36,12 @@ def initialize(client: ClientInfo, seen: Exposure, params: Params) -> dict[str, 
     if isinstance(info, dict) and isinstance(info.get("name"), str):
         client.name = info["name"][:NAME_MOST]
     client.capabilities = able if isinstance(able, dict) else {}
-    return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO})
+    return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO}, modern=False)
 
 
 def discover(seen: Exposure) -> dict[str, Any]:
     """Return the answer to server/discover, the handshake of 2026-07-28. Raises RpcError as `initialize` does."""
-    return _introduce(seen, {"supportedVersions": list(MODERN_VERSIONS)})
+    return _introduce(seen, {"supportedVersions": list(MODERN_VERSIONS)}, modern=True)
 
 
 def set_level(client: ClientInfo, params: Params) -> dict[str, Any]:
@@ -74,10 +76,10 @@ def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool
     return True
 
 
-def _introduce(seen: Exposure, result: dict[str, Any]) -> dict[str, Any]:
+def _introduce(seen: Exposure, result: dict[str, Any], *, modern: bool) -> dict[str, Any]:
     """Return `result` with the gateway's capabilities, extensions of servers included, and its instructions."""
     if seen.choice.wrong:
         raise RpcError(INVALID_PARAMS, seen.choice.wrong)
-    result = {**result, "capabilities": {**CAPABILITIES, **seen.extensions}}
+    result = {**result, "capabilities": united([CAPABILITIES, announced_capabilities(seen, modern=modern)])}
     text = instructions(seen)
     return {**result, "instructions": text} if text else result

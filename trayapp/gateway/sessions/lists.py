@@ -10,7 +10,7 @@ LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "templates",
 }
-LIST_KINDS = tuple(LISTS.values())
+LIST_KINDS = (*LISTS.values(), "events")  # whose changes are told
 NOTIFIED_AS = {
     **{kind: kind for kind in LIST_KINDS},
     "templates": "resources",

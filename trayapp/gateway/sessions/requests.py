@@ -18,6 +18,8 @@ from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import INDEX_URI
 from trayapp.gateway.exposure.list_results import index_result
 from trayapp.gateway.exposure.mcp_definition import is_one_tool
+from trayapp.gateway.extensions.results import chained, finish_of
+from trayapp.gateway.extensions.routing import task_ids
 from trayapp.gateway.scopes.session_view import ROUTED
 from trayapp.gateway.sessions.handshake import discover, initialize, set_level, take_envelope
 from trayapp.gateway.sessions.lists import LISTS
@@ -29,6 +31,7 @@ from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import CANCELLED, INVALID_PARAMS, Params, Request, RequestId, RpcError, is_request_id
 
 if TYPE_CHECKING:
+    from trayapp.gateway.extensions.requests import ExtensionRequests
     from trayapp.gateway.mcp_tool.tool import McpTool
 
 # Methods of each era besides lists and calls.
@@ -60,6 +63,12 @@ class ClientRequests:
         from trayapp.gateway.mcp_tool.tool import McpTool  # loaded with its first use: no first list needs it
 
         return McpTool(self, self._parts.tool)
+
+    @cached_property
+    def _extensions(self) -> ExtensionRequests:
+        from trayapp.gateway.extensions.requests import ExtensionRequests  # as McpTool
+
+        return ExtensionRequests(self, self._parts.streams)
 
     @property
     def session(self) -> Session:
@@ -109,6 +118,8 @@ class ClientRequests:
                     raise already_under_way(request.id)
                 session.lists.begin(session.listings())
                 listen = partial(self._parts.subscriptions.listen, session, request.id, params, session.place_of)
+                if tasks := task_ids(params):
+                    listen = partial(self._extensions.listen, request.id, tasks, listen)
                 session.start(request.id, listen)
                 return
             case _:
@@ -169,7 +180,7 @@ class ClientRequests:
                 own = Request(request.id, method, {**params, "name": route.tool})
                 if session.client.modern or session.client.log_level is not None:
                     own = self._with_log_level(own, route.connection)
-                RoutedCall(session, own, route.connection).send(route.timeout_s)
+                RoutedCall(session, own, route.connection, route.finish).send(route.timeout_s)
                 return
             if is_one_tool(params):
                 self._one_tool.answer(request)
@@ -186,8 +197,10 @@ class ClientRequests:
             connection = session.connection(server)
             if self.can_send(connection):
                 if method == "tools/call" and connection.server.scope != "session":
-                    session.seen.keep_route(params["name"], connection, own_params["name"])
-                self.send_on(request.with_params(own_params), connection)
+                    finish = finish_of(session.seen.exposure, server)
+                    if finish is None or not finish.tasks:  # a task's answer is another for each session
+                        session.seen.keep_route(params["name"], connection, own_params["name"], finish)
+                self.send_to(server, request.with_params(own_params), connection)
                 return
         session.start(request.id, partial(self._route_later, request))
 
@@ -196,24 +209,36 @@ class ClientRequests:
         return connection.is_up and not self._parts.capabilities.outgrew(connection)
 
     def _route_unknown(self, request: Request) -> None:
-        """Pass on a method of an extension to the only server, or to the one that the params name."""
+        """Pass on a method of an extension, known or not, to the server that it is for."""
         session, params = self._session, request.params
         settled = request.method in OLDER or request.method in MODERN  # no server's, in any era
         if settled or request.id in session.pending.scopes or not isinstance(params, dict | None):
             raise unknown_method(request.method)
-        server = session.seen.server_of_unknown(params)
-        if server is None:
-            raise unknown_method(request.method)
+        session.start(request.id, self._extensions.work_of(request.with_params(params or {})))
 
-        async def work() -> None:
-            self.send_on(request.with_params(params or {}), await session.connected(request.id, server))
+    def send_to(self, server: str, request: Request, connection: Connection, fit: Finishing | None = None) -> None:
+        """Send a request to a connected server of the session. Its answer may hold handles or addresses.
 
-        session.start(request.id, work)
+        `fit`: fits the answer of a call through the one tool.
+        """
+        finish = finish_of(self._session.seen.exposure, server)
+        if finish is not None and finish.tasks:
+            self._extensions.send(server, request, connection, finish, fit)
+        else:
+            self.send_on(request, connection, chained(finish, fit), through_tool=fit is not None)
 
-    def send_on(self, request: Request, connection: Connection, finish: Finishing | None = None) -> None:
+    def send_on(
+        self,
+        request: Request,
+        connection: Connection,
+        finish: Finishing | None = None,
+        *,
+        through_tool: bool = False,
+    ) -> None:
         """Send a request to a connected server. `finish` makes the client's answer from the server's."""
         timeout_s = self._session.seen.timeout_s(connection)
-        RoutedCall(self._session, self._with_log_level(request, connection), connection, finish).send(timeout_s)
+        own = self._with_log_level(request, connection)
+        RoutedCall(self._session, own, connection, finish, through_tool=through_tool).send(timeout_s)
 
     def _with_log_level(self, request: Request, connection: Connection) -> Request:
         """Return the request with the client's log level, if the server expects that in each request."""
@@ -232,7 +257,8 @@ class ClientRequests:
         if request.method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
             await self.find_tool(request.id, params["name"])
         server, own_params = session.seen.target(request)
-        self.send_on(request.with_params(own_params), await session.connected(request.id, server))
+        connection = await session.connected(request.id, server)
+        self.send_to(server, request.with_params(own_params), connection)
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
         """Find the tool of a call as SessionView.find_tool does. A server that starts for it may ask this client."""

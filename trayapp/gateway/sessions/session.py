@@ -18,6 +18,7 @@ from trayapp.gateway.calls.server_requests import ServerRequests
 from trayapp.gateway.client import ClientInfo, ClientPeer
 from trayapp.gateway.exposure.list_results import ListHints
 from trayapp.gateway.exposure.options import session_options
+from trayapp.gateway.extensions.streams import Streams
 from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.session_view import SessionView, SessionViews
@@ -48,6 +49,7 @@ class SessionParts:
     server_requests: ServerRequests
     notifications: Notifications
     subscriptions: Subscriptions
+    streams: Streams
     tool: ToolParts
     asks: Asks
     list_served: Callable[[], None]
@@ -77,6 +79,7 @@ class Session:
         self.called_servers: set[str] = set()
         self.pending = PendingRequests(self.refuse)
         self.lists = ClientLists()
+        self.task_handles: dict[str, None] = {}  # of the tasks that its client knows, oldest first
 
     def follow(self, view: View) -> None:
         """Show that view to the client from now on."""

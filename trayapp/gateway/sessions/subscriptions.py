@@ -7,7 +7,7 @@ get the union of all subscriptions. A client gets its confirmation once the serv
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
@@ -42,11 +42,12 @@ class _Listener:
     places: dict[Place, str] = field(default_factory=dict)  # -> the URI as the client knows it
     waiting: list[tuple[str, dict[str, Any]]] | None = None  # what comes before the acknowledgment; None after it
 
-    def acknowledge(self, uris: list[str]) -> None:
-        """Send the acknowledgment, then what has come before it."""
+    def acknowledge(self, uris: list[str], more: Mapping[str, Any]) -> None:
+        """Send the acknowledgment, `more` of extensions included, then what has come before it."""
         kinds = {f"{kind}ListChanged": True for kind in LISTENABLE if kind in self.kinds}
         waiting, self.waiting = self.waiting or [], None
-        self.send(ACKNOWLEDGED, {"notifications": {**kinds, **({"resourceSubscriptions": uris} if uris else {})}})
+        honored = {**kinds, **({"resourceSubscriptions": uris} if uris else {}), **more}
+        self.send(ACKNOWLEDGED, {"notifications": honored})
         for method, params in waiting:
             self.send(method, params)
 
@@ -94,11 +95,16 @@ class Subscriptions:
     # -- clients of 2026-07-28 -----------------------------------------------------------------------------------
 
     async def listen(
-        self, session: ClientSession, request_id: RequestId, params: Params, place_of: Callable[[str], Place]
+        self,
+        session: ClientSession,
+        request_id: RequestId,
+        params: Params,
+        place_of: Callable[[str], Place],
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         """Serve one subscriptions/listen until it is cancelled: the acknowledgment first, then the notifications.
 
-        `place_of`: as Session.place_of. Raises RpcError.
+        `place_of`: as Session.place_of. `more`: what of extensions is honored, too. Raises RpcError.
         """
         wanted = (params or {}).get("notifications")
         if not isinstance(wanted, dict):
@@ -109,7 +115,7 @@ class Subscriptions:
         self._listeners.setdefault(session, {})[request_id] = listener
         try:
             refused = await self._begin_all(listener, _places(place_of, uris))
-            listener.acknowledge([uri for uri in uris if uri not in refused])
+            listener.acknowledge([uri for uri in uris if uri not in refused], more or {})
             await anyio.sleep_forever()
         finally:
             self._forget(listener)

@@ -1,0 +1,218 @@
+"""Carry a task for a client that cannot have tasks: its call is answered with the task's result.
+
+The client sees a plain call: progress while the task works, questions while it waits for input, and its cancellation
+cancels the task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from trayapp.backends.connection import Connection
+from trayapp.gateway.calls.routed_call import Finishing, IgnoredCall, RoutedCall
+from trayapp.gateway.calls.users_yes import AskingSession
+from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.model.errors import MultiMcpError
+from trayapp.wire.extensions import TASKS, declares
+from trayapp.wire.frames import Awaited
+from trayapp.wire.messages import INTERNAL_ERROR, Reply, Request, RpcError
+
+MISSING_CAPABILITY = -32021  # MCP 2026-07-28
+POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between two looks; the server may propose another pause
+ENDED = frozenset({"completed", "failed", "cancelled"})
+AWAY = "The task's client is gone"
+
+
+def needs_bridge(session: AskingSession, request: Request) -> bool:
+    """True if the client of a call cannot have a task for an answer."""
+    if session.client.modern:
+        return not declares(session.client.capabilities, TASKS)
+    return "task" not in (request.params or {})  # MCP 2025-11-25: the client says so with each call
+
+
+def as_task(seen: Exposure, server: str, request: Request, connection: Connection) -> Request:
+    """Return a call of an older server's tool that runs as a task alone, so that it does (`taskSupport: required`)."""
+    params, live = request.params or {}, connection.live
+    tool = seen.catalog.offers[server].tools.get(str(params.get("name")))
+    execution = tool.item.get("execution") if tool is not None else None
+    required = isinstance(execution, dict) and execution.get("taskSupport") == "required"
+    if not required or live is None or live.peer.modern or "task" in params:
+        return request
+    return request.with_params({**params, "task": {}})
+
+
+class TaskBridge:
+    """Finish of one call that may be answered with a task. `finish`: makes the client's answer of the result.
+
+    `always`: also where the client could declare tasks and does not, as a server may demand of a 2026-07-28 client.
+    """
+
+    def __init__(
+        self,
+        session: AskingSession,
+        request: Request,
+        connection: Connection,
+        finish: Finishing,
+        *,
+        always: bool,
+    ) -> None:
+        self._session = session
+        self._request = request
+        self._connection = connection
+        self._finish = finish
+        self._always = always
+        self._again = False  # the call was sent once more, as a client with tasks sends it
+        self._asked: set[str] = set()  # keys of the questions that the client got
+
+    def __call__(self, reply: Reply) -> Reply | None:
+        """Return the client's answer; None for a task, whose result is the answer later."""
+        if reply.is_large:
+            return self._finish(reply)
+        result, error = reply.message.get("result"), reply.message.get("error")
+        if isinstance(result, dict) and (task := _task_of(result)) is not None:
+            self._session.start(self._request.id, lambda: self._carry(task, older=task is not result))
+            return None
+        if isinstance(error, dict) and self._demands_tasks(error):
+            self._again = True
+            self._session.start(self._request.id, self._call_again)
+            return None
+        return self._finish(reply)
+
+    def _demands_tasks(self, error: dict[str, Any]) -> bool:
+        data = error.get("data")
+        required = data.get("requiredCapabilities") if isinstance(data, dict) else None
+        asked = error.get("code") == MISSING_CAPABILITY and isinstance(required, dict) and declares(required, TASKS)
+        return asked and not self._again and (self._always or not self._session.client.modern)
+
+    async def _call_again(self) -> None:
+        """Make the call as a client with tasks does. Nothing was executed: the server refused it before."""
+        reply = await self._ask(self._request.method, dict(self._request.params or {}))
+        result = None if reply.is_large else reply.message.get("result")
+        if isinstance(result, dict) and (task := _task_of(result)) is not None:
+            await self._carry(task, older=task is not result)
+        elif (answer := self._finish(reply)) is not None:
+            self._session.peer.respond(self._request.id, answer)
+
+    # -- the task ------------------------------------------------------------------------------------------------
+
+    async def _carry(self, task: dict[str, Any], *, older: bool) -> None:
+        """Wait for the end of a task, and answer with it. A client that gives up cancels it."""
+        name, step = task["taskId"], 0
+        self._connection.in_flight += 1  # nobody may close it as idle
+        try:
+            while True:
+                step += 1
+                self._tell_progress(step, task.get("statusMessage"))
+                if older and task.get("status") in ENDED | {"input_required"}:
+                    # Questions come while its result is asked for (MCP 2025-11-25, tasks).
+                    self._ask_result(name)
+                    return
+                if task.get("status") in ENDED and step > 1:  # the answer to the call has no result in it
+                    self._answer(task)
+                    return
+                if isinstance(questions := task.get("inputRequests"), dict):
+                    await self._answer_questions(name, questions)
+                await asyncio.sleep(_pause_s(task) if task.get("status") not in ENDED else 0)
+                task = _result_of(await self._ask("tasks/get", {"taskId": name}))
+        except asyncio.CancelledError:
+            self._cancel(name)
+            raise
+        finally:
+            self._connection.in_flight -= 1
+
+    async def _answer_questions(self, name: str, questions: dict[str, Any]) -> None:
+        left = {key: asked for key, asked in questions.items() if key not in self._asked}
+        if left:
+            self._asked |= left.keys()
+            session = self._session
+            if session.client.modern:
+                raise RpcError(MISSING_CAPABILITY, "The tool asks for input, which needs tasks here", NEEDS_TASKS)
+            again = await session.questioner.answers(session, self._request.id, {"inputRequests": left})
+            _result_of(await self._ask("tasks/update", {"taskId": name, **again}))
+
+    def _answer(self, task: dict[str, Any]) -> None:
+        """Answer the call as it would have been answered without a task."""
+        result, error = task.get("result"), task.get("error")
+        if task.get("status") == "completed" and isinstance(result, dict):
+            more = {"resultType": "complete"} if self._session.client.modern else {}
+            reply = self._finish(Reply.of_result({**more, **result}))
+        elif task.get("status") == "failed" and isinstance(error, dict):
+            reply = Reply(b"", message={"jsonrpc": "2.0", "id": 0, "error": error})
+        else:
+            raise RpcError(INTERNAL_ERROR, f"{self._connection.name} cancelled the call")
+        if reply is not None:
+            self._session.peer.respond(self._request.id, reply)
+
+    def _tell_progress(self, step: int, message: Any) -> None:
+        meta = (self._request.params or {}).get("_meta")
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        if token is not None:
+            said = {"message": message} if isinstance(message, str) else {}
+            told = {"progressToken": token, "progress": step, **said}
+            self._session.peer.send_notification("notifications/progress", told, self._request.id)
+
+    def _ask_result(self, name: str) -> None:
+        """Ask an older server for the result, with the call's own id: what it asks meanwhile belongs to the call."""
+        request = Request(self._request.id, "tasks/result", {"taskId": name})
+        _TaskResultCall(self._session, request, self._connection, self._finish).send(0)
+
+    async def _ask(self, method: str, params: dict[str, Any]) -> Reply:
+        """Return the server's answer to a request of this client's, which has tasks for the server."""
+        live = await self._connection.ensure()
+        able = self._session.client.capabilities
+        extensions = able.get("extensions") if isinstance(able.get("extensions"), dict) else {}
+        capabilities = {**able, "extensions": {**(extensions or {}), TASKS: {}}}
+        call = Awaited()
+        number = live.transport.channel.relay(method, live.peer.stamped(params, capabilities), call)
+        try:
+            return await call.future
+        except asyncio.CancelledError:
+            live.transport.channel.cancel(number, AWAY)
+            raise
+
+    def _cancel(self, name: str) -> None:
+        live = self._connection.live
+        if live is not None:
+            able = {**self._session.client.capabilities, "extensions": {TASKS: {}}}
+            with suppress(MultiMcpError):
+                live.transport.channel.relay("tasks/cancel", live.peer.stamped({"taskId": name}, able), IgnoredCall())
+
+
+class _TaskResultCall(RoutedCall):
+    """Request for the result of an older server's task, in the place of the call that began it."""
+
+    def cancel(self, reason: str) -> None:
+        """Cancel the task as well."""
+        super().cancel(reason)
+        live = self.connection.live
+        if live is not None:
+            live.transport.channel.relay("tasks/cancel", live.peer.stamped(self.request.params, {}), IgnoredCall())
+
+
+NEEDS_TASKS: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+
+
+def _task_of(result: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the task in an answer to tools/call: of SEP-2663 the answer itself, of MCP 2025-11-25 a member."""
+    for found in (result, result.get("task")):
+        if isinstance(found, dict) and isinstance(found.get("taskId"), str) and isinstance(found.get("status"), str):
+            return found if "content" not in found else None
+    return None
+
+
+def _result_of(reply: Reply) -> dict[str, Any]:
+    """Return the result. Raises RpcError if it is an error."""
+    result = reply.message.get("result")
+    if isinstance(result, dict):
+        return result
+    error = reply.message.get("error")
+    known = error if isinstance(error, dict) else {}
+    raise RpcError(known.get("code", INTERNAL_ERROR), str(known.get("message", "")), known.get("data"))
+
+
+def _pause_s(task: dict[str, Any]) -> float:
+    wanted = task.get("pollIntervalMs", task.get("pollInterval"))
+    known = wanted if isinstance(wanted, int | float) and not isinstance(wanted, bool) else POLL_MS
+    return min(max(known, POLL_LEAST_MS), POLL_MOST_MS) / 1000

@@ -1,0 +1,198 @@
+"""Answer the requests of one session that belong to extensions, or that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any, Protocol
+
+import anyio
+
+from trayapp.backends.connection import Connection
+from trayapp.gateway.calls.routed_call import Finishing
+from trayapp.gateway.extensions.announced import capabilities_of, servers_with
+from trayapp.gateway.extensions.bridge import MISSING_CAPABILITY, NEEDS_TASKS, TaskBridge, as_task, needs_bridge
+from trayapp.gateway.extensions.results import ServerResult, chained, finish_of
+from trayapp.gateway.extensions.routing import LISTED, TASKS_LIST, Destination, destination, require, task_place
+from trayapp.gateway.extensions.streams import EventStream, Streams, TaskListening, TaskSession
+from trayapp.gateway.scopes.session_view import SessionView
+from trayapp.model.errors import MultiMcpError, ServerError
+from trayapp.wire.extensions import SKILLS, TASKS, declares
+from trayapp.wire.jsonio import dumps
+from trayapp.wire.messages import Request, RequestId, RpcError
+
+REFRESH_S = 5.0  # how long a list waits for one server's answer: then what is known of it has to do
+PAGES_MOST = 100  # of one server's tasks
+
+Work = Callable[[], Awaitable[None]]
+Listen = Callable[[dict[str, Any]], Awaitable[None]]  # gets what of extensions is honored
+
+
+class ExtensionSession(TaskSession, Protocol):
+    """Client session, as its requests of extensions need it."""
+
+    def present(self, server: str) -> Connection:
+        """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
+
+    async def connected(self, request_id: RequestId, server: str) -> Connection:
+        """Return the connection for a request, connected. Raises ServerError."""
+
+    def send_cacheable(self, request_id: RequestId, result: bytes) -> None:
+        """Send a nonempty result that a client of 2026-07-28 may cache."""
+
+
+class ExtensionSender(Protocol):
+    """Send requests of one session to servers."""
+
+    @property
+    def session(self) -> ExtensionSession:
+        """Return the session that the requests belong to."""
+
+    def send_on(
+        self,
+        request: Request,
+        connection: Connection,
+        finish: Finishing | None = None,
+        *,
+        through_tool: bool = False,
+    ) -> None:
+        """Send a request to a connected server. `finish` makes the client's answer from the server's."""
+
+
+class ExtensionRequests:
+    """Requests of one session beyond the core protocol."""
+
+    def __init__(self, sending: ExtensionSender, streams: Streams) -> None:
+        self._sending = sending
+        self._session = sending.session
+        self._streams = streams
+
+    def work_of(self, request: Request) -> Work:
+        """Return what answers the request. Raises RpcError, MultiMcpError if nobody can."""
+        session, modern = self._session, self._session.client.modern
+        if request.method in LISTED:
+            require(session.seen, LISTED[request.method], request.method)
+            return partial(self._list, request)
+        if request.method == TASKS_LIST and not modern:
+            require(session.seen, TASKS, request.method)
+            return partial(self._list_tasks, request)
+        return partial(self._send, request, destination(session.seen, request, modern=modern))
+
+    async def _send(self, request: Request, to: Destination) -> None:
+        connection = await self._session.connected(request.id, to.server)
+        if request.method == "events/stream":
+            own = request.with_params(to.params)
+            EventStream(self._session, own, connection, str((request.params or {}).get("name"))).send(0)
+            return
+        finish = to.finish
+        if isinstance(finish, ServerResult):
+            finish = finish.noting(self._session.task_handles)
+        self._sending.send_on(request.with_params(to.params), connection, finish)
+
+    async def listen(self, request_id: RequestId, handles: list[str], listen: Listen) -> None:
+        """Serve a subscriptions/listen that names tasks: `listen` serves the rest of it. Raises RpcError."""
+        session = self._session
+        if not declares(session.client.capabilities, TASKS):
+            raise RpcError(MISSING_CAPABILITY, "Missing required client capability", NEEDS_TASKS)
+        places = {handle: place for handle in handles if (place := _place(session.seen, handle)) is not None}
+        async with AsyncExitStack() as stack:
+            honored = list[str]()
+            for server in dict.fromkeys(server for server, _ in places.values()):
+                own = [task for of, task in places.values() if of == server]
+                if await self._listen_at(stack, request_id, server, own):
+                    honored += [handle for handle, place in places.items() if place[0] == server]
+            await listen({"taskIds": honored} if honored else {})
+
+    async def _listen_at(self, stack: AsyncExitStack, request_id: RequestId, server: str, tasks: list[str]) -> bool:
+        """Ask a server to tell of tasks until the client listens no longer. Return True if it does."""
+        session = self._session
+        try:
+            connection = await session.connected(request_id, server)
+        except ServerError:
+            return False
+        live, result = connection.live, finish_of(session.seen.exposure, server)
+        if live is None or result is None or not live.peer.modern:
+            return False
+        listening = TaskListening(session, request_id, result)
+        params = live.peer.stamped({"notifications": {"taskIds": tasks}}, session.client.capabilities)
+        number = live.transport.channel.relay("subscriptions/listen", params, listening)
+        self._streams.add(live, number, listening)
+        stack.callback(self._streams.drop, live, number)
+        with anyio.move_on_after(REFRESH_S):
+            await listening.settled.wait()
+        return listening.error is None
+
+    def send(
+        self, server: str, request: Request, connection: Connection, result: ServerResult, fit: Finishing | None
+    ) -> None:
+        """Send a request to a connected server that has tasks. `fit`: of a call through the one tool."""
+        session = self._session
+        finish = chained(result.noting(session.task_handles), fit) or result
+        if request.method == "tools/call" and needs_bridge(session, request):
+            request = as_task(session.seen.exposure, server, request, connection)
+            finish = TaskBridge(session, request, connection, finish, always=fit is not None)
+        self._sending.send_on(request, connection, finish, through_tool=fit is not None)
+
+    # -- lists ---------------------------------------------------------------------------------------------------
+
+    async def _list(self, request: Request) -> None:
+        """Answer with what all servers list. Those that run are asked again: skills change without a notification."""
+        session, extension = self._session, LISTED[request.method]
+        if session.seen.view.first_lists.may_grow:
+            await session.seen.view.first_lists.settled()
+        if extension == SKILLS:
+            async with anyio.create_task_group() as tasks:
+                for server in servers_with(session.seen.exposure, extension):
+                    tasks.start_soon(self._refresh, server)
+        kind = request.method.partition("/")[0]
+        session.send_cacheable(request.id, session.seen.listing(kind))
+
+    async def _refresh(self, server: str) -> None:
+        connection = self._session.present(server)
+        with anyio.move_on_after(REFRESH_S):
+            try:
+                if connection.is_up:
+                    await connection.fetch(soon=True)
+            except ServerError:
+                pass  # what is known of it stays
+
+    async def _list_tasks(self, request: Request) -> None:
+        """Answer tasks/list of MCP 2025-11-25 with the tasks of this session.
+
+        Sessions share a server, which cannot tell whose task is whose. So a session is shown those whose handles it
+        got.
+        """
+        session, found = self._session, list[dict[str, Any]]()
+        for server, known in capabilities_of(session.seen.exposure).items():
+            able = known.get("tasks")
+            if isinstance(able, dict) and "list" in able:
+                result = finish_of(session.seen.exposure, server)
+                assert result is not None
+                found += [result.task(task) for task in await self._tasks_of(session.present(server))]
+        mine = [task for task in found if task.get("taskId") in session.task_handles]
+        session.send_cacheable(request.id, dumps({"tasks": mine}))
+
+    @staticmethod
+    async def _tasks_of(connection: Connection) -> list[dict[str, Any]]:
+        """Return the tasks of a server that runs; one that does not has none."""
+        found: list[dict[str, Any]] = []
+        cursor: Any = None
+        try:
+            for _ in range(PAGES_MOST if connection.is_up else 0):
+                page = await connection.request("tasks/list", {"cursor": cursor} if cursor is not None else {})
+                tasks = page.get("tasks")
+                found += [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
+                cursor = page.get("nextCursor")
+                if not isinstance(cursor, str):
+                    break
+        except (MultiMcpError, RpcError):
+            pass  # the others' are still worth having
+        return found
+
+
+def _place(seen: SessionView, handle: str) -> tuple[str, str] | None:
+    try:
+        return task_place(seen, handle)
+    except RpcError:
+        return None  # of an unknown task nothing is told, and nothing is acknowledged

@@ -1,0 +1,106 @@
+"""Make the addresses and handles in a server's results lead back to that server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trayapp.catalog.links import linked_result
+from trayapp.catalog.resources import prefixed
+from trayapp.gateway.calls.routed_call import Finishing
+from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.gateway.extensions.announced import capabilities_of
+from trayapp.wire.extensions import RELATED_TASK, TASKS, announces
+from trayapp.wire.messages import Reply
+
+HANDLES_MOST = 10_000  # tasks that one session is told of by notifications
+
+
+class ServerResult:
+    """Results of one server, as its clients can use them. Most pass unread: few servers have what has to change."""
+
+    __slots__ = ("_handles", "_renames", "_seen", "_server", "tasks")
+
+    def __init__(
+        self, seen: Exposure, server: str, *, renames: bool, tasks: bool, handles: dict[str, None] | None = None
+    ) -> None:
+        self._seen = seen
+        self._server = server
+        self._renames = renames
+        self.tasks = tasks
+        self._handles = handles
+
+    def noting(self, handles: dict[str, None]) -> ServerResult:
+        """Return the same for one session, which notes in `handles` which tasks it got to know."""
+        if not self.tasks:
+            return self
+        return ServerResult(self._seen, self._server, renames=self._renames, tasks=True, handles=handles)
+
+    def __call__(self, reply: Reply) -> Reply:
+        """Return the answer with addresses and task ids that lead back. Raises JsonError if it cannot be read."""
+        if reply.frame and not self._renames and b'"taskId"' not in reply.frame:
+            return reply
+        result = reply.message.get("result")
+        if not isinstance(result, dict):
+            return reply
+        changed = self.changed(result)
+        return reply if changed is result else Reply.of_result(changed)
+
+    def changed(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return a result so; itself if nothing in it changes."""
+        found = linked_result(result, self._link) if self._renames else result
+        found = self._with_handles(found) if self.tasks else found
+        inside = found.get("result")  # of a task that is completed
+        if isinstance(inside, dict) and "taskId" in found and (own := self.changed(inside)) is not inside:
+            found = {**found, "result": own}
+        return found
+
+    def _with_handles(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return a task, a result with a task in it, or one that belongs to a task, with the client's handle of it."""
+        found = self.task(result)
+        if isinstance(task := found.get("task"), dict) and (own := self.task(task)) is not task:
+            found = {**found, "task": own}
+        meta = found.get("_meta")
+        if isinstance(meta, dict) and isinstance(meta.get(RELATED_TASK), dict):
+            found = {**found, "_meta": self._related(meta)}
+        return found
+
+    def task(self, task: dict[str, Any]) -> dict[str, Any]:
+        """Return a task with the handle that leads back to its server; any other object as it is."""
+        own = task.get("taskId") if "status" in task else None
+        if not isinstance(own, str):
+            return task
+        handle = prefixed(self._server, own)
+        if self._handles is not None:
+            while len(self._handles) >= HANDLES_MOST:
+                del self._handles[next(iter(self._handles))]
+            self._handles[handle] = None
+        return {**task, "taskId": handle}
+
+    def _related(self, meta: dict[str, Any]) -> dict[str, Any]:
+        related = meta[RELATED_TASK]
+        own = related.get("taskId")
+        if not isinstance(own, str):
+            return meta
+        return {**meta, RELATED_TASK: {**related, "taskId": prefixed(self._server, own)}}
+
+    def _link(self, uri: str) -> str:
+        return self._seen.catalog.uris.exposed_link(self._server, uri)
+
+
+def finish_of(seen: Exposure, server: str) -> ServerResult | None:
+    """Return what makes the results of a server fit for clients; None if they pass as they are."""
+    renames = seen.catalog.uris.renames(server)
+    tasks = announces(capabilities_of(seen).get(server), TASKS)
+    return ServerResult(seen, server, renames=renames, tasks=tasks) if renames or tasks else None
+
+
+def chained(first: Finishing | None, second: Finishing | None) -> Finishing | None:
+    """Return one finish that does both, in this order."""
+    if first is None or second is None:
+        return first or second
+
+    def finish(reply: Reply) -> Reply | None:
+        between = first(reply)
+        return second(between) if between is not None else None
+
+    return finish

@@ -1,0 +1,191 @@
+"""Find the server of a request that the core protocol does not route: an extension's, or one that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from trayapp.catalog.resources import split_prefixed
+from trayapp.gateway.calls.errors import unknown_method
+from trayapp.gateway.calls.routed_call import Finishing
+from trayapp.gateway.client import text_of
+from trayapp.gateway.extensions.announced import capabilities_of, servers_with
+from trayapp.gateway.extensions.results import finish_of
+from trayapp.gateway.scopes.session_view import SessionView
+from trayapp.model.errors import MultiMcpError
+from trayapp.wire.extensions import EVENTS, SKILLS, TASK_METHODS, TASKS
+from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Reply, Request, RpcError
+from trayapp.wire.revisions import RESOURCE_NOT_FOUND
+
+OLDER_TASK_METHODS = frozenset({"tasks/get", "tasks/result", "tasks/cancel"})  # MCP 2025-11-25
+TASKS_LIST = "tasks/list"  # of MCP 2025-11-25 alone, as tasks/result is
+SKILL_METHODS = frozenset({"skills/get", "resources/directory/read"})
+EVENT_METHODS = frozenset({"events/poll", "events/stream", "events/subscribe", "events/unsubscribe"})
+LISTED = {"skills/list": SKILLS, "events/list": EVENTS}  # lists that are known, as those of tools are
+
+NO_TASK = "Task not found: its handle names no server that this session has"
+NOBODY = "Method not found: {}. {}"
+NO_SERVER = "None of the enabled servers announces it"
+SEVERAL = "{} servers are enabled, and nothing in the request says which of them is meant"
+
+
+class Destination(NamedTuple):
+    """Server of a request, its params there, and what makes its answer fit for the client."""
+
+    server: str
+    params: dict[str, Any]
+    finish: Finishing | None = None
+
+
+def destination(seen: SessionView, request: Request, *, modern: bool) -> Destination:
+    """Return the destination of a request. Raises MultiMcpError, RpcError. `modern`: of a client of 2026-07-28."""
+    method, params = request.method, request.params or {}
+    if method in (TASK_METHODS if modern else OLDER_TASK_METHODS):
+        return _of_task(seen, method, params)
+    if method in SKILL_METHODS:
+        require(seen, SKILLS, method)
+        server, uri = _skill_place(seen, text_of(params, "uri", method))
+        return Destination(server, {**params, "uri": uri}, finish_of(seen.exposure, server))
+    if method in EVENT_METHODS:
+        return _of_event(seen, method, params)
+    if method.startswith("tasks/"):
+        raise unknown_method(method)  # it is not one of the client's revision
+    server = _of_unknown(seen, method, params)
+    return Destination(server, _own_params(seen, server, params), finish_of(seen.exposure, server))
+
+
+def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
+    """Return the server of a task and its own id there. Raises RpcError for a handle that leads nowhere.
+
+    A handle that the gateway did not make is the only server's that has tasks: it may be older than that.
+    """
+    able = servers_with(seen.exposure, TASKS)
+    found = split_prefixed(handle)
+    if found is not None:
+        if found[0] in able:
+            return found
+    elif len(able) == 1:
+        return able[0], handle
+    raise RpcError(INVALID_PARAMS, NO_TASK)
+
+
+def _of_task(seen: SessionView, method: str, params: dict[str, Any]) -> Destination:
+    require(seen, TASKS, method)
+    server, own = task_place(seen, text_of(params, "taskId", method))
+    return Destination(server, {**params, "taskId": own}, finish_of(seen.exposure, server))
+
+
+def _skill_place(seen: SessionView, uri: str) -> tuple[str, str]:
+    """Return the server of a skill's file or folder, and its own URI there. Raises MultiMcpError, RpcError."""
+    able = servers_with(seen.exposure, SKILLS)
+    try:
+        server, own = seen.resource(uri)
+    except RpcError as error:
+        if len(able) == 1 and split_prefixed(uri) is None and error.code == RESOURCE_NOT_FOUND:
+            return able[0], uri  # no server has to list all of its skills
+        raise RpcError(INVALID_PARAMS, error.message, error.data) from None
+    return server, own
+
+
+def _of_event(seen: SessionView, method: str, params: dict[str, Any]) -> Destination:
+    require(seen, EVENTS, method)
+    asked = text_of(params, "name", method)
+    names, able = seen.exposure.catalog.event_names, servers_with(seen.exposure, EVENTS)
+    key = names.find(asked, lambda server: server in able)
+    if key is None:
+        if len(able) != 1:
+            raise RpcError(INVALID_PARAMS, f"No server has an event named {asked}"[:200])
+        key = able[0], asked
+    server, own = key
+    exposed = names.exposed(server, own)
+    finish = event_finish(own, exposed) if exposed != own else None
+    return Destination(server, {**params, "name": own}, finish)
+
+
+def event_finish(own: str, exposed: str) -> Callable[[Reply], Reply]:
+    """Return what puts the clients' name of an event in the place of the server's, in an answer to events/poll."""
+
+    def finish(reply: Reply) -> Reply:
+        result = reply.message.get("result")
+        if not isinstance(result, dict) or not isinstance(events := result.get("events"), list):
+            return reply
+        return Reply.of_result({**result, "events": [named_event(event, own, exposed) for event in events]})
+
+    return finish
+
+
+def named_event(event: Any, own: str, exposed: str) -> Any:
+    """Return an event's occurrence with the clients' name."""
+    return {**event, "name": exposed} if isinstance(event, dict) and event.get("name") == own else event
+
+
+def _of_unknown(seen: SessionView, method: str, params: dict[str, Any]) -> str:
+    """Return the server for a method that nobody knows: the one that the params name, or that alone can be meant."""
+    named = _named(seen, params)
+    if named is not None:
+        return named
+    known = capabilities_of(seen.exposure)
+    enabled = [name for name, entry in seen.exposure.servers.items() if not entry.disabled]
+    if len(enabled) == 1:
+        return enabled[0]
+    prefix = method.partition("/")[0]
+    announcing = [name for name, capabilities in known.items() if _is_announced(capabilities, prefix)]
+    if len(announcing) == 1:
+        return announcing[0]
+    if not enabled:
+        raise unknown_method(method)
+    raise RpcError(METHOD_NOT_FOUND, NOBODY.format(method[:100], SEVERAL.format(len(enabled))), method)
+
+
+def _is_announced(capabilities: Any, prefix: str) -> bool:
+    """True if a capability beyond the core protocol has the name with which a method begins: its own, or its last part.
+
+    `acme/run` may be a method of the extension `acme`, `com.example/acme`, or of the capability `x-acme`.
+    """
+    beyond = [key for key in capabilities if key not in _CORE]
+    for member in ("extensions", "experimental"):
+        part = capabilities.get(member)
+        beyond += list(part) if isinstance(part, dict) else []
+    return any(prefix in (key, key.rpartition("/")[2], key.removeprefix("x-")) for key in beyond)
+
+
+_CORE = frozenset({"tools", "prompts", "resources", "completions", "logging", "extensions", "experimental"})
+
+
+def _named(seen: SessionView, params: dict[str, Any]) -> str | None:
+    """Return the server that the params name by a resource, a tool or a handle."""
+    for value in params.values():
+        if isinstance(value, str) and (found := split_prefixed(value)) is not None and seen.has(found[0]):
+            return found[0]
+    try:
+        if isinstance(params.get("uri"), str):
+            return seen.resource(params["uri"])[0]
+        if isinstance(params.get("name"), str):
+            return seen.exposure.find(params["name"])[0]
+    except (MultiMcpError, RpcError):
+        return None
+    return None
+
+
+def _own_params(seen: SessionView, server: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the params with the server's own addresses and handles in the place of the gateway's."""
+    found = {key: _handle(value) for key, value in params.items()}
+    own = {key: handle[1] for key, handle in found.items() if handle is not None and handle[0] == server}
+    return {**params, **own} if own else params
+
+
+def _handle(value: Any) -> tuple[str, str] | None:
+    return split_prefixed(value) if isinstance(value, str) else None
+
+
+def require(seen: SessionView, extension: str, method: str) -> None:
+    """Raise RpcError if no server of the session announces the extension."""
+    if not servers_with(seen.exposure, extension):
+        raise RpcError(METHOD_NOT_FOUND, NOBODY.format(method, NO_SERVER), method)
+
+
+def task_ids(params: dict[str, Any]) -> list[str]:
+    """Return the tasks that a subscriptions/listen names."""
+    wanted = params.get("notifications")
+    found = wanted.get("taskIds") if isinstance(wanted, dict) else None
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []

@@ -1,0 +1,143 @@
+"""Pass what servers tell of tasks and events to the session that asked for it, under its own names and ids."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Protocol
+
+import anyio
+
+from trayapp.backends.connection import Connection
+from trayapp.backends.context import Live
+from trayapp.catalog.resources import prefixed
+from trayapp.gateway.calls.routed_call import RoutedCall
+from trayapp.gateway.calls.users_yes import AskingSession
+from trayapp.gateway.extensions.results import ServerResult
+from trayapp.gateway.extensions.routing import named_event
+from trayapp.gateway.scopes.session_view import SessionView
+from trayapp.wire.envelope import SUBSCRIPTION_ID
+from trayapp.wire.messages import Call, Channel, Params, Reply, Request, RequestId
+
+TASK_TOLD = "notifications/tasks"  # SEP-2663: of a task that a subscriptions/listen names
+OLDER_TASK_TOLD = "notifications/tasks/status"  # MCP 2025-11-25
+EVENTS_TOLD = "notifications/events/"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+
+
+class TaskSession(AskingSession, Protocol):
+    """Client session that may know tasks."""
+
+    @property
+    def seen(self) -> SessionView:
+        """Return what it sees."""
+
+    @property
+    def task_handles(self) -> dict[str, None]:
+        """Return the handles of the tasks that its client knows."""
+
+    def server_key(self, name: str) -> str:
+        """Return the key under which this session reaches a server."""
+
+
+class TaskListening:
+    """Listening request of a client as one of its servers gets it: for that server's tasks (a wire.messages.Call)."""
+
+    def __init__(self, session: AskingSession, request_id: RequestId, result: ServerResult) -> None:
+        self._session = session
+        self._request_id = request_id
+        self._result = result
+        self.settled = anyio.Event()  # the server tells from now on, or never
+        self.error: Any = None
+
+    def answered(self, reply: Reply) -> None:
+        """Note the end of the request: no client hears of it, whose own request is about other servers, too."""
+        self.error = reply.message.get("error")
+        self.settled.set()
+
+    def progress(self, params: dict[str, Any]) -> None:
+        """Ignore the progress."""
+
+    def tell(self, params: dict[str, Any]) -> None:
+        """Tell the client what its server says of a task."""
+        meta = {**(params.get("_meta") or {}), SUBSCRIPTION_ID: self._request_id}
+        self._session.notify(TASK_TOLD, {**self._result.changed(params), "_meta": meta}, self._request_id)
+
+
+class EventStream(RoutedCall):
+    """Request for the events of one name, open as long as the client wants (SEP-3415, events/stream)."""
+
+    __slots__ = ("exposed", "own")
+
+    def __init__(self, session: AskingSession, request: Request, connection: Connection, exposed: str) -> None:
+        super().__init__(session, request, connection)
+        self.own = str((request.params or {}).get("name"))
+        self.exposed = exposed  # its name for the client
+
+    @property
+    def number(self) -> int:
+        """Return the number of the request at the server."""
+        return self._number
+
+
+class Streams:
+    """Streams of all sessions of one gateway."""
+
+    def __init__(self, sessions: Collection[TaskSession]) -> None:
+        self._sessions = sessions
+        self._listening: dict[tuple[Channel, int], TaskListening] = {}
+
+    def add(self, live: Live, number: int, listening: TaskListening) -> None:
+        """Note under which number a server was asked to tell of tasks."""
+        self._listening[live.channel, number] = listening
+
+    def drop(self, live: Live, number: int) -> None:
+        """Cancel that request."""
+        if self._listening.pop((live.channel, number), None) is not None:
+            live.channel.cancel(number, "the client listens no longer")
+
+    def take(self, connection: Connection, method: str, params: Params, about: Call | None) -> bool:
+        """Pass on a notification of a task or an event. Return False for any other."""
+        known: dict[str, Any] = dict(params or {})
+        if method in (TASK_TOLD, ACKNOWLEDGED):
+            listening = about if isinstance(about, TaskListening) else self._listening_of(connection, known)
+            if listening is not None and method == TASK_TOLD:
+                listening.tell(known)
+            elif listening is not None:
+                listening.settled.set()
+        elif method == OLDER_TASK_TOLD:
+            self._tell_status(connection, known)
+        elif method.startswith(EVENTS_TOLD):
+            self._tell_event(connection, method, known, about)
+        else:
+            return False
+        return True
+
+    def _listening_of(self, connection: Connection, params: dict[str, Any]) -> TaskListening | None:
+        number, live = _subscription(params), connection.live
+        return self._listening.get((live.channel, number)) if live is not None and isinstance(number, int) else None
+
+    def _tell_status(self, connection: Connection, params: dict[str, Any]) -> None:
+        """Tell the sessions that know the task: it is nobody else's."""
+        own = params.get("taskId")
+        for session in self._sessions:
+            if isinstance(own, str) and session.has_server(connection.name):
+                for name in session.seen.exposure.servers:
+                    handle = prefixed(name, own)
+                    if handle in session.task_handles and session.server_key(name) == connection.name:
+                        session.notify(OLDER_TASK_TOLD, {**params, "taskId": handle})
+
+    @staticmethod
+    def _tell_event(connection: Connection, method: str, params: dict[str, Any], about: Call | None) -> None:
+        """Tell the client whose events/stream it belongs to."""
+        streams = [call for call in connection.open_calls if isinstance(call, EventStream)]
+        number = _subscription(params)
+        stream = next((one for one in streams if one is about or (about is None and one.number == number)), None)
+        if stream is not None:
+            meta = {**(params.get("_meta") or {}), SUBSCRIPTION_ID: stream.request_id}
+            told = named_event(params, stream.own, stream.exposed)
+            stream.session.notify(method, {**told, "_meta": meta}, stream.request_id)
+
+
+def _subscription(params: dict[str, Any]) -> Any:
+    meta = params.get("_meta")
+    return meta.get(SUBSCRIPTION_ID) if isinstance(meta, dict) else None
