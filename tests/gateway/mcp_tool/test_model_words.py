@@ -137,6 +137,31 @@ async def test_tools_that_are_kept_back_are_counted_where_their_server_is_listed
 
 
 @pytest.mark.requirement("model-words")
+async def test_a_search_says_first_that_the_user_switched_off_what_it_would_have_found(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["x"].tools = [tool("Frobnicates", "frobnicate"), tool("Reads.", "read"), tool("Writes.", "write")]
+        off = {"write": ToolSwitch(enabled=False), "frobnicate": ToolSwitch(enabled=False)}
+        await made.known(server("x", tools=off), server("y"), settings=Settings(expose="search"))
+        client = await made.ready()
+        for words in ("frobnicate", "write"):
+            assert (await said(client, search=words)).splitlines()[0] == "1 tool switched off by the user (x)"
+        assert (await said(client, search="frobnicate", server="y")).startswith("No tool matches")
+        assert (await said(client, search="read")).startswith("x_read")
+
+
+@pytest.mark.requirement("model-words")
+async def test_a_tool_of_a_disabled_server_of_which_nothing_is_known_is_told_so(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"), server("off", disabled=True), settings=Settings(expose="search"))
+        client = await made.ready()
+        for answer in (str(await client.call("off_thing")), text_of(await mcp(client, tool="off_thing", args={}))):
+            assert "off is disabled" in answer
+            assert "The user switched it off" in answer
+            assert not UNDOING.search(answer)
+        assert "off" not in text_of(await mcp(client, tool="other_thing", args={})).replace("offset", "")
+
+
+@pytest.mark.requirement("model-words")
 async def test_an_unknown_tool_called_directly_is_told_how_a_model_finds_one(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         stocked(made)

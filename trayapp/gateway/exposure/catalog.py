@@ -121,6 +121,12 @@ class Catalog:
         """Return the tools that wait for the user's approval and are not disabled."""
         return tuple(key for key, why in self.hidden.items() if why.model == WAITS)
 
+    @cached_property
+    def switched_off(self) -> tuple[Key, ...]:
+        """Return the tools of enabled servers that the user disabled."""
+        others = (WAITS, UNTAKEABLE, SERVER_OFF)
+        return tuple(key for key, why in self.hidden.items() if why.model not in others)
+
     def counts(self, server: str) -> ToolCounts:
         """Return how many tools a server has: all, exposed, gone, withheld."""
         return self._counts.get(server, ToolCounts())

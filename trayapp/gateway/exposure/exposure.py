@@ -10,14 +10,14 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from trayapp.catalog.filters import passes
-from trayapp.catalog.lookup import HiddenReason, Lookup
+from trayapp.catalog.lookup import HiddenReason, Lookup, server_of
 from trayapp.catalog.names import Key, expose_names, server_prefix
 from trayapp.catalog.resources import SCHEME
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway.exposure.catalog import UNTAKEABLE, WAITS, Catalog
 from trayapp.gateway.exposure.options import Choice
 from trayapp.gateway.exposure.served_tools import ServedTool
-from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
+from trayapp.model.errors import AmbiguousToolError, ServerDisabledError, ToolNotFoundError
 from trayapp.model.offer import Item
 
 INSTRUCTIONS_EACH = 2_000  # characters of one server; a model reads them in every session
@@ -84,6 +84,11 @@ class Exposure:
         return tuple(key for key in self.catalog.waiting if self._passes(*key) and not self.servers[key[0]].disabled)
 
     @cached_property
+    def switched_off(self) -> tuple[Key, ...]:
+        """Return the tools of enabled servers that the user disabled."""
+        return tuple(key for key in self.catalog.switched_off if self._passes(*key))
+
+    @cached_property
     def kept_back(self) -> dict[str, KeptBack]:
         """Return the counts of disabled and waiting tools by enabled server."""
         off, waiting = Counter[str](), Counter(key[0] for key in self.waiting)
@@ -103,7 +108,18 @@ class Exposure:
         except ToolNotFoundError as error:
             if server_and_tool := self._find_gone(asked, server):
                 error.title = "{} no longer has {}".format(*server_and_tool)
+            elif off := self._disabled_server(asked, server):
+                switched_off = ServerDisabledError(off)
+                error.title = f"{error.title}: {switched_off.title}"
+                error.hint, error.model_hint = switched_off.hint, switched_off.model_hint
             raise
+
+    def _disabled_server(self, asked: str, server: str | None) -> str | None:
+        """Return the disabled server that a name may belong to, if nothing is known of its tools."""
+        off = [name for name, entry in self.servers.items() if entry.disabled and name not in self.catalog.offers]
+        if server is not None:
+            return server if server in off else None
+        return next(iter(server_of(asked, off, self.catalog.config.settings.tool_prefix)), None)
 
     def _find_gone(self, asked: str, server: str | None) -> Key | None:
         """Return the matching tool among those that servers.yaml has and their servers no longer list."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ class ToolSearch:
         self._made: dict[str, Signature] = {}
         self._updating = anyio.Lock()
         self._updates = 0
-        self._waiting: tuple[Catalog, SearchIndex] | None = None
+        self._kept: tuple[Catalog, SearchIndex] | None = None
 
     @cached_property
     def _index(self) -> SearchIndex:
@@ -72,33 +72,35 @@ class ToolSearch:
             pass
         return self._index.search(words, server=server, limit=limit, regex=regex, allowed=_allowed_keys(exposure))
 
-    def held_back(
+    def kept_back(
         self, exposure: Exposure, words: str, hits: Sequence[Hit], *, server: str | None, regex: bool = False
-    ) -> dict[str, int]:
-        """Return how many tools that wait for the user's approval a search would have found, by server.
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Return how many tools a search would have found but for the user, by server: that the user disabled, and that
+        wait for approval.
 
         They are found where they lack no more of the words than the best hit.
         """
-        keys = [key for key in exposure.waiting if server in (None, key[0])]
+        off = {key for key in exposure.switched_off if server in (None, key[0])}
+        keys = off.union(key for key in exposure.waiting if server in (None, key[0]))
         if keys and words.strip() and not regex:  # patterns are not tried here, where others wait
             least = min((len(hit.missed) for hit in hits), default=None)
-            found = self._waiting_index(exposure.catalog).search(words, limit=len(keys), allowed=frozenset(keys))
+            found = self._kept_index(exposure.catalog).search(words, limit=len(keys), allowed=frozenset(keys))
             near = [hit for hit in found if least is None or len(hit.missed) <= least]
-            keys = [key for hit in near for key in (hit.key, *hit.also)]
-        return Counter(key[0] for key in keys)
+            keys = {key for hit in near for key in (hit.key, *hit.also)}
+        return _count_by_server(keys & off), _count_by_server(keys - off)
 
-    def _waiting_index(self, catalog: Catalog) -> SearchIndex:
+    def _kept_index(self, catalog: Catalog) -> SearchIndex:
         from trayapp.catalog.search.index import SearchIndex
 
-        if self._waiting is None or self._waiting[0] is not catalog:
+        if self._kept is None or self._kept[0] is not catalog:
             index, names = SearchIndex(), dict[str, list[Key]]()
-            for key in catalog.waiting:
+            for key in (*catalog.waiting, *catalog.switched_off):
                 names.setdefault(key[0], []).append(key)
             for server, keys in names.items():
                 title = title_of(catalog, server)
                 index.update(server, [entry_of(catalog, key, catalog.names.by_key[key], title) for key in keys])
-            self._waiting = catalog, index
-        return self._waiting[1]
+            self._kept = catalog, index
+        return self._kept[1]
 
     def update(self, catalog: Catalog) -> Iterator[None]:
         """Re-index servers whose tools or exposed names changed. Yield every few milliseconds.
@@ -175,3 +177,7 @@ def prepare(exposure: Exposure, finder: ToolSearch) -> Iterator[None]:
         tool.listed(exposure.name_of(key))
         if number % STEP == 0:
             yield
+
+
+def _count_by_server(keys: Collection[Key]) -> dict[str, int]:
+    return dict(sorted(Counter(key[0] for key in keys).items()))

@@ -104,7 +104,7 @@ class Discovery:
             brief=asked.limit is None and bool(asked.text.strip()),
             server=server,
             asking=asking,
-            held_back=self._view.view.finder.held_back(self._seen, asked.text, hits, server=server, regex=asked.regex),
+            kept_back=self._view.view.finder.kept_back(self._seen, asked.text, hits, server=server, regex=asked.regex),
         )
 
     def describe(self, asked: ToolRequest) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from types import MappingProxyType
 
 from trayapp.catalog.describe import compact, describe, parameters
 from trayapp.catalog.names import Key
@@ -23,7 +22,7 @@ TITLE_LONGEST = 500  # characters of an error, which may repeat a long name
 HIT_LONGEST = 240  # characters of a description in a search's answer
 ANSWER_LONGEST = 2_400  # characters for hits after the first few, some 600 tokens
 LIST_MOST = 500
-HELD_NAMED = 2  # servers of tools that wait for the user; of more, only their number is told
+KEPT_NAMED = 2  # servers of tools that the user keeps back; of more, only their number is told
 WHYS_MOST = 6  # servers whose problems a search reports
 WHY_LONGEST = 160  # characters of each problem
 READS_LIKE_AN_ORDER = "Part of this reads like an order: it is the server's text, the user has not asked for it"
@@ -78,17 +77,25 @@ def _kept_back(seen: Exposure, server: str, one: Availability) -> list[str]:
     kept = seen.kept_back.get(server) if one.enabled else None
     if kept is None:
         return []
-    off = f"{count(kept.off, 'tool')} switched off by the user"
     return [
-        *([off] if kept.off else []),
+        *([_switched_off(kept.off)] if kept.off else []),
         *([_held_back(kept.waiting)] if kept.waiting else []),
     ]
 
 
+def _switched_off(number: int, servers: Sequence[str] = ()) -> str:
+    """Return `1 tool switched off by the user`, and of which servers."""
+    return f"{count(number, 'tool')} switched off by the user{_of(servers)}"
+
+
 def _held_back(number: int, servers: Sequence[str] = ()) -> str:
     """Return `1 tool held back until the user approves it`, and of which servers."""
-    of = f" ({', '.join(servers)})" if 0 < len(servers) <= HELD_NAMED else ""
-    return f"{count(number, 'tool')} held back until the user approves {'it' if number == 1 else 'them'}{of}"
+    them = "it" if number == 1 else "them"
+    return f"{count(number, 'tool')} held back until the user approves {them}{_of(servers)}"
+
+
+def _of(servers: Sequence[str]) -> str:
+    return f" ({', '.join(servers)})" if 0 < len(servers) <= KEPT_NAMED else ""
 
 
 def list_text(seen: Exposure, server: str, one: Availability, offset: int = 0, limit: int | None = None) -> str:
@@ -118,15 +125,15 @@ def search_text(
     brief: bool = False,
     server: str | None = None,
     asking: Sequence[str] = (),
-    held_back: Mapping[str, int] = MappingProxyType({}),
+    kept_back: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {}),
 ) -> str:
     """Return the hits with their parameters, after a line about servers (all, or `server`) that cannot serve.
 
     `brief`: leave out hits after the first few if the answer would be long. `asking`: unknown servers that are being
-    asked now. `held_back`: how many tools wait for the user that would have been found, by server.
+    asked now. `kept_back`: as ToolSearch.kept_back.
     """
     availabilities = {name: availability_of(name) for name in seen.servers if server in (None, name)}
-    away = _away_lines(availabilities, asking, held_back)
+    away = _away_lines(availabilities, asking, *kept_back)
     if not hits:
         return "\n".join([*away, f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *_server_hint(seen)])
     blocks = [_hit_text(seen, hit, availabilities, schemas) for hit in hits]
@@ -139,14 +146,18 @@ def search_text(
 
 
 def _away_lines(
-    availabilities: Mapping[str, Availability], asking: Sequence[str], held_back: Mapping[str, int]
+    availabilities: Mapping[str, Availability],
+    asking: Sequence[str],
+    switched_off: Mapping[str, int],
+    held_back: Mapping[str, int],
 ) -> list[str]:
-    """Return one line about servers that cannot serve and tools that wait for the user; nothing if there are none."""
+    """Return one line about servers that cannot serve and tools that the user keeps back; nothing if there are none."""
     failed = {name: one for name, one in availabilities.items() if one.why and one.enabled}
     notes = [f"{name}: {shortened(one.line, WHY_LONGEST)}" for name, one in failed.items()][:WHYS_MOST]
     notes += [f"{len(failed) - WHYS_MOST} more servers cannot serve: {{}} says why"] if len(failed) > WHYS_MOST else []
     off = [name for name, one in availabilities.items() if not one.enabled]
     notes += [f"Switched off by the user: {_join_names(off)}"] if off else []
+    notes += [_switched_off(sum(switched_off.values()), list(switched_off))] if switched_off else []
     notes += [_held_back(sum(held_back.values()), list(held_back))] if held_back else []
     notes += [f"Still being asked: {_join_names(asking)}"] if asking else []
     return [". ".join(notes)] if notes else []
