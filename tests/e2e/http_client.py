@@ -21,6 +21,8 @@ from tests.e2e.client import PATIENCE_S, Conversation, Message
 from tests.patience import stretched
 
 STREAMS = "application/json, text/event-stream"
+# A connection that was idle for longer is not used again: the gateway ends those, and a request may meet that.
+FRESH = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=2.0)
 # Addresses here are http://, and to load the certificates for others takes a client 0.2 s before it connects.
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # what the header Mcp-Name repeats
@@ -157,7 +159,9 @@ async def http_client(
 ) -> AsyncIterator[HttpClient | SseClient]:
     """A client that has said nothing yet. At the end its connections are closed at once, as if it was killed."""
     async with (
-        httpx2.AsyncClient(headers=dict(headers or {}), timeout=None, trust_env=False, verify=NO_CERTIFICATES) as http,
+        httpx2.AsyncClient(
+            headers=dict(headers or {}), timeout=None, trust_env=False, verify=NO_CERTIFICATES, limits=FRESH
+        ) as http,
         anyio.create_task_group() as tasks,
     ):
         if sse:

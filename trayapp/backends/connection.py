@@ -99,6 +99,7 @@ class Connection:
         self.dropped = anyio.Event()  # set once a connection has ended; replaced by the next one
         self.silent = False  # the last connection was dropped by a probe
         self.adjusted = anyio.Event()  # set when `server` becomes another; replaced at once
+        self._next_end: anyio.Event | None = None  # while somebody waits for the end of a call
 
     @property
     def name(self) -> str:
@@ -141,6 +142,15 @@ class Connection:
             self.open_calls.pop(call, None)
         self.in_flight -= 1
         self.last_used = self._context.clock.now()
+        if self._next_end is not None:
+            self._next_end.set()
+            self._next_end = None
+
+    def next_end(self) -> anyio.Event:
+        """Return the event that is set when a call ends, whatever way it went."""
+        if self._next_end is None:
+            self._next_end = anyio.Event()
+        return self._next_end
 
     async def request(self, method: str, params: Params) -> dict[str, Any]:
         """Connect if needed, ask, and await the result. Raises ServerError or RpcError."""

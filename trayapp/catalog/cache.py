@@ -21,6 +21,7 @@ from trayapp.catalog.schema.tool import RULES, is_sound
 from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import LISTS, UNREAD, Offer
+from trayapp.model.traits import NO_TRAITS, ServerTraits
 from trayapp.wire.extensions import EVENTS, SKILLS, announces
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
@@ -57,6 +58,7 @@ class CacheEntry:
     saved_at: float
     offer: Offer
     sound: frozenset[int] | None = None
+    traits: ServerTraits = NO_TRAITS
 
 
 def with_sound(entry: CacheEntry) -> CacheEntry:
@@ -169,7 +171,9 @@ def read_file(path: Path) -> bytes:
 def _as_json(entry: CacheEntry) -> dict[str, Any]:
     head = {"version": VERSION, "server": entry.server, "hash": entry.hash, "saved_at": float(entry.saved_at)}
     sound = {"sound": {"rules": SOUND_RULES, "tools": sorted(entry.sound)}} if entry.sound is not None else {}
-    return head | sound | {name: getattr(entry.offer, name) for name in _OFFER_FIELDS}
+    traits = {"older": entry.traits.older, "newer": entry.traits.newer, "asks": sorted(entry.traits.asks)}
+    known = {"traits": traits} if entry.traits != NO_TRAITS else {}
+    return head | sound | known | {name: getattr(entry.offer, name) for name in _OFFER_FIELDS}
 
 
 def _parse(server: str, data: bytes) -> CacheEntry:
@@ -189,7 +193,16 @@ def _parse(server: str, data: bytes) -> CacheEntry:
     unread = {name: UNREAD for name in _LATER if name not in raw and announces(raw["capabilities"], _LATER[name])}
     facts["failed"] = unread | {name: str(why) for name, why in raw["failed"].items() if name in _LISTS}
     facts["signed"] = raw.get("signed") is True  # earlier versions did not write it
-    return CacheEntry(server, raw["hash"], raw["saved_at"], Offer(**facts), _sound(raw.get("sound")))
+    return CacheEntry(server, raw["hash"], raw["saved_at"], Offer(**facts), _sound(raw.get("sound")), _traits(raw))
+
+
+def _traits(raw: dict[str, Any]) -> ServerTraits:
+    """Of a file without them, as earlier versions wrote: none are known."""
+    found = raw.get("traits")
+    if not isinstance(found, dict) or not isinstance(asks := found.get("asks"), list):
+        return NO_TRAITS
+    older, newer = (era if isinstance(era := found.get(name), bool) else None for name in ("older", "newer"))
+    return ServerTraits(older, newer, frozenset(name for name in asks if isinstance(name, str)))
 
 
 def _sound(raw: Any) -> frozenset[int] | None:

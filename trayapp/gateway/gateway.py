@@ -42,10 +42,12 @@ from trayapp.gateway.mcp_tool.result_files import ResultFiles
 from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.mcp_tool.warm_up import WarmUp
 from trayapp.gateway.process.tasks import FencedTasks, fenced, kept_up
+from trayapp.gateway.scopes.connection_keys import ConnectionKeys
 from trayapp.gateway.scopes.list_intake import Intake
 from trayapp.gateway.scopes.projects import Look, Projects, no_projects
-from trayapp.gateway.scopes.servers import Servers, SessionServers
+from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.session_view import SessionViews
+from trayapp.gateway.scopes.sharing import Sharing
 from trayapp.gateway.scopes.sign_ins import SignIns
 from trayapp.gateway.services import Services
 from trayapp.gateway.sessions.requests import ClientRequests
@@ -97,10 +99,11 @@ class Gateway:
         self._tasks = tasks
         self._file_problems: tuple[Problem, ...] = ()
         self._expired_asked = False
-        own = SessionServers()
+        own = ConnectionKeys()
         self.services = services = self._make_services(own)
         self.projects = Projects(parts.look, lambda: self.config, lambda: self.servers.take_projects(), parts.clock)
-        self.servers = Servers(services, own, self.projects, self.sessions)
+        self.sharing = Sharing(services, own, self._capabilities)
+        self.servers = Servers(services, own, self.sharing, self.projects, self.sessions)
         self.sign_ins = SignIns(services, parts.accounts, parts.environ)
         self.intake = Intake(services, self.servers, self.sign_ins)
         self.asks = Asks(services)
@@ -108,8 +111,7 @@ class Gateway:
             services,
             self.servers,
             SessionViews(),
-            self._capabilities,
-            ServerRequests(services),
+            ServerRequests(services, own.purpose),
             Notifications(services),
             Subscriptions(services),
             Streams(self.sessions),
@@ -124,12 +126,12 @@ class Gateway:
         if parts.accounts is not None:
             parts.accounts.signed_in = self._signed_in
 
-    def _make_services(self, own: SessionServers) -> Services:
+    def _make_services(self, own: ConnectionKeys) -> Services:
         """Build the services. Connections call the lambdas only after the gateway is complete."""
         parts = self._parts
         writer = ListingWriter(parts.cache_dir, self._write_switches, self._save_more)
         listings = Listings(parts.cache_dir, lambda: self.servers.shared, writer, parts.clock.time)
-        self._capabilities = capabilities = ClientCapabilities(self.sessions, listings)
+        self._capabilities = capabilities = ClientCapabilities(self.sessions, listings, own.purpose)
         place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
         approvals = Approvals(place, lambda: self.config.settings, lambda server: self.intake.tools_elsewhere(server))
         changes = ChangeFeed(parts.clock)
@@ -264,8 +266,11 @@ class Gateway:
     # -- backends.connection.Observer ---------------------------------------------------------------------------------
 
     def state_changed(self, connection: Connection) -> None:
-        """Update log levels and subscriptions of a server that has connected, then broadcast the change."""
+        """Update what depends on a server that has connected, then broadcast the change."""
+        if connection.state is not State.CONNECTING:
+            self._capabilities.made(connection.name)
         if connection.state is State.CONNECTED:
+            self.sharing.note_connected(connection)
             self.session_parts.notifications.set_level(connection)
             self.session_parts.subscriptions.renew(connection)
         self.services.changes.changed()
@@ -283,6 +288,8 @@ class Gateway:
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
         """Ask the client that a server's request belongs to, and return its answer. Raises RpcError."""
+        if self.sharing.note_question(connection, method):
+            self.servers.forget_catalogs()  # with the routes of its tools
         return await self.session_parts.server_requests.asked(connection, method, params, about)
 
     # -- sessions ------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Never here: sessions, connections, the questions themselves.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 SAMPLING, ELICITATION, ROOTS = "sampling/createMessage", "elicitation/create", "roots/list"
@@ -62,6 +63,32 @@ def can_answer(capabilities: Capabilities, method: str, params: Any) -> bool:
     if method == SAMPLING and ("tools" in asked or "toolChoice" in asked):
         return "tools" in able
     return True
+
+
+def questions_of(capabilities: Capabilities) -> frozenset[str]:
+    """Which of the capabilities that servers ask by are among these."""
+    return frozenset(name for name in QUESTIONS.values() if isinstance(capabilities.get(name), Mapping))
+
+
+@dataclass(frozen=True, slots=True)
+class ClientKind:
+    """What of a client decides which connections it uses and what it is shown: its era, and how it can be asked."""
+
+    newer: bool = False
+    able: frozenset[str] = frozenset()  # `elicitation`, `elicitation.url`, ...
+
+
+NO_KIND = ClientKind()
+
+
+def kind_of(capabilities: Capabilities, *, newer: bool) -> ClientKind:
+    """The kind of a client with these capabilities."""
+    able: set[str] = set()
+    for name in questions_of(capabilities):
+        members = capabilities[name]
+        members = spelled_out(members) if name == "elicitation" else members
+        able |= {name, *(f"{name}.{member}" for member, value in members.items() if value not in (None, False))}
+    return ClientKind(newer, frozenset(able))
 
 
 def lacks(told: Capabilities, wanted: Capabilities) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from trayapp.wire.descriptors import descriptor_limit
 
 IDENTIFY_S = 10.0  # a client sends its first line, or the head of its first request, within milliseconds
-PLACES_MOST = 256
+PLACES_MOST = 1024  # two dozen sessions that each send twenty requests at once open 500
 PART = 8  # of the process's descriptors
 BURST_PART = 4  # asyncio reads what a connection sent two turns after it was accepted; none is ended before that
 

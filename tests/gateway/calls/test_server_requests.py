@@ -13,7 +13,9 @@ from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.gateway.world import Client, House, house, server
 from trayapp.gateway.calls.routed_call import MAX_ROUNDS
-from trayapp.gateway.calls.server_requests import STATE_PREFIX, STOPS_WITHIN_S
+from trayapp.gateway.calls.server_requests import HELD_S, STATE_PREFIX, STOPS_WITHIN_S
+from trayapp.gateway.control.snapshot import snapshot_of
+from trayapp.gateway.scopes.sharing import PROVE_S
 from trayapp.model.settings import Profile, Settings
 from trayapp.wire.capabilities import EVERYTHING
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
@@ -389,20 +391,108 @@ async def holding(made: House, client: Client, number: int = 1) -> None:
     await made.net["a"].heard_of("held", heard + 1)
 
 
+async def known_to_hold(made: House) -> None:
+    """The tool `a_hold` has answered without asking: sessions share the connection while it runs."""
+    client = await older(made, name="first")
+    client.ask_only(1, "tools/call", tool_call("a_hold", key="first"))
+    await made.net["a"].heard_of("held")
+    await client.call("a_release", 2, key="first")
+    await client.answer(1)
+    client.end()
+
+
+async def ask_itself(client: Client, number: int = 1) -> None:
+    """A call of `a_ask` by that client asks that client, and answers with what it said."""
+    client.ask_only(number, "tools/call", tool_call("a_ask", method="roots/list"))
+    asked = await question(client, "roots/list")
+    client.send({"id": asked["id"], "result": {"roots": [id(client)]}})
+    assert said(await client.answer(number)) == {"roots": [id(client)]}
+
+
 @pytest.mark.requirement("bridge-who")
-async def test_with_calls_of_two_sessions_nobody_is_asked_and_the_log_says_once_what_to_set(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_tool_that_may_ask_runs_for_one_session_and_another_gets_a_process_of_its_own(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")
         await holding(made, one)
+        two.ask_only(1, "tools/call", tool_call("a_ask", method="roots/list"))
+        await settle()
+        assert made.net["a"].methods().count("tools/call") == 1  # it waits for a moment
+        await made.clock.pass_(PROVE_S)
+        asked = await question(two, "roots/list")
+        two.send({"id": asked["id"], "result": {"roots": []}})
+        assert said(await two.answer(1)) == {"roots": []}
+        assert asked_of(one) == []
+        assert made.net["a#1"].opened == 1
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_server_that_has_asked_has_a_process_for_each_session_that_can_answer(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        one, two, weak = await older(made, name="one"), await older(made, name="two"), await older(made, {})
+        for number in range(2):
+            for client in (one, two):
+                await ask_itself(client, number)
+        assert (await made.net["a#1"].heard_of("initialize"))["capabilities"] == ABLE
+        assert made.net["a#1"].opened == made.net["a#2"].opened == 1
+        await weak.call("a_echo")
+        assert (await made.net["a#3"].heard_of("initialize"))["capabilities"] == {}
+        (row,) = snapshot_of(made.gateway).servers
+        assert row.name == "a"
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_that_a_server_asks_is_remembered_by_the_next_gateway(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        await ask_itself(await older(made))
+        await made.gateway.services.writer.written()
+    async with house(tmp_path) as made:
+        made.apply(server("a"))
+        made.start()
+        one, two = await older(made), await older(made)
+        for client in (one, two):
+            client.ask_only(1, "tools/call", tool_call("a_hold", key="k"))
+        await made.net["a#1"].heard_of("held")
+        await made.net["a#2"].heard_of("held")
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_question_that_may_be_of_several_sessions_waits_until_one_is_left(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        await known_to_hold(made)
+        one, two = await older(made, name="one"), await older(made, name="two")
+        await holding(made, one)
+        two.ask_only(1, "tools/call", tool_call("a_ask", method="roots/list"))
+        await made.net["a"].heard_of("tools/call", 4)
+        await settle()
+        assert asked_of(one) == asked_of(two) == []
+        await made.net["a"].let_go(f"{id(one)}-1")
+        asked = await question(two, "roots/list")
+        two.send({"id": asked["id"], "result": {"roots": []}})
+        assert said(await two.answer(1)) == {"roots": []}
+        assert asked_of(one) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_question_that_stays_in_doubt_is_refused_and_the_log_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        await known_to_hold(made)
+        one, two = await older(made, name="one"), await older(made, name="two")
+        await holding(made, one)
         for number in (1, 2):
-            answer = await two.call("a_ask", number, method="elicitation/create", params={"message": "?"})
-            assert "several sessions" in answer["error"]["message"]
+            two.ask_only(number, "tools/call", tool_call("a_ask", method="roots/list"))
+        await made.net["a"].heard_of("tools/call", 5)
+        await made.clock.pass_(HELD_S)
+        for number in (1, 2):
+            assert "several sessions" in (await two.answer(number))["error"]["message"]
         assert asked_of(one) == asked_of(two) == []
         assert caplog.text.count("several sessions") == 1
-        assert "Set `scope: session` for a in servers.yaml" in caplog.text
 
 
 @pytest.mark.requirement("bridge-who")
@@ -410,6 +500,7 @@ async def test_where_the_transport_says_whose_question_it_is_that_client_is_aske
     async with house(tmp_path) as made:
         made.net["a"].says_whose = True
         await made.known(server("a"))
+        await known_to_hold(made)
         one, two = await older(made, name="one"), await older(made, name="two")
         await holding(made, one)
         two.ask_only(1, "tools/call", tool_call("a_ask", method="roots/list"))
@@ -537,20 +628,18 @@ async def test_what_is_asked_after_a_call_was_given_up_may_belong_to_that(tmp_pa
     """A server that was told to cancel a call may have asked before it read that: no other session is asked then."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
+        await known_to_hold(made)
         one, two = await older(made, name="one"), await older(made, name="two")
         read = made.net["a"].hold("ping", {})
         for number in (1, 2):
             await holding(made, one, number)
+        await holding(made, two)
         if way == "cancelled":
             for number in (1, 2):
                 one.tell("notifications/cancelled", {"requestId": number})
         else:
             one.end()
         await made.net["a"].heard_of("notifications/cancelled", 2)
-        refused = await asks(made)
-        assert isinstance(refused, RpcError)
-        assert "is over" in refused.message
-        await holding(made, two)
         refused = await asks(made)
         assert isinstance(refused, RpcError)
         assert "another session gave up a call" in refused.message
@@ -560,9 +649,25 @@ async def test_what_is_asked_after_a_call_was_given_up_may_belong_to_that(tmp_pa
             read.set()
             await made.net["a"].heard_of("ping", 2)  # the first one was sent before the second cancel
             await settle()
-        two.ask_only(2, "tools/call", tool_call("a_ask", method="roots/list"))
-        await question(two, "roots/list")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asks, made)
+            asked = await question(two, "roots/list")
+            two.send({"id": asked["id"], "result": {"roots": []}})
         assert asked_of(one) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_what_is_asked_after_the_only_call_was_given_up_reaches_nobody(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await older(made)
+        made.net["a"].hold("ping", {})
+        await holding(made, client)
+        client.tell("notifications/cancelled", {"requestId": 1})
+        await made.net["a"].heard_of("notifications/cancelled")
+        refused = await asks(made)
+        assert isinstance(refused, RpcError)
+        assert "is over" in refused.message
 
 
 @pytest.mark.requirement("bridge-who")
@@ -573,19 +678,20 @@ async def test_a_call_of_the_command_line_is_no_sessions(tmp_path: Path) -> None
         await holding(made, client)
         control = made.control()
         control.ask_only(1, "call", {"tool": "a_ask", "args": {"method": "roots/list"}})
+        await made.net["a"].heard_of("tools/call", 2)
+        await made.clock.pass_(HELD_S)
         answer = await control.answer(1)
         assert "several sessions" in json.dumps(answer)
         assert asked_of(client) == []
 
 
 @pytest.mark.requirement("bridge-who")
-async def test_a_parked_call_and_another_sessions_call_are_two(tmp_path: Path) -> None:
+async def test_while_one_session_is_asked_another_has_a_process_of_its_own(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a"))
         newer, two = made.client(), await older(made)
         first = await newer.result("tools/call", enveloped(tool_call("a_ask", method="roots/list")), 1)
-        answer = await two.call("a_ask", method="roots/list")
-        assert "several sessions" in answer["error"]["message"]
+        await ask_itself(two)
         key = next(iter(first["inputRequests"]))
         again = {"inputResponses": {key: {"roots": []}}, "requestState": first["requestState"]}
         assert said(await newer.ask("tools/call", enveloped({**tool_call("a_ask"), **again}), 2)) == {"roots": []}
@@ -691,17 +797,20 @@ async def test_a_server_that_is_connected_before_its_first_client_hears_all_that
         assert made.net["a"].methods().count("initialize") == 1
 
 
-async def test_a_server_that_nobody_used_is_started_anew_for_a_client_that_can_do_more(tmp_path: Path) -> None:
+async def test_a_client_that_can_do_more_than_a_server_in_use_was_told_gets_a_process_of_its_own(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as made:
-        await made.known(server("a", lifecycle="eager"))
-        client = await older(made, {"roots": {}})
-        await made.gateway.services.pool.reconnect(made.gateway.services.pool.find("a"))
+        await made.known(server("a"))
+        weak = await older(made, {"roots": {}})
+        await weak.call("a_echo", 1)
         assert (await made.net["a"].heard_of("initialize", 2))["capabilities"] == {"roots": {}}
         abler = await older(made)
         await abler.call("a_echo", 1)
-        assert (await made.net["a"].heard_of("initialize", 3))["capabilities"] == ABLE
-        await client.call("a_echo", 2)  # used by then: it keeps what it may hold for the first client
-        assert made.net["a"].methods().count("initialize") == 3
+        assert (await made.net["a#1"].heard_of("initialize"))["capabilities"] == ABLE
+        await weak.call("a_echo", 2)
+        await (await older(made, {})).call("a_echo", 1)
+        assert made.net["a"].methods().count("initialize") == 2
 
 
 async def test_a_change_of_roots_is_told_to_the_servers_that_run(tmp_path: Path) -> None:

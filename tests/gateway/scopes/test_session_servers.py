@@ -12,7 +12,7 @@ from tests.gateway.calls.test_server_requests import older, question, said, tool
 from tests.gateway.world import house, server
 from trayapp.backends.launch import StdioLaunch
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.gateway.scopes.servers import folder_of
+from trayapp.gateway.scopes.connection_keys import folder_of
 from trayapp.model.servers import ServerConfig
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("scope-session")]

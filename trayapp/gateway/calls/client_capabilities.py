@@ -1,54 +1,92 @@
-"""Combine the clients of one server: what they can do for it, and which protocol revision to try first."""
+"""Combine the clients of one connection: what they can do for its server, and which protocol revision to try first."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
-from trayapp.backends.connection import Connection
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.listings import Listings
-from trayapp.wire.capabilities import EVERYTHING, lacks, united
+from trayapp.wire.capabilities import EVERYTHING, united
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
-class ClientCapabilities:
-    """Clients of every server of one gateway. `sessions`: the current ones, as they come and go."""
+class ConnectionPurpose(Protocol):
+    """What a connection is for: a server, and an era, or one session alone."""
 
-    def __init__(self, sessions: Collection[ClientSession], listings: Listings) -> None:
+    @property
+    def server(self) -> str:
+        """Return the key of the server."""
+
+    @property
+    def newer(self) -> bool | None:
+        """Return the era that it is for, None for any."""
+
+    @property
+    def session(self) -> Any:
+        """Return the session that it serves alone, None if it is not there (any more)."""
+
+    @property
+    def alone(self) -> bool:
+        """Return True if it serves one session at a time."""
+
+
+class ClientCapabilities:
+    """Clients of every connection of one gateway. `sessions`: the current ones, as they come and go."""
+
+    def __init__(
+        self,
+        sessions: Collection[ClientSession],
+        listings: Listings,
+        purpose: Callable[[str], ConnectionPurpose],
+    ) -> None:
         self._sessions = sessions
         self._listings = listings
+        self._purpose = purpose
+        self._wanted: WeakValueDictionary[str, ClientSession] = WeakValueDictionary()
+        self._tried_older: dict[str, bool] = {}
+
+    def wanted_by(self, session: ClientSession, key: str) -> None:
+        """Note that a session needs that connection, which is about to be made."""
+        self._wanted[key] = session
 
     def of_clients(self, key: str) -> dict[str, Any]:
-        """Return what that server's sessions can do together; with no session, all that can be passed on.
+        """Return what a connection that is being made is told of its clients.
 
-        A server is often asked for its lists before its first client comes, and may list less for a weaker one.
+        Made for no session, as for the first look at a server's lists, it is told everything. Of what a server is
+        known to ask, a connection that sessions share is told nothing: those that can answer have their own.
         """
-        known = [session.client for session in self._clients_of(key)]
-        return united(client.capabilities for client in known) if known else dict(EVERYTHING)
+        purpose = self._purpose(key)
+        if purpose.alone:
+            return dict(purpose.session.client.capabilities) if purpose.session is not None else dict(EVERYTHING)
+        if self._wanted.get(key) is None:
+            return dict(EVERYTHING)
+        known = [session.client for session in self._sessions if session.client.protocol and session.has_server(key)]
+        asks = self._listings.traits(purpose.server).asks
+        together = united(client.capabilities for client in known)
+        return {name: able for name, able in together.items() if name not in asks}
 
     def revision_to_try(self, key: str) -> str:
-        """Return the protocol revision to try first, "" for none.
+        """Return the protocol revision to try first, "" for none: that of the session that needs the connection.
 
-        The newer era is tried first, also by a first contact without a client. A server of both eras gets the older
-        revision while it has older clients: in that era it can ask them anything at any time.
+        The newer era is tried first by a connection that is made for no session, as a server's first one is.
         """
-        known = self._listings.protocol_hint(key)
-        eras = {session.client.modern for session in self._clients_of(key)}
-        if False in eras or (not eras and known in HANDSHAKE_VERSIONS):
+        purpose = self._purpose(key)
+        traits = self._listings.traits(purpose.server)
+        session = purpose.session if purpose.alone else self._wanted.get(key)
+        newer = purpose.newer if purpose.newer is not None else session is None or session.client.modern
+        older = traits.newer is False if newer else traits.older is not False
+        self._tried_older[key] = older
+        if older:
             return HANDSHAKE_VERSIONS[-1]
+        known = self._listings.protocol_hint(purpose.server)
         return known if known in MODERN_VERSIONS else ""
 
-    def _clients_of(self, key: str) -> list[ClientSession]:
-        """Return the sessions that may use that server and whose era is known."""
-        return [session for session in self._sessions if session.client.protocol and session.has_server(key)]
+    def tried_older(self, key: str) -> bool:
+        """Return True if the older era was tried first when that connection was made."""
+        return self._tried_older.get(key, False)
 
-    def outgrew(self, connection: Connection) -> bool:
-        """Return True if a client can do more than an older server was told, and nobody has used that server since.
-
-        A server that was used keeps its connection: it may hold state of the client that used it.
-        """
-        live = connection.live
-        if live is None or live.peer.modern or connection.in_flight or connection.used_since_connected:
-            return False
-        return lacks(live.told, self.of_clients(connection.name))
+    def made(self, key: str) -> None:
+        """Forget who needed a connection, once it is made or has failed."""
+        self._wanted.pop(key, None)

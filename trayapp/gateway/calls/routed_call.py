@@ -59,6 +59,7 @@ class RoutedCall:
         "finish",
         "log_level",
         "parked",
+        "proof",
         "request",
         "request_id",
         "serial",
@@ -82,6 +83,7 @@ class RoutedCall:
         self.serial = 0  # the order in which calls began
         self.parked = False
         self.log_level: str | None = None  # asked for by the client in this request
+        self.proof: Callable[[], None] | None = None  # called when the server has answered
         self.finish = finish  # makes the client's answer from the backend's
         self.through_tool = through_tool  # the client named the one tool, not what this calls
         self._allowed = ""  # hash of the definition that the user has allowed this call of
@@ -152,6 +154,8 @@ class RoutedCall:
                 self.session.start(self.request_id, self._send_again)
                 return
             reply = self._explain_loss(reply)
+        if self.proof is not None and (reply.frame or "result" in reply.message):
+            self.proof()
         why = ""
         try:
             # In the form of the client's protocol revision.

@@ -10,11 +10,15 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 from weakref import ref
 
+import anyio
+
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
+from trayapp.gateway.calls.client_capabilities import ConnectionPurpose
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.calls.users_yes import AskingSession
 from trayapp.gateway.client import ClientSession
@@ -39,6 +43,7 @@ log = logging.getLogger(__name__)
 STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to tell them from a server's
 PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never answers
 STATE_ONLY_PAUSE_S = 0.1  # pause before a server that wants to be asked again, without a question, is asked again
+HELD_S = 20.0  # a question whose session is not certain; tools wait for a person longer than that
 STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers nothing since, may still ask
 
 # Why a question is refused: part of the log line and of the server's error
@@ -51,8 +56,9 @@ _GIVEN_UP = "another session gave up a call there just now, and the server does 
 class ServerRequests:
     """Requests of all servers of one gateway."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, purpose: Callable[[str], ConnectionPurpose]) -> None:
         self._services = services
+        self._purpose = purpose
         self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked by an answer
         self._questions: dict[RoutedCall, Questions] = {}  # of the calls whose clients are asked by an answer
         self._given_up: list[_CancelPing] = []  # oldest first
@@ -68,7 +74,10 @@ class ServerRequests:
         `about`: the call that the request belongs to, if the transport names it. Otherwise all calls in progress on the
         connection must belong to one session. The client is never guessed: the wrong user would answer.
         """
-        calls, session = self._find_session(connection, method, about)
+        purpose = self._purpose(connection.name)
+        owner: ClientSession | None = purpose.session if purpose.alone else None
+        among = await self._held(connection) if about is None and owner is None else None
+        calls, session = self._find_session(connection, method, about, owner, among)
         for call in calls:
             session = call.session
             if not call.is_under_way or not can_answer(session.client.capabilities, method, params):
@@ -91,10 +100,16 @@ class ServerRequests:
         return await self.ask(session, method, params)
 
     def _find_session(
-        self, connection: Connection, method: str, about: Call | None
+        self,
+        connection: Connection,
+        method: str,
+        about: Call | None,
+        owner: ClientSession | None,
+        among: set[ClientSession] | None,
     ) -> tuple[list[RoutedCall], ClientSession]:
         """Return the session that is asked, and its calls there, best first; no calls while the server starts.
 
+        `owner`: the session that the connection serves alone. `among`: the sessions that it may belong to, None if any.
         Raises RpcError.
         """
         calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
@@ -103,8 +118,13 @@ class ServerRequests:
             if not calls:
                 raise self._refusal(connection, method, _OVER)
             return calls, calls[0].session
+        if owner is not None and not any(call.session is not owner for call in calls):
+            return sorted(calls, key=_eligibility), owner
+        if among is not None:
+            calls = [call for call in calls if call.session in among]
         asking: dict[ClientSession | None, None] = dict.fromkeys(call.session for call in calls)
-        asking |= dict.fromkeys(s for s in self._services.sessions if connection.name in s.awaited_servers())
+        if not calls:  # it starts for requests that wait
+            asking = dict.fromkeys(s for s in self._services.sessions if connection.name in s.awaited_servers())
         if len(asking) > 1 or (connection.own_requests and asking):
             raise self._refusal(connection, method, _SEVERAL)
         session, given_up = next(iter(asking), None), self._sessions_given_up(connection)
@@ -113,7 +133,25 @@ class ServerRequests:
         if session is None:
             raise self._refusal(connection, method, _OVER if given_up else _NONE)
         # Ask a parked call last: its client may never come back.
-        return sorted(calls, key=lambda call: (call.parked, call.serial)), session
+        return sorted(calls, key=_eligibility), session
+
+    async def _held(self, connection: Connection) -> set[ClientSession] | None:
+        """Hold a question while calls of several sessions are under way, and return whose it may be; None: anybody's.
+
+        A call that waits for the question's answer does not end. So once one session is left, it is that session's.
+        """
+        asked: set[ClientSession] = set(_sessions_calling(connection))
+        if len(asked) + bool(connection.own_requests) < 2:
+            return None
+        live, until = connection.live, self._services.clock.now() + HELD_S
+        while connection.live is live and (left := until - self._services.clock.now()) > 0:
+            still = asked.intersection(_sessions_calling(connection))
+            if len(still) + bool(connection.own_requests) < 2:
+                return still
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_then_cancel, connection.next_end().wait, tasks.cancel_scope)
+                tasks.start_soon(_then_cancel, partial(self._services.clock.sleep, left), tasks.cancel_scope)
+        return None
 
     def _sessions_given_up(self, connection: Connection) -> set[ClientSession | None]:
         """Return the sessions that gave up calls on which the server may still work.
@@ -154,13 +192,9 @@ class ServerRequests:
         server = self._services.shared_key(connection.name)
         first = (server, why) not in self._refused
         self._refused.add((server, why))
-        doubt = why in (_SEVERAL, _GIVEN_UP)
-        shared = doubt and connection.server.scope != "session"
-        advice = f" Set `scope: session` for {server} in servers.yaml to avoid this." if shared else ""
-        level = logging.DEBUG if not first else logging.WARNING if doubt else logging.INFO
-        log.log(level, "%s asked %.100s and was refused: %s.%s",
-                server, method, why, advice)  # fmt: skip
-        return RpcError(INVALID_REQUEST, f"Cannot pass {method[:100]} to a client: {why}.{advice}")
+        level = logging.DEBUG if not first else logging.WARNING if why in (_SEVERAL, _GIVEN_UP) else logging.INFO
+        log.log(level, "%s asked %.100s and was refused: %s", server, method, why)
+        return RpcError(INVALID_REQUEST, f"Cannot pass {method[:100]} to a client: {why}")
 
     async def ask(
         self, session: ClientSession, method: str, params: Params, about: RequestId | None = None
@@ -351,6 +385,20 @@ class _CancelPing:
 def _input_request(method: str, params: Params) -> dict[str, Any]:
     """Return a question in the form of 2026-07-28."""
     return {"method": method} if method == ROOTS and not params else {"method": method, "params": dict(params or {})}
+
+
+def _sessions_calling(connection: Connection) -> list[ClientSession]:
+    return [call.session for call in connection.open_calls if isinstance(call, RoutedCall)]
+
+
+def _eligibility(call: RoutedCall) -> tuple[bool, int]:
+    """Sort calls by which is asked first: a parked one last, since its client may never come back."""
+    return call.parked, call.serial
+
+
+async def _then_cancel(wait: Callable[[], Awaitable[object]], scope: anyio.CancelScope) -> None:
+    await wait()
+    scope.cancel()
 
 
 class _CallEnded(Exception):

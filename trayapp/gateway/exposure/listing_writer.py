@@ -102,7 +102,7 @@ class ListingWriter:
 
     def _write_all(self, jobs: list[Job]) -> None:
         latest = {job.entry.server: job for job in jobs}
-        switches = {name: job.switches for name, job in latest.items() if job.switches is not None}
+        switches = {job.entry.server: job.switches for job in jobs if job.switches is not None}
         if switches:
             _try_write("Cannot write the tools to servers.yaml", lambda: self._switches(switches))
         for job in latest.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, sound_places, sweep
@@ -11,6 +12,8 @@ from trayapp.gateway.exposure.listing_writer import Job, ListingWriter
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
+from trayapp.model.traits import NO_TRAITS, ServerTraits
+from trayapp.wire.revisions import MODERN_VERSIONS
 
 # A server that starts anyway is asked again if its lists are older than this: `npx -y` may have brought a newer one.
 RECHECK_S = 3600.0
@@ -29,6 +32,7 @@ class Listings:
         self._time = time
         self._entries: dict[str, CacheEntry] = {}
         self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # by server: its entry and launch hash, as last computed
+        self._early: dict[str, tuple[str, ServerTraits]] = {}  # by server: launch hash, traits before its first list
         self._looked: dict[str, tuple[Offer, frozenset[int]]] = {}  # places of sound tools, found ahead in a thread
         self.changes: dict[str, ToolsChange] = {}  # by server: the changes of its last fetch
 
@@ -87,13 +91,42 @@ class Listings:
         entry = self._entries.get(name)
         return entry.offer.protocol if entry else ""
 
+    def traits(self, name: str) -> ServerTraits:
+        """Return what is known of how the server speaks, for the current launch settings."""
+        entry, server = self._find_entry(name), self._config().servers.get(name)
+        if entry is not None:
+            return entry.traits
+        early = self._early.get(name)
+        return early[1] if early and server and early[0] == self._launch_hash(server) else NO_TRAITS
+
+    def note_traits(self, name: str, traits: ServerTraits) -> None:
+        """Keep what was found out of how the server speaks."""
+        entry, server = self._find_entry(name), self._config().servers.get(name)
+        if traits == self.traits(name) or server is None:
+            return
+        if entry is None:
+            self._early[name] = self._launch_hash(server), traits
+        else:
+            self._entries[name] = noted = replace(entry, traits=traits)
+            self._writer.write([Job(noted, None)])
+
+    def _traits_after(self, name: str, offer: Offer) -> ServerTraits:
+        """Return the traits that outlive a new offer: those of the same version of the server."""
+        entry, known = self._find_entry(name), self.traits(name)
+        same = entry is None or (entry.offer.server_info or offer.server_info) == offer.server_info
+        if same:
+            return known
+        newer = offer.protocol in MODERN_VERSIONS
+        return ServerTraits(newer=True) if newer else ServerTraits(older=True)
+
     def take(self, server: ServerConfig, offer: Offer) -> bool:
         """Take a new offer and write it in the background. Return True if it differs from the known one."""
         known = self.get(server.name)
         looked, sound = self._looked.pop(server.name, (None, None))
         offer = offer if known is None else in_known_order(known, with_known(known, offer))
+        traits = self._traits_after(server.name, offer)
         entry = CacheEntry(
-            server.name, self._launch_hash(server), self._time(), offer, sound if looked is offer else None
+            server.name, self._launch_hash(server), self._time(), offer, sound if looked is offer else None, traits
         )
         self._entries[server.name] = entry
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]

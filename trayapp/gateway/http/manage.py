@@ -83,7 +83,8 @@ class Manage:
 
     def health(self) -> Answer:
         """Return 200 once the gateway runs; a server that is down does not make it unready."""
-        states = [connection.state for connection in self._gateway.services.pool]
+        own = self._gateway.servers.own
+        states = [one.state for one in self._gateway.services.pool if not own.is_own(one.name)]
         ready = self._gateway.state == "running"
         body = {
             "status": "ok" if ready else self._gateway.state,

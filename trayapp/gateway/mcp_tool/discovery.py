@@ -14,6 +14,7 @@ from trayapp.gateway.mcp_tool.availability import Availability, availability
 from trayapp.gateway.mcp_tool.request import ToolRequest
 from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.scopes.session_view import SessionView
+from trayapp.gateway.scopes.sharing import Topic
 from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFoundError
 from trayapp.wire.messages import RequestId
 
@@ -34,7 +35,10 @@ class ToolSession(Protocol):
     def present(self, server: str) -> Connection:
         """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
 
-    async def connected(self, request_id: RequestId, server: str) -> Connection:
+    def connection_now(self, server: str, topic: Topic) -> Connection | None:
+        """Return the connection for a request that can be sent at once; None if it has to wait."""
+
+    async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
         """Return the connection for a request, connected. Raises ServerError."""
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
@@ -116,7 +120,8 @@ class Discovery:
         return texts.describe_text(self._seen, key, one.line if one.why else "")
 
     def _warm(self, server: str) -> None:
-        self._parts.warm_up.warm(self._session.connection(server))
+        find = self._session.connection if self._session.lasting else self._session.present
+        self._parts.warm_up.warm(find(server))
 
     def availability(self, server: str) -> Availability:
         """Return how available a server is, without starting it."""

@@ -20,6 +20,7 @@ from trayapp.gateway.mcp_tool.request import ToolRequest, read_request
 from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_result
 from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.scopes.session_view import SessionView
+from trayapp.gateway.scopes.sharing import Topic
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.messages import Request, RequestId
 
@@ -32,9 +33,6 @@ class RequestSender(Protocol):
     @property
     def session(self) -> ToolSession:
         """Return the session that the requests belong to."""
-
-    def can_send(self, connection: Connection) -> bool:
-        """Return True if a request can be sent there at once."""
 
     def send_to(self, server: str, request: Request, connection: Connection, fit: Finishing | None = None) -> None:
         """Send a request to a connected server of the session. `fit` fits the answer to the client."""
@@ -151,8 +149,8 @@ class McpTool:
             if not self._view.missing():
                 raise
         else:
-            connection = self._session.connection(key[0])
-            if self._sending.can_send(connection):
+            connection = self._session.connection_now(key[0], self._topic(key))
+            if connection is not None:
                 self._send(request, connection, asked, key)
                 return
             self._prepare_call(request, asked, key)  # start no server for a call with wrong arguments
@@ -161,7 +159,7 @@ class McpTool:
     async def _call_later(self, request: Request, asked: ToolRequest, server: str | None) -> None:
         """Make a call after starting its server, or even finding it."""
         key = await self._find(request.id, asked.text, server)
-        connection = await self._session.connected(request.id, key[0])
+        connection = await self._session.connected(request.id, key[0], self._topic(key))
         await connection.lists_settled(LISTS_S)
         gone = self._find_gone(key, asked.text)
         if gone is not None:
@@ -187,6 +185,10 @@ class McpTool:
         beside = {name: value for name, value in request.params.items() if name not in ("name", "arguments")}
         method, params = prepared_call(self._seen, key, asked.args, beside)
         return Request(request.id, method, params)
+
+    def _topic(self, key: Key) -> Topic:
+        """Return what a call is about: a tool, or a resource as a tool, by its server's own name."""
+        return ("resources/read" if key in self._seen.reads else "tools/call"), key[1]
 
     def _find_gone(self, key: Key, asked: str) -> MultiMcpError | None:
         """Return an error if the server no longer has the tool; used when it refused a call."""

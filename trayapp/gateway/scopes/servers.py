@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass, field, replace
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
-from weakref import WeakKeyDictionary
+from typing import Protocol
+
+import anyio
 
 from trayapp.backends.connection import Connection
-from trayapp.config.read.relative_paths import is_relative
+from trayapp.gateway.client import ClientSession
+from trayapp.gateway.scopes.connection_keys import ConnectionKeys, Viewer
 from trayapp.gateway.scopes.projects import Projects, ProjectVisitor
+from trayapp.gateway.scopes.sharing import PROVE_S, Sharing, Topic
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
+from trayapp.model.errors import ServerError
+from trayapp.model.lifecycle import State
 from trayapp.model.plan import Config, plan
 from trayapp.model.servers import ServerConfig
 
+log = logging.getLogger(__name__)
 
-class Viewer(ProjectVisitor, Hashable, Protocol):
+
+class ServerVisitor(Viewer, ProjectVisitor, ClientSession, Protocol):
     """Client session, as its servers see it."""
-
-    lasting: bool  # False: it is a single request
 
     def follow(self, view: View) -> None:
         """Show that view to the client from now on."""
@@ -31,12 +37,18 @@ class Servers:
     """Servers of one gateway and the views of them: one for all sessions, and one for each project."""
 
     def __init__(
-        self, services: Services, own: SessionServers, projects: Projects, sessions: Collection[Viewer]
+        self,
+        services: Services,
+        own: ConnectionKeys,
+        sharing: Sharing,
+        projects: Projects,
+        sessions: Collection[ServerVisitor],
     ) -> None:
         self._services = services
         self._projects = projects
         self._sessions = sessions
         self.own = own
+        self.sharing = sharing
         self.user = Config()  # the user's own
         self.shared = self.user  # with all servers of projects, by key
         self._whole = self.shared  # with the per-session ones, too
@@ -69,39 +81,90 @@ class Servers:
         own = {key: server for view in self._views.values() for key, server in view.own_servers().items()}
         shared = {key: shared_form(server) for key, server in {**self.user.servers, **own}.items()}
         before, self.shared = self.shared.servers, replace(self.user, servers=shared)
-        self._run_for_sessions()
+        self._run_further()
         services.served_tools.keep(frozenset(shared))
         services.approvals.keep(frozenset(shared))
+        self.sharing.forget(shared)
         self.forget_catalogs()
         services.listings.load([name for name in shared if name not in before])
         if services.state() == "running":
             services.pool.discover(services.listings.missing())
         services.changes.changed()
 
-    def _run_for_sessions(self) -> None:
-        """Run the shared servers and the per-session ones."""
+    def _run_further(self) -> None:
+        """Run the first connections of all servers and the further ones."""
         own = self.own.servers(self.shared.servers, self._sessions)
         old, self._whole = self._whole, replace(self.shared, servers={**self.shared.servers, **own})
         self._services.pool.apply(plan(old, self._whole), self._whole)
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
-    def connection_for(self, session: Viewer, connection: Connection) -> Connection:
-        """Return the connection for a session's calls: its own with `scope: session`, else the shared one.
-
-        A session that is a single request has no connections of its own: nobody could use one twice.
-        """
-        if connection.server.scope != "session" or not session.lasting:
-            return connection
-        key, new = self.own.take(session, connection.name)
-        if new:
-            self._run_for_sessions()
+    def connection_for(self, session: ServerVisitor, first: Connection, *, alone: bool = False) -> Connection | None:
+        """Return the connection for a session's requests, which need not run yet; None while none is free."""
+        key = self.sharing.key_for(session, first, alone=alone)
+        if key is None:
+            return None
+        self.own.use(session, first.name, key)
+        if key == first.name:
+            return first
+        if self._services.pool.get(key) is None:
+            self._run_further()
         return self._services.pool.find(key)
 
-    def drop(self, session: Viewer) -> None:
-        """End the per-session servers of a session that has ended."""
+    async def connected(self, session: ServerVisitor, first: Connection, topic: Topic | None) -> Connection:
+        """Return the connection for a session's request, connected, once the request may be sent there.
+
+        Send it without awaiting anything else. Raises ServerError.
+        """
+        clock, sharing = self._services.clock, self.sharing
+        began, alone = clock.now(), False
+        while True:
+            connection = self.connection_for(session, first, alone=alone)
+            if connection is None:
+                await self._wait(PROVE_S)  # for the end of a request that uses one alone
+                continue
+            if not await self._up(session, connection):
+                continue
+            if connection is not self.connection_for(session, first, alone=alone):
+                continue  # it speaks the other era, or the server has asked meanwhile
+            if sharing.may_join(session, connection, topic):
+                return connection
+            left = began + PROVE_S - clock.now()
+            alone = left <= 0
+            if not alone:
+                await self._wait(left, connection)
+
+    async def _up(self, session: ServerVisitor, connection: Connection) -> bool:
+        """Connect. Return False if a connection for an era could not be made. Raises ServerError."""
+        if connection.is_up:
+            return True
+        if connection.state is not State.CONNECTING:
+            self.sharing.note_wanted(session, connection)
+        try:
+            await connection.up()
+        except ServerError as error:
+            if not self.sharing.note_failure(connection.name):
+                raise
+            log.info(
+                "%s serves clients of the other era by the bridge: %s", self.own.shared_key(connection.name), error
+            )
+            return False
+        return True
+
+    async def _wait(self, seconds: float, connection: Connection | None = None) -> None:
+        """Wait until sharing has changed, or a call on that connection has ended."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_then_cancel, self.sharing.changed.wait, tasks.cancel_scope)
+            if connection is not None:
+                tasks.start_soon(_then_cancel, connection.next_end().wait, tasks.cancel_scope)
+            tasks.start_soon(_then_cancel, partial(self._services.clock.sleep, seconds), tasks.cancel_scope)
+
+    def drop(self, session: ServerVisitor) -> None:
+        """End the connections that a session had for itself: it has ended."""
         if self.own.drop(session):
-            self._run_for_sessions()
+            self._run_further()
+        if not session.lasting:
+            self.sharing.tell()  # a request that waits may use what this one used alone
 
     # -- views ---------------------------------------------------------------------------------------------------
 
@@ -137,78 +200,9 @@ class Servers:
         return [self.view, *self._views.values()]
 
 
-@dataclass(slots=True)
-class _Own:
-    number: int
-    keys: dict[str, str] = field(default_factory=dict)  # the server's key -> the session's own
-
-
-class SessionServers:
-    """Per-session server processes (`scope: session`), started by the session's first call.
-
-    Each runs under a key of its own. Its lists are the shared server's, read once for all.
-    """
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-        self._sessions: WeakKeyDictionary[Viewer, _Own] = WeakKeyDictionary()
-        self._shared: dict[str, str] = {}
-
-    def take(self, session: Viewer, key: str) -> tuple[str, bool]:
-        """Return the session's own key of that server, and True if it is new."""
-        own = self._sessions.get(session)
-        if own is None:
-            self._sessions[session] = own = _Own(next(self._numbers))
-        if key in own.keys:
-            return own.keys[key], False
-        own.keys[key] = mine = f"{key}#{own.number}"
-        self._shared[mine] = key
-        return mine, True
-
-    def key(self, session: Viewer, key: str) -> str:
-        """Return the key under which a session reaches a server: its own if it has one."""
-        own = self._sessions.get(session)
-        return own.keys.get(key, key) if own else key
-
-    def shared_key(self, key: str) -> str:
-        """Return the key of the shared server behind a per-session one; any other key unchanged."""
-        return self._shared.get(key, key)
-
-    def is_own(self, key: str) -> bool:
-        """Return True if the connection with that key runs for one session alone."""
-        return key in self._shared
-
-    def drop(self, session: Viewer) -> bool:
-        """Forget a session that has ended. Return True if it had servers of its own."""
-        own = self._sessions.pop(session, None)
-        for mine in own.keys.values() if own else ():
-            self._shared.pop(mine, None)
-        return own is not None
-
-    def servers(self, shared: dict[str, ServerConfig], sessions: Iterable[Viewer]) -> dict[str, ServerConfig]:
-        """Return all per-session servers by key, with the current configuration and their sessions' folders."""
-        found: dict[str, ServerConfig] = {}
-        for session in sessions:
-            own = self._sessions.get(session)
-            for key, mine in own.keys.items() if own else ():
-                server = shared.get(key)
-                if server is not None and server.scope == "session":
-                    found[mine] = replace(server, name=mine, cwd=folder_of(server, session.cwd))
-        return found
-
-
-def folder_of(server: ServerConfig, said: Any) -> str | None:
-    """Return the folder of a per-session server: its entry's, or the session's; joined if the entry's is relative.
-
-    `said`: the folder in which the session's client runs. A root does not count: programs that the desktop starts run
-    there.
-    """
-    folder = (
-        said if isinstance(said, str) and Path(said).is_absolute() and Path(said) != Path(Path(said).anchor) else None
-    )
-    if server.cwd is None or folder is None or not is_relative(server.cwd):
-        return server.cwd or folder
-    return str(Path(folder, server.cwd))
+async def _then_cancel(wait: Callable[[], Awaitable[object]], scope: anyio.CancelScope) -> None:
+    await wait()
+    scope.cancel()
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:

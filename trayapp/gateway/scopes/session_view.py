@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from trayapp.backends.connection import Connection
+from trayapp.backends.context import Live
 from trayapp.catalog.lookup import server_of
 from trayapp.catalog.names import Key
 from trayapp.catalog.pins import definition_hash
@@ -23,6 +24,7 @@ from trayapp.gateway.exposure.list_results import ListHints, ListResults
 from trayapp.gateway.exposure.options import SessionOptions
 from trayapp.gateway.scopes.view import NO_OPTIONS, View
 from trayapp.model.errors import MultiMcpError, ServerError, ServerNotFoundError, ToolNotFoundError
+from trayapp.wire.capabilities import NO_KIND, ClientKind
 from trayapp.wire.messages import INVALID_PARAMS, Request, RpcError
 from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 
@@ -38,6 +40,7 @@ class Route(NamedTuple):
     """
 
     connection: Connection
+    live: Live  # a later one may be of the other era
     tool: str  # the server's own name of it
     timeout_s: float
     finish: Finishing | None
@@ -141,14 +144,16 @@ class SessionView:
         """Return the route of a tool that was called before and whose server is connected; otherwise None."""
         name = params.get("name") if isinstance(params, dict) else None
         route = self._routes.get(name) if type(name) is str and self._routes_of == self.view.revision else None
-        live = route.connection.live if route is not None else None
-        return route if live is not None and not live.transport.gone.is_set() else None
+        if route is None or route.connection.live is not route.live or route.live.transport.gone.is_set():
+            return None
+        return route
 
     def keep_route(self, name: str, connection: Connection, tool: str, finish: Finishing | None) -> None:
         """Route later calls of `name` to that tool, from all sessions of this view."""
         if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
             self._routes_of, self._routes = self.view.revision, {}
-        self._routes[name] = Route(connection, tool, self.timeout_s(connection), finish)
+        if connection.live is not None:
+            self._routes[name] = Route(connection, connection.live, tool, self.timeout_s(connection), finish)
 
     # -- the user's yes ------------------------------------------------------------------------------------------
 
@@ -258,15 +263,16 @@ def _fold_name(name: str) -> str:
 
 
 class SessionViews:
-    """Session views of one gateway: one for all sessions of a view with the same options."""
+    """Session views of one gateway: one for all sessions of a view with the same options and kind of client."""
 
     def __init__(self) -> None:
-        self._views: WeakKeyDictionary[View, WeakValueDictionary[SessionOptions, SessionView]] = WeakKeyDictionary()
+        self._views: WeakKeyDictionary[View, WeakValueDictionary[tuple[SessionOptions, ClientKind], SessionView]]
+        self._views = WeakKeyDictionary()
 
-    def of(self, view: View, options: SessionOptions = NO_OPTIONS) -> SessionView:
-        """Return the session view of these options."""
+    def of(self, view: View, options: SessionOptions = NO_OPTIONS, kind: ClientKind = NO_KIND) -> SessionView:
+        """Return the session view of these options, for clients of that kind."""
         of_view = self._views.setdefault(view, WeakValueDictionary())
-        found = of_view.get(options)
+        found = of_view.get((options, kind))
         if found is None:
-            found = of_view[options] = SessionView(view, options)
+            found = of_view[options, kind] = SessionView(view, options)
         return found

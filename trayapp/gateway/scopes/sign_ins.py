@@ -108,6 +108,9 @@ class SignIns:
         for connection in self.at(key):
             if connection.server.disabled or connection.state is State.DISABLED:
                 continue
+            if self._services.shared_key(connection.name) != connection.name:
+                await connection.close()  # its next request makes it again
+                continue
             try:
                 await self._services.pool.reconnect(connection)
             except ServerError as error:
@@ -120,6 +123,8 @@ class SignIns:
             state, signed_in = connection.state, self.is_signed_in(connection.server)
             if state is State.KEYRING_LOCKED or (state is State.FAILED and keyring_names(connection.server)):
                 connection.begin_close()
+            if self._services.shared_key(connection.name) != connection.name:
+                continue
             if state is State.KEYRING_LOCKED and signed_in:
                 self._services.spawn(_connect, connection)
             key = self.key_of(connection.server)

@@ -21,6 +21,7 @@ from trayapp.gateway.exposure.mcp_definition import is_one_tool
 from trayapp.gateway.extensions.results import chained, finish_of
 from trayapp.gateway.extensions.routing import task_ids
 from trayapp.gateway.scopes.session_view import ROUTED
+from trayapp.gateway.scopes.sharing import topic_of
 from trayapp.gateway.sessions.handshake import discover, initialize, set_level, take_envelope
 from trayapp.gateway.sessions.lists import LISTS
 from trayapp.gateway.sessions.pending import already_under_way
@@ -83,8 +84,10 @@ class ClientRequests:
         try:
             params = request.params
             enveloped = session.client.modern or (params is not None and "_meta" in params and has_envelope(params))
-            if enveloped and take_envelope(session.client, method, request.params, lasting=session.lasting):
-                self._parts.services.changes.changed()
+            if enveloped:
+                if take_envelope(session.client, method, request.params, lasting=session.lasting):
+                    self._parts.services.changes.changed()
+                session.recognize()
             if method in ROUTED:
                 self._route(request)
             elif method in LISTS:
@@ -105,6 +108,7 @@ class ClientRequests:
         match request.method:
             case "initialize":
                 result = initialize(session.client, session.seen.exposure, params)
+                session.recognize()
                 self._parts.services.changes.changed()
             case "server/discover":
                 result = discover(session.seen.exposure)
@@ -176,7 +180,7 @@ class ClientRequests:
         if method == "tools/call":
             # A repeated call of a server in use, as most calls are, takes this short way.
             route = session.seen.route(params)
-            if route is not None and route.connection.used_since_connected:
+            if route is not None and route.connection.used_since_connected and not session.apart:
                 own = Request(request.id, method, {**params, "name": route.tool})
                 if session.client.modern or session.client.log_level is not None:
                     own = self._with_log_level(own, route.connection)
@@ -194,19 +198,17 @@ class ClientRequests:
             if not session.seen.missing():
                 raise
         else:
-            connection = session.connection(server)
-            if self.can_send(connection):
-                if method == "tools/call" and connection.server.scope != "session":
+            own = request.with_params(own_params)
+            topic, sharing = topic_of(own), self._parts.servers.sharing
+            connection = session.connection_now(server, topic)
+            if connection is not None:
+                if method == "tools/call" and sharing.is_settled(session, connection, topic):
                     finish = finish_of(session.seen.exposure, server)
                     if finish is None or not finish.tasks:  # a task's answer is another for each session
                         session.seen.keep_route(params["name"], connection, own_params["name"], finish)
-                self.send_to(server, request.with_params(own_params), connection)
+                self.send_to(server, own, connection)
                 return
         session.start(request.id, partial(self._route_later, request))
-
-    def can_send(self, connection: Connection) -> bool:
-        """Return True if a request of this client can be sent at once."""
-        return connection.is_up and not self._parts.capabilities.outgrew(connection)
 
     def _route_unknown(self, request: Request) -> None:
         """Pass on a method of an extension, known or not, to the server that it is for."""
@@ -238,7 +240,10 @@ class ClientRequests:
         """Send a request to a connected server. `finish` makes the client's answer from the server's."""
         timeout_s = self._session.seen.timeout_s(connection)
         own = self._with_log_level(request, connection)
-        RoutedCall(self._session, own, connection, finish, through_tool=through_tool).send(timeout_s)
+        call = RoutedCall(self._session, own, connection, finish, through_tool=through_tool)
+        if connection.live is not None and not connection.live.peer.modern:
+            call.proof = partial(self._parts.servers.sharing.note_answer, connection, request)
+        call.send(timeout_s)
 
     def _with_log_level(self, request: Request, connection: Connection) -> Request:
         """Return the request with the client's log level, if the server expects that in each request."""
@@ -257,8 +262,9 @@ class ClientRequests:
         if request.method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
             await self.find_tool(request.id, params["name"])
         server, own_params = session.seen.target(request)
-        connection = await session.connected(request.id, server)
-        self.send_to(server, request.with_params(own_params), connection)
+        own = request.with_params(own_params)
+        connection = await session.connected(request.id, server, topic_of(own))
+        self.send_to(server, own, connection)
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
         """Find the tool of a call as SessionView.find_tool does. A server that starts for it may ask this client."""

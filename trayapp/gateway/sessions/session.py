@@ -10,7 +10,6 @@ from typing import Any
 from trayapp.backends.connection import Connection
 from trayapp.gateway.asks.asks import Asks
 from trayapp.gateway.asks.subject import Subject
-from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.errors import to_client
 from trayapp.gateway.calls.notifications import Notifications, at_least
 from trayapp.gateway.calls.routed_call import RoutedCall
@@ -22,6 +21,7 @@ from trayapp.gateway.extensions.streams import Streams
 from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.session_view import SessionView, SessionViews
+from trayapp.gateway.scopes.sharing import Topic
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
 from trayapp.gateway.sessions.handshake import SERVER_INFO
@@ -30,6 +30,7 @@ from trayapp.gateway.sessions.pending import PendingRequests
 from trayapp.gateway.sessions.subscriptions import Place, Subscriptions
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import SessionStatus
+from trayapp.wire.capabilities import NO_KIND, kind_of
 from trayapp.wire.messages import Params, Reply, Request, RequestId, RpcError
 from trayapp.wire.revisions import as_modern, error_as_modern, hinted, with_members
 
@@ -45,7 +46,6 @@ class SessionParts:
     services: Services
     servers: Servers
     views: SessionViews
-    capabilities: ClientCapabilities
     server_requests: ServerRequests
     notifications: Notifications
     subscriptions: Subscriptions
@@ -68,6 +68,9 @@ class Session:
         self._parts = parts
         self.peer = peer
         self.client = ClientInfo()
+        self.kind = NO_KIND
+        self._recognized: dict[str, Any] = {}  # the capabilities that `kind` is of
+        self.apart: set[str] = set()  # keys of servers of which it has a connection of its own
         self.options = session_options(options)
         self.view: View
         self.seen: SessionView  # the same one for all sessions of its view with its options
@@ -83,7 +86,17 @@ class Session:
 
     def follow(self, view: View) -> None:
         """Show that view to the client from now on."""
-        self.view, self.seen = view, self._parts.views.of(view, self.options)
+        self.view, self.seen = view, self._parts.views.of(view, self.options, self.kind)
+
+    def recognize(self) -> None:
+        """Show the client what its kind sees, after its era or its capabilities became known or changed."""
+        client = self.client
+        if client.capabilities != self._recognized or client.modern != self.kind.newer:
+            self._recognized = client.capabilities
+            kind = kind_of(client.capabilities, newer=client.modern)
+            if kind != self.kind:
+                self.kind = kind
+                self.follow(self.view)
 
     @property
     def status(self) -> SessionStatus:
@@ -140,20 +153,29 @@ class Session:
     def has_server(self, key: str) -> bool:
         """Return True if the session may use that server: its view has it, and its filters allow it."""
         own = self._parts.servers.own
-        shared = own.shared_key(key)
-        name = self.view.name_of(shared)
-        return name is not None and self.seen.has(name) and key in (shared, own.key(self, shared))
+        name = self.view.name_of(own.shared_key(key))
+        return name is not None and self.seen.has(name) and own.serves(key, self)
 
     def server_key(self, name: str) -> str:
         """Return the key under which this session reaches a server."""
         return self._parts.servers.own.key(self, self.view.key(name))
 
     def connection(self, server: str) -> Connection:
-        """Return the connection of a server: the session's own with `scope: session`, started if necessary.
+        """Return the connection of a server that the session's requests use, which need not run.
 
         Raises ServerNotFoundError.
         """
-        return self._parts.servers.connection_for(self, self.seen.connection(server))
+        first = self.seen.connection(server)
+        return self._parts.servers.connection_for(self, first) or first
+
+    def connection_now(self, server: str, topic: Topic) -> Connection | None:
+        """Return the connection for a request that can be sent at once; None if it has to wait.
+
+        Raises ServerNotFoundError.
+        """
+        servers = self._parts.servers
+        found = servers.connection_for(self, self.seen.connection(server))
+        return found if found is not None and found.is_up and servers.sharing.may_join(self, found, topic) else None
 
     def present(self, server: str) -> Connection:
         """Return the connection that a call would use, without starting one of the session's own.
@@ -163,20 +185,20 @@ class Session:
         shared = self.seen.connection(server)
         return self._parts.services.pool.get(self._parts.servers.own.key(self, shared.name)) or shared
 
-    async def connected(self, request_id: RequestId, server: str) -> Connection:
-        """Return the connection for a request, connected. Raises ServerError."""
+    async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
+        """Return the connection for a request, connected. Raises ServerError.
+
+        `topic`: what the request is about. Send it without awaiting anything else.
+        """
         self.pending.waits_for(request_id, server)
-        connection = self.connection(server)
-        if self._parts.capabilities.outgrew(connection):
-            log.info("Restarting %s: a client can do more for it than those before", connection.name)
-            await connection.close()
-        await connection.up()
-        return connection
+        return await self._parts.servers.connected(self, self.seen.connection(server), topic)
 
     def place_of(self, uri: str) -> Place:
         """Return the server and original URI of a resource. Raises MultiMcpError, RpcError."""
         server, own = self.seen.resource(uri)
-        return self.connection(server).name, own
+        first = self.seen.connection(server)
+        alone = first.server.scope == "session" and self.lasting
+        return (self.connection(server) if alone else self.present(server)).name, own
 
     # -- answers -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,194 @@
+"""Name the connections of servers that have more than one: whom each serves, and which one a session uses.
+
+For the user all connections of a server are one server. Never here: which one a session should use (sharing).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary, ref
+
+from trayapp.config.read.relative_paths import is_relative
+from trayapp.gateway.client import ClientInfo
+from trayapp.model.servers import ServerConfig
+
+CALLS_MOST = 4  # connections of one server for single requests that its process works on; more requests wait
+PARKED_MOST = 12  # with those whose clients have been asked, and may never come back
+
+
+class Viewer(Hashable, Protocol):
+    """Client session, as its servers see it."""
+
+    lasting: bool  # False: it is a single request
+    apart: set[str]  # keys of servers of which it has a connection of its own
+
+    @property
+    def client(self) -> ClientInfo:
+        """Return what is known of its client."""
+
+    @property
+    def cwd(self) -> Any:
+        """Return the folder in which its client runs, as the shim said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a connection is for: a server, by its key, and an era or one session. Both None: whoever comes."""
+
+    server: str
+    newer: bool | None = None
+    session: Viewer | None = None
+    alone: bool = False  # for one session at a time, also while it has none
+
+
+@dataclass(slots=True)
+class _Own:
+    number: int
+    keys: dict[str, str] = field(default_factory=dict)  # the server's key -> the session's own
+
+
+class ConnectionKeys:
+    """Keys of one gateway's connections: `NAME` of the one that serves whoever comes first, others by a suffix."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._own: WeakKeyDictionary[Viewer, _Own] = WeakKeyDictionary()
+        self._used: WeakKeyDictionary[Viewer, dict[str, str]] = WeakKeyDictionary()
+        self._owners: dict[str, tuple[str, ref[Viewer]]] = {}
+        self._eras: dict[str, tuple[str, bool]] = {}
+        self._calls: dict[str, tuple[str, ref[Viewer] | None]] = {}
+
+    # -- keys ----------------------------------------------------------------------------------------------------
+
+    def own(self, session: Viewer, server: str) -> str:
+        """Return the key of the session's own connection of a server."""
+        own = self._own.get(session)
+        if own is None:
+            self._own[session] = own = _Own(next(self._numbers))
+        if server not in own.keys:
+            own.keys[server] = mine = f"{server}#{own.number}"
+            self._owners[mine] = server, ref(session)
+        return own.keys[server]
+
+    def of_era(self, server: str, *, newer: bool) -> str:
+        """Return the key of the connection for sessions of that era."""
+        key = f"{server}#{'newer' if newer else 'older'}"
+        self._eras[key] = server, newer
+        return key
+
+    def of_call(self, session: Viewer, server: str, state: Callable[[str], str]) -> str | None:
+        """Return the key of a connection that serves that single request alone; None while there is none.
+
+        `state` of a key: "free"; "parked" if all that is open there waits for clients; else "busy".
+        """
+        parked = 0
+        keys = [key for key, (of, _) in self._calls.items() if of == server]
+        for key in keys:
+            if self._holder(key) is session:
+                return key
+        for key in keys:
+            now = "busy" if self._holder(key) is not None else state(key)
+            if now == "free":
+                self._calls[key] = server, ref(session)
+                return key
+            parked += now == "parked"
+        if len(keys) - parked >= CALLS_MOST or len(keys) >= PARKED_MOST:
+            return None
+        key = f"{server}#call-{len(keys) + 1}"
+        self._calls[key] = server, ref(session)
+        return key
+
+    def _holder(self, key: str) -> Viewer | None:
+        held = self._calls[key][1]
+        return held() if held is not None else None
+
+    def use(self, session: Viewer, server: str, key: str) -> None:
+        """Note which connection of a server the session uses from now on."""
+        used = self._used.get(session)
+        if used is None:
+            self._used[session] = used = {}
+        used[server] = key
+
+    def key(self, session: Viewer, server: str) -> str:
+        """Return the key of the connection of a server that the session uses."""
+        used = self._used.get(session)
+        return used.get(server, server) if used else server
+
+    def purpose(self, key: str) -> Purpose:
+        """Return what the connection with that key is for."""
+        if key in self._owners:
+            server, session = self._owners[key]
+            return Purpose(server, session=session(), alone=True)
+        if key in self._calls:
+            return Purpose(self._calls[key][0], session=self._holder(key), alone=True)
+        if key in self._eras:
+            return Purpose(*self._eras[key])
+        return Purpose(key)
+
+    def shared_key(self, key: str) -> str:
+        """Return the key of the server behind a connection's key."""
+        return self.purpose(key).server if "#" in key else key
+
+    def is_own(self, key: str) -> bool:
+        """Return True if that is a further connection of a server, not its first."""
+        return key in self._owners or key in self._calls or key in self._eras
+
+    def serves(self, key: str, session: Viewer) -> bool:
+        """Return True if the connection with that key may serve a session that has its server."""
+        purpose = self.purpose(key)
+        if purpose.alone:
+            return purpose.session is session
+        return purpose.newer is None or purpose.newer == session.client.modern
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    def drop(self, session: Viewer) -> bool:
+        """Forget a session that has ended. Return True if it had connections of its own."""
+        own = self._own.pop(session, None)
+        for mine in own.keys.values() if own else ():
+            self._owners.pop(mine, None)
+        for key, (server, held) in self._calls.items():
+            if held is not None and held() is session:
+                self._calls[key] = server, None
+        self._used.pop(session, None)
+        return own is not None
+
+    def servers(self, shared: dict[str, ServerConfig], sessions: Iterable[Viewer]) -> dict[str, ServerConfig]:
+        """Return the entries of all further connections by key, with the current configuration."""
+        found: dict[str, ServerConfig] = {}
+        for session in sessions:
+            own = self._own.get(session)
+            for key, mine in own.keys.items() if own else ():
+                server = shared.get(key)
+                if server is not None:
+                    found[mine] = _own_form(server, mine, session)
+        of_all = {**{key: server for key, (server, _) in self._eras.items()},
+                  **{key: server for key, (server, _) in self._calls.items()}}  # fmt: skip
+        return found | {
+            key: replace(shared[name], name=key, lifecycle="lazy") for key, name in of_all.items() if name in shared
+        }
+
+
+def _own_form(server: ServerConfig, key: str, session: Viewer) -> ServerConfig:
+    """Return the entry of a session's own connection. With `scope: session` it runs in the session's folder."""
+    if server.scope == "session":
+        return replace(server, name=key, cwd=folder_of(server, session.cwd))
+    return replace(server, name=key, lifecycle="lazy")
+
+
+def folder_of(server: ServerConfig, said: Any) -> str | None:
+    """Return the folder of a per-session server: its entry's, or the session's; joined if the entry's is relative.
+
+    `said`: the folder in which the session's client runs. A root does not count: programs that the desktop starts run
+    there.
+    """
+    folder = (
+        said if isinstance(said, str) and Path(said).is_absolute() and Path(said) != Path(Path(said).anchor) else None
+    )
+    if server.cwd is None or folder is None or not is_relative(server.cwd):
+        return server.cwd or folder
+    return str(Path(folder, server.cwd))

@@ -1,0 +1,217 @@
+"""Decide which connection of a server a session uses: whom it is shared with, and when it is not.
+
+A connection is for a server, an era of the protocol, a set of client capabilities, and one or all sessions.
+
+- A server has one connection for everybody unless something below splits it.
+- Era: a session of one era never uses the other era of a server that speaks its own. The first to come takes the
+  server's first connection, a session of the other era gets `NAME#older` or `NAME#newer`. A server of one era is
+  bridged.
+- Questions: in the newer era a question is the answer to its own call. In the older one nothing names its call (over
+  HTTP not always). So a server that has asked (`traits.asks`, kept in the catalog's cache) gets a connection for each
+  session that can answer, `NAME#N`, told exactly what its client can do. Sessions that can answer nothing share one
+  that is told so. A session that is a single request uses a connection alone until its answer, `NAME#call-N`.
+- Before a server has asked, nobody knows whether it will. A tool that has answered without asking counts as quiet, and
+  all sessions call it at once. Calls of other tools run for one session at a time: another session's call waits
+  `PROVE_S`, then its session gets a connection of its own, and keeps it. So the first question of a server belongs to
+  one session for certain. What remains is a tool that was quiet before and asks while others are under way: its
+  question is held until one session is left (calls/server_requests).
+- Capabilities: a connection is told what its sessions can do together when it is made. A session that can be asked
+  more than that gets a connection of its own, or the connection is made again if nobody has used it.
+
+Never here: making connections, passing on questions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from trayapp.backends.connection import Connection
+from trayapp.gateway.calls.client_capabilities import ClientCapabilities
+from trayapp.gateway.calls.routed_call import RoutedCall
+from trayapp.gateway.client import ClientSession
+from trayapp.gateway.scopes.connection_keys import ConnectionKeys, Viewer
+from trayapp.gateway.services import Services
+from trayapp.model.lifecycle import State
+from trayapp.wire.capabilities import QUESTIONS, lacks, questions_of
+from trayapp.wire.messages import Request
+
+log = logging.getLogger(__name__)
+
+PROVE_S = 1.0  # most tools answer, or ask, within that; a slower one costs the next session a process
+Topic = tuple[str, Any]  # of a request: its method, and what it calls, reads or gets
+
+
+class Sharing:
+    """Decisions of one gateway. `changed` is replaced and set when a server was found to ask, or a tool to be quiet."""
+
+    def __init__(self, services: Services, keys: ConnectionKeys, capabilities: ClientCapabilities) -> None:
+        self._services = services
+        self._keys = keys
+        self._capabilities = capabilities
+        self._quiet: dict[str, set[Topic]] = {}  # by server: what has been answered without a question
+        self._failed: set[str] = set()  # connections for an era that could not be made: the bridge does it
+        self.changed = anyio.Event()
+
+    # -- which connection ----------------------------------------------------------------------------------------
+
+    def key_for(self, session: Viewer, first: Connection, *, alone: bool = False) -> str | None:
+        """Return the key of the connection that a session's requests use, None while none is free.
+
+        `first`: the server's first connection. `alone`: none that others use.
+        """
+        name = first.name
+        if first.server.scope == "session":
+            return self._keys.own(session, name) if session.lasting else name
+        newer = session.client.modern
+        key = self._key_of_era(first, newer=newer)
+        connection = self._services.pool.get(key) or first
+        live = connection.live
+        if self._binds_questions(connection, newer=newer):
+            return key
+        if alone or name in session.apart or self._needs_own(session, live, name):
+            return self._alone(session, name)
+        unfit = live is not None and lacks(_asked_of(live.told), _asked_of(session.client.capabilities))
+        if unfit and (connection.in_flight or connection.used_since_connected):
+            return self._alone(session, name)
+        return key
+
+    def _key_of_era(self, first: Connection, *, newer: bool) -> str:
+        """Return the key of the connection that serves an era, where the server speaks it."""
+        name, live = first.name, first.live
+        if live is not None and live.peer.modern == newer:
+            return name
+        other = self._keys.of_era(name, newer=newer)
+        if self._services.listings.traits(name).speaks(newer=newer) is False or other in self._failed:
+            return name
+        known = self._services.pool.get(other)
+        if known is not None and known.state in (State.CONNECTING, State.CONNECTED):
+            return other
+        return other if live is not None else name
+
+    def _binds_questions(self, connection: Connection, *, newer: bool) -> bool:
+        """Return True if that connection is, or is going to be, of the newer era."""
+        if connection.live is not None:
+            return connection.live.peer.modern
+        traits = self._services.listings.traits(self._keys.shared_key(connection.name))
+        return traits.newer is True and (newer or traits.older is False)
+
+    def _needs_own(self, session: Viewer, live: Any, name: str) -> bool:
+        """Return True if the server asks, and that session can answer or the connection was told that somebody can."""
+        asks = self._services.listings.traits(name).asks
+        if not asks:
+            return False
+        able = questions_of(session.client.capabilities)
+        beyond = asks - set(QUESTIONS.values())  # a method that nobody announces may be for any client
+        return bool(beyond or asks & able or (live is not None and asks & questions_of(live.told)))
+
+    def _alone(self, session: Viewer, name: str) -> str | None:
+        if session.lasting:
+            session.apart.add(name)
+            return self._keys.own(session, name)
+        return self._keys.of_call(session, name, self._state_of)
+
+    def _state_of(self, key: str) -> str:
+        connection = self._services.pool.get(key)
+        calls = list(connection.open_calls) if connection is not None else []
+        if not calls:
+            return "free" if connection is None or not connection.in_flight else "busy"
+        return "parked" if all(isinstance(call, RoutedCall) and call.parked for call in calls) else "busy"
+
+    # -- who may join --------------------------------------------------------------------------------------------
+
+    def may_join(self, session: Viewer, connection: Connection, topic: Topic | None) -> bool:
+        """Return True if a request may be sent on that connection now: a question would belong to one session."""
+        live = connection.live
+        if live is None or live.peer.modern or self._keys.purpose(connection.name).alone:
+            return True
+        quiet = self._quiet.get(self._keys.shared_key(connection.name), set())
+        if topic is None or topic in quiet:
+            return True
+        calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
+        others: list[Any] = [call.session for call in calls if topic_of(call.request) not in quiet]
+        doubtful = [other for other in others if other is not session]
+        if not doubtful:
+            return True
+        told = questions_of(live.told)
+        clients = [session.client, *(other.client for other in doubtful)]
+        return not any(told & questions_of(client.capabilities) for client in clients)
+
+    def is_settled(self, session: Viewer, connection: Connection, topic: Topic) -> bool:
+        """Return True if all calls of that topic by sessions like this one may use that connection unseen."""
+        live, name = connection.live, self._keys.shared_key(connection.name)
+        if live is None or name in session.apart or self._keys.purpose(connection.name).alone:
+            return False
+        return live.peer.modern or topic in self._quiet.get(name, ())
+
+    # -- what is learned -----------------------------------------------------------------------------------------
+
+    def note_connected(self, connection: Connection) -> None:
+        """Keep which eras a server that has just connected speaks."""
+        live, name = connection.live, self._keys.shared_key(connection.name)
+        if live is None:
+            return
+        traits = self._services.listings.traits(name)
+        tried_older = self._capabilities.tried_older(connection.name)
+        if live.peer.modern:
+            known = replace(traits, newer=True, older=False if tried_older else traits.older)
+        else:
+            known = replace(traits, older=True, newer=traits.newer if tried_older else False)
+        self._services.listings.note_traits(name, known)
+
+    def note_question(self, connection: Connection, method: str) -> bool:
+        """Keep that a server asks. Return True if that is news."""
+        name = self._keys.shared_key(connection.name)
+        traits = self._services.listings.traits(name)
+        asked = QUESTIONS.get(method, method)
+        if asked in traits.asks:
+            return False
+        self._services.listings.note_traits(name, replace(traits, asks=traits.asks | {asked}))
+        self._quiet.pop(name, None)
+        self.tell()
+        return True
+
+    def note_answer(self, connection: Connection, request: Request) -> None:
+        """Keep that a request was answered. A server that never asked answered it without a question."""
+        name = self._keys.shared_key(connection.name)
+        quiet = self._quiet.setdefault(name, set())
+        topic = topic_of(request)
+        if topic not in quiet and not self._services.listings.traits(name).asks:
+            quiet.add(topic)
+            self.tell()
+
+    def note_failure(self, key: str) -> bool:
+        """Note that a connection could not be made. Return True if it was for an era: there is the bridge."""
+        if self._keys.purpose(key).newer is None:
+            return False
+        self._failed.add(key)
+        return True
+
+    def note_wanted(self, session: ClientSession, connection: Connection) -> None:
+        """Note that a session needs that connection, which is about to be made."""
+        self._capabilities.wanted_by(session, connection.name)
+
+    def forget(self, servers: Mapping[str, Any]) -> None:
+        """Forget what was learned of servers that are not among these."""
+        self._quiet = {name: quiet for name, quiet in self._quiet.items() if name in servers}
+        self._failed = {key for key in self._failed if self._keys.shared_key(key) in servers}
+
+    def tell(self) -> None:
+        """Wake all that wait for a connection."""
+        self.changed.set()
+        self.changed = anyio.Event()
+
+
+def topic_of(request: Request) -> Topic:
+    """Return what a request is about, under its server's own names."""
+    params = request.params or {}
+    return request.method, params.get("name") or params.get("uri")
+
+
+def _asked_of(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the capabilities that servers ask by."""
+    return {name: able for name, able in capabilities.items() if name in QUESTIONS.values()}
