@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 import codecs
-import html
 import re
 import string
 import urllib.parse
@@ -47,11 +46,13 @@ def _kinds(**members: str) -> bytes:
 # time that a pattern takes, which every character has to pass.
 _CODED = _kinds(w=_UPPER + _LOWER + _DIGITS + "+/_-")
 _LONG = b"w" * RUN_SHORTEST
+_CODED_ALONE = bytes(byte if kind != ord(".") else ord(" ") for byte, kind in enumerate(_CODED))
 _CAPITALS = _kinds(c=_UPPER + "234567")
 _LONG_CAPITALS = b"c" * RUN_SHORTEST
 _HEX_DIGITS = _kinds(h=string.hexdigits, s=" :,;\n\t\r")
 _LONG_HEX = b"h" * RUN_SHORTEST
 _SPACED_HEX = b"hhs" * (RUN_SHORTEST // 3)
+_ROW = late(rb"hhs{1,2}(?:h{2,3}s{1,2}){3}")  # of hexadecimal or decimal numbers
 _BITS = _kinds(b="01")
 # Inner capitals, which base64 has everywhere: at the beginning of a long run, or in two neighboring pieces
 _HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
@@ -106,8 +107,8 @@ def may_be_coded(text: bytes) -> bool:
     """True if a text, or a definition as JSON, could hold a run, by what is quick to look for."""
     signs = _signs(text)
     if signs == {"base64"}:  # long names are the usual reason: what they decode to tells
-        runs = _BASE64.finditer(text.decode("utf-8", "replace"))
-        return any(_readable(_of_base64(run[0])) is not None for run in runs)
+        runs = [run for run in text.translate(_CODED_ALONE).split() if len(run) >= RUN_SHORTEST]
+        return any(_readable(_of_base64(run.decode())) is not None for run in runs)
     return bool(signs)
 
 
@@ -119,7 +120,7 @@ def _signs(text: bytes) -> set[str]:
     if b"&#" in text or (b"%" in text and _PERCENT.search(text) is not None):
         signs.add("escapes")
     digits = text.translate(_HEX_DIGITS)
-    if b"hhshh" in digits or b"hhsshh" in digits:
+    if _ROW.search(digits) is not None:
         pairs = digits.replace(b"ss", b"s").replace(b"hhh", b"hh")
         if _SPACED_HEX in pairs:
             signs |= {"hex", "numbers"}
@@ -205,6 +206,8 @@ def _of_hex(run: str) -> bytes:
 
 
 def _of_escapes(run: str) -> str:
+    import html  # two milliseconds of a start, for what is seldom met
+
     plain = urllib.parse.unquote(html.unescape(run))
     return re.sub(r"\\(?:x|u)\{?([0-9A-Fa-f]{2,5})\}?", lambda found: _letter(int(found[1], 16)), plain)
 
