@@ -15,7 +15,7 @@ import anyio.abc
 from trayapp.backends.connecting import connected
 from trayapp.backends.context import BackendContext, Live
 from trayapp.backends.http.refusal import LONGEST_WAIT_S, NOT_EXECUTED, refused
-from trayapp.backends.maintenance import OF_OURS, Maintenance, is_of_tasks
+from trayapp.backends.maintenance import LIST_CHANGED, OF_OURS, Maintenance, is_of_tasks
 from trayapp.backends.route import is_remote
 from trayapp.model.errors import (
     ConnectFailedError,
@@ -81,6 +81,7 @@ class Connection:
         self.live: Live | None = None
         self.in_flight = 0
         self.open_calls: dict[Call, None] = {}  # of those in flight: the sessions', in the order in which they began
+        self.announced: dict[str, set[Call]] = {}  # list_changed, until its reader clears it -> calls in flight then
         self.own_requests = 0  # of those in flight: the command line's and the gateway's, no session's
         self.calls = 0
         self.last_used: float | None = None  # by the clock
@@ -421,7 +422,10 @@ class Connection:
         """See transport.Inbound."""
         if method not in OF_OURS or is_of_tasks(method, params):
             self._tell(self._observer.notified, method, params, about)
-        elif self._maintenance is not None:
+            return
+        if method in LIST_CHANGED:
+            self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})
+        if self._maintenance is not None:
             self._maintenance.told(method, params)
 
     def input_schema(self, tool: str) -> Any:

@@ -89,6 +89,9 @@ class ClientSession(Protocol):
     def has_server(self, key: str) -> bool:
         """Return True if the session may use the server with that key."""
 
+    def repeat_list(self, kind: str) -> None:
+        """Send list_changed for that list of servers, unless it is about to be told as changed."""
+
     def awaited_servers(self) -> set[str]:
         """Return the keys of servers that are starting for its requests."""
 

@@ -278,6 +278,7 @@ class Gateway:
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
         """Take the lists of a server into the catalog."""
         self.intake.take(connection, offer)
+        self.session_parts.notifications.lists_read(connection)
 
     def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
         """Pass a server's notification on to the sessions it concerns."""

@@ -438,3 +438,35 @@ async def test_a_server_that_names_no_ttl_is_looked_at_again_as_soon_as_before(t
     async with house(tmp_path) as made:
         await made.known(server("a"))
         assert (await made.client().result("tools/list", enveloped({})))["ttlMs"] == LIST_TTL_MS
+
+
+@pytest.mark.requirement("list-changed-same")
+async def test_a_list_that_a_call_says_has_changed_is_told_so_even_if_it_is_the_same(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        caller, other = await made.ready(), await made.ready()
+        newer, one_tool = made.client(), await made.ready(expose="search")
+        newer.ask_only("l", "subscriptions/listen", enveloped({"notifications": {"toolsListChanged": True}}))
+        for client in (caller, other, one_tool):
+            await client.names()
+        for client in (caller, one_tool):
+            await client.call("a_notify", method="notifications/tools/list_changed", params={})
+        with anyio.fail_after(10):
+            while not (caller.list_changes() and newer.list_changes()):
+                await made.told()
+        assert [client.list_changes() for client in (caller, newer, other, one_tool)] == [["tools"], ["tools"], [], []]
+
+
+@pytest.mark.requirement("list-changed-same")
+async def test_a_list_that_has_changed_is_told_once_to_every_session(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        caller, other = await made.ready(), await made.ready()
+        for client in (caller, other):
+            await client.names()
+        made.net["a"].tools = [*made.net["a"].tools, {"name": "more", "inputSchema": {"type": "object"}}]
+        await caller.call("a_notify", method="notifications/tools/list_changed", params={})
+        with anyio.fail_after(10):
+            while not other.list_changes():
+                await made.told()
+        assert [client.list_changes() for client in (caller, other)] == [["tools"], ["tools"]]

@@ -66,6 +66,20 @@ class Notifications:
             if not session.client.modern and session.wants_log(level):
                 session.notify(LOG, params)  # a client of 2026-07-28 gets log messages only with its own requests
 
+    # -- lists that a server says have changed -------------------------------------------------------------------
+
+    def lists_read(self, connection: Connection) -> None:
+        """Tell sessions that a list has changed, as its server said, even if it is the same once it was read again.
+
+        Newer clients ask for that, and older ones hear it of their own calls. Others hear only of lists that differ.
+        """
+        announced, connection.announced = connection.announced, {}
+        for method, calls in announced.items():
+            calling = {call.session for call in calls if isinstance(call, RoutedCall)}
+            for session in list(self._services.sessions):
+                if (session.client.modern or session in calling) and session.has_server(connection.name):
+                    session.repeat_list(method.split("/")[1])
+
     def tell_servers(self, session: ClientSession, method: str, params: Params) -> None:
         """Pass a client's notification to the connected servers of its session, except those of an era without it."""
         for connection in self._services.pool:

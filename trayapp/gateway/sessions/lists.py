@@ -31,6 +31,10 @@ class ClientLists:
         """Report changes from these lists on, even of lists that the client never asked for."""
         self._had = {**listings, **self._had}
 
+    def is_current(self, kind: str, listing: bytes) -> bool:
+        """Return True if the client has that list, or was told that it changed."""
+        return self._had.get(kind) == listing
+
     def changed(self, listings: Mapping[str, bytes]) -> list[str]:
         """Return the kinds of list_changed notifications that these lists require."""
         changed = [NOTIFIED_AS[kind] for kind, listing in listings.items() if self._had.get(kind, listing) != listing]

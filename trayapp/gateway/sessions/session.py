@@ -236,10 +236,22 @@ class Session:
         if not self.client.ready:
             return
         for kind in self.lists.changed(listings):
-            if self.client.modern:
-                self._parts.subscriptions.tell_list_changed(self, kind)
-            else:
-                self.notify(f"notifications/{kind}/list_changed")
+            self._tell_changed(kind)
+
+    def repeat_list(self, kind: str) -> None:
+        """Send list_changed for that list of servers, unless it is about to be told as changed.
+
+        With the one tool the list of tools is no server's.
+        """
+        of_servers = kind != "tools" or self.seen.exposure.mode == "tools"
+        if of_servers and self.lists.is_current(kind, self.seen.listing(kind)):
+            self._tell_changed(kind)
+
+    def _tell_changed(self, kind: str) -> None:
+        if self.client.modern:
+            self._parts.subscriptions.tell_list_changed(self, kind)
+        else:
+            self.notify(f"notifications/{kind}/list_changed")
 
 
 def tell_lists(sessions: Mapping[Session, None]) -> None:
