@@ -77,6 +77,10 @@ def test_the_filter_refuses_foreign_numbers_first_and_every_jump_stays_inside(
     for at, (code, yes, no, _) in enumerate(steps):
         if code & 7 == 5:
             assert at + 1 + max(yes, no) < len(steps)
+    told = len(seccomp.filter_program(machine, internet, tell=True, trace=True)) // 8 - len(steps)
+    assert told == 6 + 2 * sum(
+        numbers[list(seccomp.ARCHITECTURES).index(machine)] >= 0 for numbers in seccomp.TRACED.values()
+    )
     notified = [step for step in steps if step == (0x06, 0, 0, seccomp.NOTIFY)]
     assert bool(notified) == (internet == "asked")
 

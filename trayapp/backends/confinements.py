@@ -6,6 +6,7 @@ Never here: confining (confinement), which is not even imported before a server 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,9 +25,10 @@ log = logging.getLogger(__name__)
 class Confinements:
     """Records by the server's name. `changed` hears of every new refusal."""
 
-    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, changed: Callable[[], None] = lambda: None, *, trial: bool = False) -> None:
         self._records: dict[str, Record] = {}
         self._changed = changed
+        self._trial = trial  # every file is noted
 
     def get(self, name: str) -> Record | None:
         """Return the record of the server's last start; None: it was not to be confined."""
@@ -49,6 +51,10 @@ class Confinements:
 
         home = str(Path(environ.get("HOME") or Path.home()).resolve())
         record = self._records[server.name] = Record(server.name, confine, home)
+        if self._trial and sys.platform == "linux":
+            from trayapp.confinement.trace import Trace
+
+            record.trace = Trace()
         record.heard = lambda refusal: self._note(record, refusal, stderr)
         return record
 

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator
 import anyio
 import anyio.abc
 
+from trayapp.backends.confine_trial import ConfineTrial, try_confined
 from trayapp.backends.connection import GATEWAY_STOPPED, Connection, Observer
 from trayapp.backends.context import BackendContext
+from trayapp.model.confine import Confine
 from trayapp.model.errors import ServerBackoffError, ServerError, ServerNotFoundError, SignInWantedError
 from trayapp.model.lifecycle import RECONNECT_FIRST_S, State, reconnect_waits
 from trayapp.model.plan import Config, Plan
@@ -192,6 +194,10 @@ class Pool:
         await connection.close()
         self._start_if_wanted(connection)
         await connection.ensure(explicit=True)
+
+    async def try_confined(self, connection: Connection, confine: Confine) -> ConfineTrial:
+        """Run a process of its own of that server, confined, and end it."""
+        return await try_confined(connection.server, self._context, confine)
 
     def probe(self) -> None:
         """The machine slept or its network changed: ask every live connection, and let keepers try again at once."""

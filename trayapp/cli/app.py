@@ -64,6 +64,7 @@ VERBS: dict[str, VerbEntry] = {
     "trust": VerbEntry("trust", "Approve the servers that a project's own file starts."),
     "approve": VerbEntry("approve", "Look at tools that changed, and approve them."),
     "inspect": VerbEntry("approve", "Look for hidden text and orders in tools."),
+    "confine": VerbEntry("confine", "Run a server confined, and see what it needs."),
     "auth": VerbEntry("auth", "Sign in to a server, or out of it."),
     "secret": VerbEntry("secret", "Keep secrets for servers.yaml in the keyring."),
     "edit": VerbEntry("edit", "Open servers.yaml."),
@@ -85,6 +86,7 @@ STARTING = frozenset(
         "reconnect",
         "approve",
         "inspect",
+        "confine",
         "auth",
     )
 )

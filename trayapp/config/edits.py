@@ -153,6 +153,19 @@ def _set_word(editor: Editor, holder: Slot, said: Slot | None, word: str | None,
         editor.insert(holder, {"ask": word}, after=after)
 
 
+def set_confine(text: str, server: str, value: Any, file: str = FILE) -> str:
+    """Say how a server is confined: a value of `confine`, as plain values."""
+    editor = Editor(text, file)
+    entry = _server(editor, server)
+    slots = editor.slots(entry.value, entry.path)
+    said = next((slot for slot in slots if _name(slot) == "confine"), None)
+    if said is not None:
+        editor.assign(said, value)
+    else:
+        editor.insert(entry, {"confine": value}, after=_before_tools(slots))
+    return editor.finish()
+
+
 def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = FILE) -> str:
     """Add a server behind the others; raises UsageError when the name is taken."""
     editor = Editor(text, file)

@@ -169,6 +169,10 @@ class ConfigStore:
         """See edits.remove_server."""
         return self.edit(lambda text: edits.remove_server(text, name, self.path.name))
 
+    def set_confine(self, server: str, value: Any) -> bool:
+        """See edits.set_confine."""
+        return self.edit(lambda text: edits.set_confine(text, server, value, self.path.name))
+
     def set_ask(self, server: str, tool: str | None, ask: AskMode | None) -> bool:
         """See edits.set_ask."""
         return self.edit(lambda text: edits.set_ask(text, server, tool, ask, self.path.name))

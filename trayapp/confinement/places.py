@@ -34,6 +34,8 @@ TOOLCHAINS = (
     "miniforge3", "mambaforge", "bin",
     "Library/pnpm", "Library/Caches/uv", "Library/Caches/ms-playwright", "Library/Caches/fnm_multishells",
 )  # fmt: skip
+# Settings without which these programs stop; beside them lie credentials, and hooks that must not be written.
+READ_ALONE = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes")
 # Below the home folder: never part of a folder that a server is given; only by its own name in `read` or `write`.
 SECRETS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
@@ -45,7 +47,7 @@ SECRETS = (
     ".cargo/credentials.toml", ".claude", ".claude.json", ".codex", ".cursor", ".gemini", ".copilot", ".windsurf",
     ".codeium", ".continue", ".vscode", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile",
     ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".xprofile", ".xsessionrc", ".xinitrc", ".pam_environment",
-    ".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".gitconfig", ".vimrc",
+    ".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".vimrc",
     "Library/Keychains", "Library/Cookies", "Library/LaunchAgents", "Library/Safari", "Library/Mail",
     "Library/Messages", "Library/Application Support",
 )  # fmt: skip

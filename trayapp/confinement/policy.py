@@ -18,7 +18,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from trayapp.confinement.places import SECRETS, TOOLCHAINS, device_paths, system_paths
+from trayapp.confinement.places import READ_ALONE, SECRETS, TOOLCHAINS, device_paths, system_paths
 from trayapp.model.confine import Confine
 
 MOST_ENTRIES = 2000  # of a folder that is given piece by piece; more would make every start slow
@@ -58,15 +58,20 @@ class Policy:
     sockets: bool
     secrets: tuple[str, ...] = ()  # what nobody should be given on the word of a server
 
+    @property
+    def roots(self) -> list[str]:
+        """All that is given, outer folders first."""
+        return sorted((*self.write, *self.read, *self.devices), key=len)
+
     def is_secret(self, path: str) -> bool:
         """True if that real path is a secret, lies in one or holds one."""
-        return any(_is_inside(path, one) or _is_inside(one, path) for one in self.secrets)
+        return any(is_inside(path, one) or is_inside(one, path) for one in self.secrets)
 
     def allows(self, path: str, *, write: bool) -> bool:
         """True if that real path is in reach."""
-        if path in self.devices or any(_is_inside(path, one) for one in self.write):
+        if path in self.devices or any(is_inside(path, one) for one in self.write):
             return True
-        return not write and any(_is_inside(path, one) for one in self.read)
+        return not write and any(is_inside(path, one) for one in self.read)
 
 
 class LinkToSecretError(Exception):
@@ -136,6 +141,7 @@ class _Grants:
         folders += [folder for folder in program.env.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
         real = [path for path in _real(folders) if not self._is_secret(path) and not _holds(path, home)]
         runs = os.path.realpath(program.argv[0])
+        real += _real(os.path.join(home, name) for name in READ_ALONE)
         outside = not self._leads_out(program.argv[0], runs)
         for start in {program.argv[0], runs} if outside else {program.argv[0]}:
             root = _root_of(start, home)
@@ -144,23 +150,22 @@ class _Grants:
 
     def _is_secret(self, real: str) -> bool:
         """True if the path is a secret or lies in one, and is not named itself."""
-        if any(_is_inside(real, one) for one in self._named):
+        if any(is_inside(real, one) for one in self._named):
             return False
-        return any(_is_inside(real, secret) for secret in self.secrets)
+        return any(is_inside(real, secret) for secret in self.secrets)
 
     def _leads_out(self, path: str, real: str) -> bool:
         """True if a link inside of a folder that the server may write leads out of it."""
         path = os.path.normpath(path)
         return any(
-            _is_inside(path, named) and path != named and not _is_inside(real, folder)
-            for named, folder in self._writable
+            is_inside(path, named) and path != named and not is_inside(real, folder) for named, folder in self._writable
         )
 
     def _pieces(self, folder: str, left: list[int]) -> Iterator[str]:
         """Yield the folder, or, where it holds secrets, each of its entries that is none and holds none."""
         home = self._program.home
-        holds_home = _is_inside(home, folder)
-        if not holds_home and not any(_is_inside(one, folder) for one in self.secrets if one not in self._named):
+        holds_home = is_inside(home, folder)
+        if not holds_home and not any(is_inside(one, folder) for one in self.secrets if one not in self._named):
             yield folder
             return
         try:
@@ -199,6 +204,9 @@ def _paths_in(program: Program) -> Iterator[tuple[str, bool]]:
 def _code_root(path: str, home: str) -> str:
     """Return the folder that a program's text needs: its project, else where it lies; never the home folder."""
     start = folder = os.path.dirname(path)
+    above, installed, _ = path.partition("/node_modules/")
+    if installed:  # packages read each other
+        return above + installed.rstrip("/")
     while not _holds(folder, home):
         if any(os.path.exists(os.path.join(folder, name)) for name in _PROJECT):
             return folder
@@ -268,11 +276,11 @@ def _real(paths: Iterable[str]) -> list[str]:
     return [os.path.realpath(path) for path in paths if os.path.exists(path)]
 
 
-def _is_inside(path: str, folder: str) -> bool:
+def is_inside(path: str, folder: str) -> bool:
     """True if a path is the folder or lies in it."""
     return path == folder or path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
 
 
 def _holds(folder: str, home: str) -> bool:
     """True if a folder is the home folder or lies above it."""
-    return _is_inside(home, os.path.realpath(folder))
+    return is_inside(home, os.path.realpath(folder))

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from trayapp.confinement.policy import Policy
+from trayapp.confinement.policy import Policy, is_inside
+from trayapp.confinement.trace import Trace
 from trayapp.model.confine import Confine
 from trayapp.model.status import ConfinementStatus, RefusedAccess
 
@@ -59,6 +60,13 @@ def _grant(path: str, home: str) -> str:
     return path if folder in (home, "/", "/tmp", "/dev", "/run") else folder
 
 
+def _is_there(path: str, *, write: bool) -> bool:
+    """True if the user could do it."""
+    if write:
+        return os.access(path if os.path.exists(path) else os.path.dirname(path), os.W_OK)
+    return os.access(path, os.R_OK)
+
+
 def shorten(path: str, home: str) -> str:
     """Return a path as a person writes it."""
     return "~" + path[len(home) :] if path == home or path.startswith(home + "/") else path
@@ -76,6 +84,7 @@ class Record:
     policy: Policy | None = None
     refusals: dict[Refusal, None] = field(default_factory=dict)
     heard: Callable[[Refusal], None] = lambda refusal: None
+    trace: Trace | None = None  # of a trial
 
     _rest: bytes = b""
 
@@ -107,6 +116,27 @@ class Record:
             elif not self.policy.allows(real, write=True):
                 self.add(Refusal("write", real))
 
+    def traced(self) -> tuple[list[str], list[str]]:
+        """Return the folders that a trial read in and the files that it wrote; note what of it was refused, in order.
+
+        What is not there was not refused: programs look in many places.
+        """
+        read: dict[str, None] = {}
+        written: list[str] = []
+        policy = self.policy
+        for path, writes in self.trace.files.items() if self.trace and policy else ():
+            assert policy is not None
+            if policy.allows(path, write=writes):
+                if writes and os.path.lexists(path):
+                    written.append(path)
+                elif os.path.lexists(path):
+                    read[next((one for one in policy.roots if is_inside(path, one)), path)] = None
+            elif _is_there(path, write=writes):
+                refusal = Refusal("write" if writes else "read", path)
+                self.refusals.pop(refusal, None)  # said on stderr, too: its place is here
+                self.add(refusal)
+        return sorted(read), sorted(written)
+
     def line(self, refusal: Refusal) -> str:
         """Return what was refused in words, with the line of servers.yaml that would allow it."""
         what = shorten(refusal.what, self.home)
@@ -129,12 +159,16 @@ class Record:
         return ConfinementStatus(self.way, self.why_open, refused)
 
     def remedy(self) -> Confine:
-        """Return the `confine` that would allow all that was refused, secrets left out."""
-        wanted = self.confine
-        for refusal in self.refusals:
-            if not self.is_secret(refusal):
-                wanted = refusal.allowed_in(wanted, self.home)
-        return wanted
+        """Return the `confine` that would allow what was refused last: what a program that ended could not do without.
+
+        Never a secret.
+        """
+        wanted = (
+            refusal.allowed_in(self.confine, self.home)
+            for refusal in reversed(self.refusals)
+            if not self.is_secret(refusal)
+        )
+        return next((one for one in wanted if one != self.confine), self.confine)
 
     def is_secret(self, refusal: Refusal) -> bool:
         """True if a server's own word is no reason to allow it: its message may be there to be believed."""

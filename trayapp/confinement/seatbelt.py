@@ -6,7 +6,7 @@ Never here: running it. The profile is text, so that it can be tested anywhere.
 
 from __future__ import annotations
 
-from trayapp.confinement.policy import Policy
+from trayapp.confinement.policy import Policy, is_inside
 
 SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 _BASE = """(version 1)
@@ -41,7 +41,7 @@ def profile(policy: Policy, port: int | None) -> str:
     lines += [
         f"(deny file-read-data file-write* {_place(path)})"
         for path in policy.secrets
-        if not any(_is_inside(one, path) for one in named)
+        if not any(is_inside(one, path) for one in named)
     ]
     if policy.network is True:
         lines += ["(allow network-outbound (remote ip))", "(allow network-inbound (local ip))", "(allow network-bind)"]
@@ -60,7 +60,3 @@ def _place(path: str) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _is_inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder + "/")

@@ -50,11 +50,16 @@ UNKNOWN = {  # as if the kernel had none: programs know that and take an older w
 }  # fmt: skip
 CLONE, UNSHARE, SOCKET, SOCKETPAIR = (56, 220), (272, 97), (41, 198), (53, 199)
 PRLIMIT, SETPRIORITY, IOCTL = (302, 261), (141, 140), (16, 29)
+TRACED = {  # what opens or changes files by name
+    "open": (2, -1), "creat": (85, -1), "openat": (257, 56), "mkdir": (83, -1), "mkdirat": (258, 34),
+    "unlink": (87, -1), "unlinkat": (263, 35), "rmdir": (84, -1), "rename": (82, -1), "renameat": (264, 38),
+    "renameat2": (316, 276),
+}  # fmt: skip
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 NEW_TIME = 0x80  # means something else to clone
 TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: keys typed into a terminal
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16  # AF_...
-STREAM, SEQPACKET, TYPE_MASK = 1, 5, 0xF
+STREAM, SEQPACKET, TYPE_MASK, NONBLOCK = 1, 5, 0xF, 0o4000
 TCP = 6
 
 _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_SET = 0x15, 0x35, 0x45
@@ -70,8 +75,13 @@ def machine() -> str:
     return name if name in ARCHITECTURES and sys.maxsize > 2**32 else ""
 
 
-def filter_program(name: str, internet: Sockets, *, unix: bool = False) -> bytes:
-    """Return the filter for an architecture. `unix`: sockets of the file system may be made."""
+def filter_program(
+    name: str, internet: Sockets, *, unix: bool = False, tell: bool = False, trace: bool = False
+) -> bytes:
+    """Return the filter for an architecture. `unix`: sockets of the file system may be made.
+
+    `tell`: the gateway hears of Unix sockets that are refused; `trace`: of every file that is opened or changed.
+    """
     at = list(ARCHITECTURES).index(name)
     refuse = ERROR | errno.EPERM
     no_socket = ERROR | errno.EACCES
@@ -94,7 +104,9 @@ def filter_program(name: str, internet: Sockets, *, unix: bool = False) -> bytes
         program += _call(call, [*_argument(argument), (_JUMP_EQUAL, 1, 0, 0), (_RETURN, 0, 0, refuse)])
     keys = [step for key in TERMINAL_INPUT for step in ((_JUMP_EQUAL, 0, 1, key), (_RETURN, 0, 0, refuse))]
     program += _call(IOCTL[at], [*_argument(1), *keys])
-    program += _call(SOCKET[at], _socket_rules(internet, unix, no_socket))
+    program += _call(SOCKET[at], _socket_rules(internet, unix, tell, no_socket))
+    for number in (pair[at] for pair in TRACED.values() if trace and pair[at] >= 0):
+        program += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, NOTIFY)]
     pair = [*_argument(0), (_JUMP_EQUAL, 1, 0, UNIX), (_RETURN, 0, 0, no_socket)]
     if not unix:  # a pair of datagram sockets can be connected again, to any path
         pair += [*_argument(1), (_AND, 0, 0, TYPE_MASK), (_JUMP_EQUAL, 2, 0, STREAM), (_JUMP_EQUAL, 1, 0, SEQPACKET)]
@@ -115,11 +127,14 @@ def _call(number: int, steps: list[_Instruction]) -> list[_Instruction]:
     return [(_JUMP_EQUAL, 0, len(inside), number), *inside]
 
 
-def _socket_rules(internet: Sockets, unix: bool, refuse: int) -> list[_Instruction]:
+def _socket_rules(internet: Sockets, unix: bool, tell: bool, refuse: int) -> list[_Instruction]:
     family = _argument(0)
     rules = [*family]
     if unix:
         rules += [(_JUMP_EQUAL, 0, 1, UNIX), (_RETURN, 0, 0, ALLOW)]
+    elif tell:  # libc looks for its name service by a socket that does not block: that is no wish of the program's
+        asks = [*_argument(1), (_AND, 0, 0, NONBLOCK), (_JUMP_EQUAL, 0, 1, 0), (_RETURN, 0, 0, NOTIFY)]
+        rules += [(_JUMP_EQUAL, 0, len(asks) + 1, UNIX), *asks, (_RETURN, 0, 0, refuse)]
     if internet == "all":
         rules += [(_JUMP_EQUAL, 1, 0, INET), (_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, ALLOW)]
     elif internet == "asked":

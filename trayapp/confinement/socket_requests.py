@@ -1,4 +1,4 @@
-"""Answers a confined program's requests for Internet sockets: none, or one that reaches the proxy alone.
+"""Answers what a confined program asks of us: Internet sockets above all, none or such as reach the proxy alone.
 
 A socket bound to the loopback device leads nowhere else, and nobody without privileges can bind it to another
 (SO_BINDTODEVICE); of the loopback's ports Landlock leaves the proxy's. What the program asks for stands in registers,
@@ -16,8 +16,12 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 
+from trayapp.confinement.seccomp import SOCKET
+from trayapp.confinement.trace import Trace
+
 # linux/seccomp.h
 _RECEIVE, _ANSWER, _ADD_DESCRIPTOR = 0xC0502100, 0xC0182101, 0x40182103
+_GO_ON = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
 _AND_ANSWER = 2  # SECCOMP_ADDFD_FLAG_SEND
 _REQUEST = struct.Struct("=QIIiIQ6Q")
 _RESPONSE = struct.Struct("=QqiI")
@@ -29,13 +33,17 @@ _BIND_TO_DEVICE = 25
 class SocketRequests:
     """Listens on one program's `listener` until the last of its processes has ended, on the running event loop.
 
-    `leads_out`: there is a proxy, so that TCP sockets to it are handed out. `refused` hears of all others.
+    `leads_out`: there is a proxy, so that TCP sockets to it are handed out. `refused` hears of others, True for a Unix
+    socket. `trace`: what hears of files, in a trial.
     """
 
-    def __init__(self, listener: int, *, leads_out: bool, refused: Callable[[], None]) -> None:
+    def __init__(
+        self, listener: int, *, leads_out: bool, refused: Callable[[bool], None], trace: Trace | None = None
+    ) -> None:
         self._listener = listener
         self._leads_out = leads_out
         self._refused = refused
+        self._trace = trace
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
         self._loop = asyncio.get_running_loop()
@@ -62,19 +70,25 @@ class SocketRequests:
             fcntl.ioctl(self._listener, _RECEIVE, request)
         except OSError:
             return  # it was killed meanwhile
-        number, _, _, _, _, _, family, kind, protocol, *_ = _REQUEST.unpack(request)
-        tcp = kind & _TYPE == socket.SOCK_STREAM and protocol in (0, socket.IPPROTO_TCP)
+        number, pid, _, call, _, _, *arguments = _REQUEST.unpack(request)
+        if self._trace is not None and call not in SOCKET:
+            self._trace.note(pid, call, arguments)
+            with suppress(OSError):
+                fcntl.ioctl(self._listener, _ANSWER, _RESPONSE.pack(number, 0, 0, _GO_ON))
+            return
+        family, kind, protocol = (argument & 0xFFFFFFFF for argument in arguments[:3])
+        tcp = family != socket.AF_UNIX and kind & _TYPE == socket.SOCK_STREAM and protocol in (0, socket.IPPROTO_TCP)
         with suppress(OSError):  # it was killed meanwhile
             if not (self._leads_out and tcp and self._hand_out(number, family, kind)):
                 fcntl.ioctl(self._listener, _ANSWER, _RESPONSE.pack(number, 0, -errno.EACCES, 0))
-                if not self._leads_out:
-                    self._refused()
+                if family == socket.AF_UNIX or not self._leads_out:
+                    self._refused(family == socket.AF_UNIX)
 
     def _hand_out(self, number: int, family: int, kind: int) -> bool:
         import fcntl
 
         try:
-            made = socket.socket(family & 0xFFFFFFFF, socket.SOCK_STREAM | kind & _NONBLOCK)
+            made = socket.socket(family, socket.SOCK_STREAM | kind & _NONBLOCK)
         except OSError:
             return False
         with made:

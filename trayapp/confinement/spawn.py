@@ -8,6 +8,7 @@ the program has started; the rest of the gateway is as free as before.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import subprocess
 import threading
@@ -25,13 +26,21 @@ class ConfinementFailedError(OSError):
     """The kernel refused to confine: the program was not started."""
 
 
-def spawn_confined(policy: Policy, port: int | None, options: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int]:
+def spawn_confined(
+    policy: Policy, port: int | None, options: dict[str, Any], *, trace: bool = False
+) -> tuple[subprocess.Popen[bytes], int]:
     """Start a program confined by `policy`. `port`: of the proxy, the only way out where the network is limited.
 
-    Return the process, and the descriptor on which it asks for sockets (-1: it does not). Raises OSError for a program
-    that cannot be started, ConfinementFailedError where it would not be confined.
+    Return the process, and the descriptor on which it asks for sockets (in a `trace` for files, too; -1: it cannot).
+    Raises OSError for a program that cannot be started, ConfinementFailedError where it would not be confined.
     """
-    program = filter_program(machine(), "all" if policy.network is True else "asked")
+    program = filter_program(machine(), "all" if policy.network is True else "asked", tell=True, trace=trace)
+    needs_answers = trace or isinstance(policy.network, tuple)
+    silent = None if needs_answers else filter_program(machine(), "all" if policy.network is True else "none")
+    if trace:
+        # Between fork and exec nobody can answer: Python waits, and nothing may be opened to look for descriptors.
+        # All of ours are closed on exec anyway.
+        options = {**options, "close_fds": False}
     found: list[tuple[subprocess.Popen[bytes], int] | Exception] = []
 
     def start() -> None:
@@ -40,7 +49,7 @@ def spawn_confined(policy: Policy, port: int | None, options: dict[str, Any]) ->
             try:
                 ports = None if policy.network is True else [port] if port else []
                 restrict_thread(policy.read, policy.write, policy.devices, ports)
-                listener = install(program, listen=policy.network is not True)
+                listener = _install(program, silent)
             except OSError as error:
                 raise ConfinementFailedError(error.errno, error.strerror) from error
             found.append((subprocess.Popen(**options), listener))
@@ -56,6 +65,16 @@ def spawn_confined(policy: Policy, port: int | None, options: dict[str, Any]) ->
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
+
+
+def _install(program: bytes, silent: bytes | None) -> int:
+    """Install a filter and return where it asks; -1 where somebody above us already listens (some containers do)."""
+    try:
+        return install(program, listen=True)
+    except OSError as error:
+        if silent is None or error.errno != errno.EBUSY:
+            raise
+        return install(silent, listen=False)
 
 
 class ConfinedTransport(BaseSubprocessTransport):

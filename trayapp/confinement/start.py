@@ -21,7 +21,7 @@ from trayapp.confinement.folders import make_scratch
 from trayapp.confinement.places import LEADING_OUT, TEMPORARY, cache_environment
 from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
 from trayapp.confinement.proxy import HostProxy, proxy_environment
-from trayapp.confinement.record import NETWORK, Record, Refusal
+from trayapp.confinement.record import NETWORK, SOCKETS, Record, Refusal
 from trayapp.confinement.ways import NoWayError, Way, choose
 from trayapp.model.errors import ConnectFailedError
 
@@ -107,10 +107,11 @@ class Start:
         assert policy is not None
 
         def spawn(wanted: dict[str, Any]) -> subprocess.Popen[bytes]:
-            process, listener = spawn_confined(policy, self._port, wanted)
+            trace = self._record.trace
+            process, listener = spawn_confined(policy, self._port, wanted, trace=trace is not None)
             if listener >= 0:
                 leads_out = self._port is not None
-                requests = SocketRequests(listener, leads_out=leads_out, refused=self._note_network)
+                requests = SocketRequests(listener, leads_out=leads_out, refused=self._note_socket, trace=trace)
                 self._stack.callback(requests.close)
             return process
 
@@ -124,8 +125,8 @@ class Start:
                 "It was not started. See what this system can do: multi-mcp doctor",
             ) from None
 
-    def _note_network(self) -> None:
-        self._record.add(Refusal("network", NETWORK))
+    def _note_socket(self, unix: bool) -> None:
+        self._record.add(Refusal("sockets", SOCKETS) if unix else Refusal("network", NETWORK))
 
 
 def _filter_pipe(policy: Policy) -> int:

@@ -55,6 +55,8 @@ KEYRING = "keyring"  # {unlock?: true} -> {"keyring", "error": {"title", "hint"}
 SECRET_SET = "secret_set"  # {name, value} -> {"kept", "keyring"}; no request's content is ever logged
 SECRET_LIST = "secret_list"  # -> {"names", "keyring"}
 SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}
+# {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "confine", "line"}: it was run once, confined
+CONFINE = "confine"
 STOP = "stop"  # -> {}; the gateway ends after answering
 
 CONNECT_TIMEOUT_S = 2.0  # a gateway that does not accept within this hangs

@@ -20,6 +20,7 @@ from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.approvals import ApprovalRequests
 from trayapp.gateway.control.asks import AskRequests
 from trayapp.gateway.control.catalog import CatalogRequests
+from trayapp.gateway.control.confinement import ConfinementRequests
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import MultiMcpError, ServerError
@@ -71,6 +72,7 @@ class Control:
             control.STOP: self._stop,
             **CatalogRequests(gateway, self._send_note).handlers,
             **ApprovalRequests(gateway).handlers,
+            **ConfinementRequests(gateway).handlers,
             **AskRequests(gateway).handlers,
             **accounts.handlers,
         }

@@ -1,0 +1,79 @@
+"""`multi-mcp confine`, with a real gateway and a real server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.persons import Person
+from trayapp.confinement import landlock
+from trayapp.samples import server as sample
+
+pytestmark = [
+    pytest.mark.requirement("confine-verb"),
+    pytest.mark.skipif(landlock.abi() < landlock.LEAST_ABI, reason="needs Landlock 6"),
+    pytest.mark.timeout(120),
+]
+
+
+@pytest.fixture
+def needy(person: Person) -> Iterator[Person]:
+    """One whose server reads a file of the user's, tries a key, and writes into its folder before it serves."""
+    (person.mine / "notes").mkdir()
+    (person.mine / "notes" / "n.txt").write_text("n")
+    (person.mine / ".ssh").mkdir()
+    (person.mine / ".ssh" / "id").write_text("k")
+    program = person.folder / "server.py"
+    program.write_text(
+        "import pathlib\n"
+        "try: pathlib.Path('~/.ssh/id').expanduser().read_text()\n"
+        "except OSError: pass\n"
+        "pathlib.Path('~/notes/n.txt').expanduser().read_text()\n"
+        "pathlib.Path('made').write_text('x')\n"
+        "import runpy; runpy.run_path('sample.py', run_name='__main__')\n"
+    )
+    (person.folder / "sample.py").write_text(Path(sample.__file__).read_text(encoding="utf-8"))
+    entry = {"command": [sys.executable, "-I", "-S", str(program)], "cwd": str(person.folder)}
+    (person.home / "servers.yaml").write_text(json.dumps({"servers": {"needy": entry}}))
+    yield person
+    person.says("stop")
+
+
+def test_it_runs_the_server_says_what_it_touched_and_proposes_exactly_what_it_needs(needy: Person) -> None:
+    done = needy.says("confine", "needy", "--try")
+    assert done.returncode == 0, done.stderr
+    assert "needy: 3 tools, confined by landlock" in done.stdout
+    assert "Its entry: confine: {read: [~/notes/n.txt]}" in done.stdout
+    assert "~/src/shop/made" in done.stdout
+    assert "Refused: read ~/.ssh/id (a secret: what the server wants is no reason)" in done.stdout
+    assert "confine" not in (needy.home / "servers.yaml").read_text()
+    told = json.loads(needy.says("confine", "needy", "--try", "--json").stdout)
+    assert told["tools"] == ["echo", "add", "clock"]
+    assert told["confine"] == {"read": ["~/notes/n.txt"]}
+
+
+def test_the_entry_is_written_after_a_persons_yes_alone(needy: Person) -> None:
+    needy.env.pop("MULTI_MCP_UNATTENDED", None)
+    refused = needy.says("confine", "needy", "--yes")
+    assert refused.returncode == 2
+    assert "Only the user can change what a server may reach" in refused.stderr
+    assert "confine" not in (needy.home / "servers.yaml").read_text()
+    needy.env["MULTI_MCP_UNATTENDED"] = "1"
+    assert needy.says("confine", "needy", "--yes").returncode == 0
+    assert "notes/n.txt" in (needy.home / "servers.yaml").read_text()
+    called = needy.says("call", "needy_echo", "text=hi")
+    assert "hi" in called.stdout, called.stderr
+    status = json.loads(needy.says("status", "--json").stdout)["servers"][0]["confinement"]
+    assert status["way"] == "landlock"
+
+
+def test_a_server_at_an_address_is_not_confined(person: Person) -> None:
+    (person.home / "servers.yaml").write_text("servers: {far: {url: 'http://127.0.0.1:9/mcp'}}\n")
+    done = person.says("confine", "far")
+    person.says("stop")
+    assert done.returncode == 2
+    assert "it runs elsewhere" in done.stderr

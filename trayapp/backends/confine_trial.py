@@ -1,0 +1,85 @@
+"""A server run once to see what it needs: what `multi-mcp confine` shows and proposes.
+
+Never here: the connection that clients use, writing the entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trayapp.backends.confinements import Confinements
+from trayapp.backends.connecting import connected
+from trayapp.backends.context import BackendContext
+from trayapp.backends.listing import fetch_offer
+from trayapp.model.confine import Confine
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.offer import Offer
+from trayapp.model.servers import ServerConfig
+from trayapp.model.status import ConfinementStatus
+from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
+
+MOST_ROUNDS = 8  # each allows what the one before was refused last
+
+
+@dataclass(frozen=True, slots=True)
+class ConfineTrial:
+    """What came of it. `tools`: None where it does not work confined; then `error` says why.
+
+    `confine`: with what it was run last. `read`: the folders that it read in; `written`: files; bubblewrap shows none.
+    """
+
+    confine: Confine
+    line: str
+    status: ConfinementStatus
+    tools: tuple[str, ...] | None
+    error: MultiMcpError | None
+    read: tuple[str, ...]
+    written: tuple[str, ...]
+
+
+class _Deaf:
+    """Hears nothing and answers nothing."""
+
+    async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
+        raise RpcError(METHOD_NOT_FOUND, "Nobody is there to answer")
+
+    def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
+        """Nobody listens."""
+
+    def input_schema(self, tool: str) -> Any:
+        """No tool is called."""
+
+
+async def try_confined(server: ServerConfig, context: BackendContext, confine: Confine) -> ConfineTrial:
+    """Run a server confined, again with more as long as it fails for what it was refused. Secrets are never tried."""
+    from trayapp.confinement.record import written
+
+    for _ in range(MOST_ROUNDS):
+        trial, wanted = await _run(server, context, confine)
+        if trial.error is None or wanted == confine:
+            break
+        confine = wanted
+    return replace(trial, line=written(trial.confine))
+
+
+async def _run(server: ServerConfig, context: BackendContext, confine: Confine) -> tuple[ConfineTrial, Confine]:
+    kept = Confinements(trial=True)
+    tools: tuple[str, ...] | None = None
+    failure: MultiMcpError | None = None
+    try:
+        own = replace(context, confinements=kept)
+        async with connected(replace(server, confine=confine), own, _Deaf()) as live:
+            offer = await fetch_offer(live.channel, live.peer, _ignore)
+            tools = tuple(str(item.get("name")) for item in offer.tools)
+    except MultiMcpError as error:
+        failure = error
+    record = kept.get(server.name)
+    assert record is not None
+    read, changed = record.traced()
+    status = record.status()
+    return ConfineTrial(confine, "", status, tools, failure, tuple(read), tuple(changed)), record.remedy()
+
+
+async def _ignore(offer: Offer) -> None:
+    """What is read so far is of no use."""

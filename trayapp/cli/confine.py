@@ -1,0 +1,83 @@
+"""`multi-mcp confine`: a server run once, confined; what it touched, what it was refused, and the entry that it needs.
+
+Never here: running it (the gateway does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.output import print_json, say, waiting
+from trayapp.cli.person import at_terminal, require_person
+from trayapp.cli.servers_file import own_store
+from trayapp.cli.switch import tell_gateway
+from trayapp.cli.text import count, one_line
+from trayapp.clients.places import shown_path
+from trayapp.model.errors import ExitCode
+from trayapp.wire.control import CONFINE
+
+PLACES_NAMED = 8
+SYSTEM = ("/usr/", "/etc/", "/lib", "/opt/", "/proc/", "/sys/", "/dev/", "/run/", "/bin/", "/sbin/", "/nix/")
+
+
+@click.command("confine", epilog=examples("multi-mcp confine github --try", "multi-mcp confine github"))
+@click.argument("server")
+@click.option("--try", "only_try", is_flag=True, help="Write nothing.")
+@click.option("--yes", is_flag=True, help="Write the entry without asking.")
+@json_option
+def confine_verb(server: str, only_try: bool, yes: bool, as_json: bool) -> int:
+    """Run SERVER once, confined, and list its tools.
+
+    Shows which files it read and wrote and what it was refused, and proposes the `confine` for its entry in
+    servers.yaml. What its tools need when they are called shows in `multi-mcp status` once they are.
+    """
+    if yes and not only_try:
+        require_person("change what a server may reach")
+    with waiting(f"Running {server}, confined", quiet=as_json):
+        found: dict[str, Any] = ask(CONFINE, {"server": server}, timeout=None)
+    works = found["tools"] is not None
+    if not as_json:
+        say(*map(one_line, _lines(server, found)))
+    written = False
+    if works and not only_try and (yes or (at_terminal() and not as_json and click.confirm("Write it?"))):
+        written = own_store().set_confine(server, found["confine"])
+        tell_gateway()
+        if not as_json:
+            say("Written" if written else "It stands there already")
+    if as_json:
+        print_json(found | {"written_to_file": written})
+    return ExitCode.OK if works else ExitCode.SERVER_UNAVAILABLE
+
+
+def _lines(server: str, found: dict[str, Any]) -> Iterator[str]:
+    if found["tools"] is None:
+        error = found["error"]
+        yield f"{server} does not work confined: {error['title']}"
+        yield f"  {error['hint']}"
+    else:
+        yield f"{server}: {count(len(found['tools']), 'tool')}, confined by {found['way']}"
+    yield from _places("Read", found["read"])
+    yield from _places("Wrote", found["written"])
+    for one in found["refused"]:
+        word = f"{one['access']} " if one["access"] in ("read", "write") else ""
+        doubt = " (a secret: what the server wants is no reason)" if one["secret"] else ""
+        yield f"Refused: {word}{one['what']}{doubt}; to allow it: {one['allow']}"
+    if found["tools"] is not None:
+        if found["refused"]:
+            yield "It works without what was refused, as far as listing its tools goes"
+        if found["confine"] is True and not any(one["access"] == "network" for one in found["refused"]):
+            yield "If its tools need no network: confine: {network: false}"
+        yield f"Its entry: {found['line']}"
+
+
+def _places(word: str, paths: Sequence[str]) -> Iterator[str]:
+    """Yield the places, of the system's own none."""
+    named = [shown_path(Path(path), Path.home()) for path in paths if not f"{path}/".startswith(SYSTEM)]
+    more = f", and {len(named) - PLACES_NAMED} more" if len(named) > PLACES_NAMED else ""
+    if named:
+        yield f"{word} besides the system: {', '.join(named[:PLACES_NAMED])}{more}"
