@@ -141,6 +141,25 @@ async def test_a_newer_client_may_carry_on_from_another_session(tmp_path: Path) 
         assert said(await two.ask("tools/call", enveloped(again), 1)) == {"roots": []}
 
 
+@pytest.mark.requirement("bridge-older-newer")
+@pytest.mark.parametrize("changed", ["arguments", "client"])
+async def test_a_request_state_is_good_for_its_own_arguments_and_client_alone(tmp_path: Path, changed: str) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        one = made.client(lasting=False)
+        call = tool_call("a_ask", method="roots/list")
+        result = await one.result("tools/call", enveloped(call), 1)
+        answers: dict[str, Any] = {"inputResponses": {next(iter(result["inputRequests"])): {"roots": []}}}
+        again = enveloped({**call, **answers, "requestState": result["requestState"]})
+        other = {
+            "arguments": {**again, "arguments": {**call["arguments"], "more": 1}},
+            "client": {**again, "_meta": {**again["_meta"], META + "clientInfo": {"name": "another", "version": "1"}}},
+        }[changed]
+        error = await made.client(lasting=False).error("tools/call", other, 1)
+        assert (error["code"], error["data"]) == (INVALID_PARAMS, {"reason": "invalid_request_state"})
+        assert said(await made.client(lasting=False).ask("tools/call", again, 1)) == {"roots": []}
+
+
 async def test_a_newer_client_that_comes_back_without_an_answer_is_asked_again(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a"))

@@ -22,6 +22,7 @@ from trayapp.gateway.calls.client_capabilities import ConnectionPurpose
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.calls.users_yes import AskingSession
 from trayapp.gateway.client import ClientSession
+from trayapp.gateway.exposure.mcp_definition import is_one_tool
 from trayapp.gateway.services import Services
 from trayapp.wire.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
 from trayapp.wire.frames import Awaited
@@ -257,14 +258,19 @@ class ServerRequests:
     def resume(self, session: AskingSession, request: Request) -> bool:
         """Continue the parked call that a request comes back for; return False for any other request.
 
-        Raises RpcError if that call has ended.
+        Raises RpcError if that call has ended, is another client's, or was made with other arguments.
         """
         params = request.params
         state = params.get("requestState") if isinstance(params, dict) else None
         if not isinstance(state, str) or not state.startswith(STATE_PREFIX):
             return False
         call = self._parked.get(state)
-        if call is None or not session.has_server(self._services.shared_key(call.connection.name)):
+        if (
+            call is None
+            or call.session.client.name != session.client.name
+            or not session.has_server(self._services.shared_key(call.connection.name))
+            or _has_other_arguments(request, call.request)
+        ):
             raise RpcError(INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"})
         del self._parked[state]
         self._questions_of(call).resume(session, request.id, params.get("inputResponses"))
@@ -282,6 +288,15 @@ class ServerRequests:
 
     def _questions_of(self, call: RoutedCall) -> Questions:
         return self._questions.setdefault(call, Questions(call, self.park, self._questions))
+
+
+def _has_other_arguments(request: Request, sent: Request) -> bool:
+    """Return True if a request has arguments, and `sent`, which was made of the first one, has others.
+
+    Arguments of a call by the one tool are in that tool's own, and are not compared.
+    """
+    given = request.params.get("arguments") if request.params else None
+    return bool(given) and not is_one_tool(request.params) and given != (sent.params or {}).get("arguments")
 
 
 class Questions:
