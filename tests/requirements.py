@@ -279,6 +279,9 @@ REQUIREMENTS: dict[str, str] = {
     "auth-account": "Two accounts at one address are two sign-ins and two records; logout ends one of them.",
     "auth-rotation": "A renewed token is kept before it is used; no cancelled call and no crash loses it.",
     "auth-sign-out": "Signing out forgets the tokens and revokes them.",
+    "source-recognized": "What people publish (snippets, commands, links, packages) names the right server.",
+    "source-refused": "A text that needs a shell, hides something or names no server is refused with what to do.",
+    "source-asked": "`add WHAT` shows all that would run, asks for what is open, and writes nothing before a yes.",
     "secret-command": "${cmd:...} runs once approved, word for word and without a shell; its output is a secret.",
     "secret-verbs": "`secret set|list|delete` keep the values of ${keyring:NAME}; a value is never in argv or output.",
     # Safe by default

@@ -29,8 +29,17 @@ ROOMS: dict[str, set[str]] = {
     "gateway": {"model", "config", "auth", "wire", "backends", "catalog", "inspection", "service.logging"},
     "service": {"model", "config", "wire", "confinement"},  # doctor tells what this kernel can do
     "clients": {"model", "config", "wire", "service"},
+    "sources": {"model", "config", "clients"},
     "tray": {"model", "config", "wire", "service", "clients"},
-    "cli": {"model", "config", "wire", "service", "clients", "samples"},  # the last by name, for another process
+    "cli": {
+        "model",
+        "config",
+        "wire",
+        "service",
+        "clients",
+        "sources",
+        "samples",
+    },  # the last by name, for another process
     "samples": set(),
     "shim": {"wire", "service"},
     "__main__": {"shim", "cli", "tray", "service"},

@@ -236,7 +236,7 @@ def test_a_trusted_file_stays_trusted_by_our_own_change(person: Person) -> None:
     ("words", "says"),
     [
         (["fs", "--scope", "wat", "--", "x"], "wat"),  # http-16
-        (["fs"], "Give a command or --url"),
+        (["fs"], "This names no server that can be told"),
         (["fs", "--url", "https://a.test", "--", "x"], "one of them"),
         (["a/b", "--", "x"], "holds no /"),
         (["fs", "--url", "nonsense"], "url"),

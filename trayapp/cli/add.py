@@ -6,7 +6,8 @@ Never here: how a file is edited (config/edits, clients/project_file).
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,9 +19,10 @@ from trayapp.cli.person import at_terminal
 from trayapp.cli.project import listed_by
 from trayapp.cli.secret_keeping import keep_all, may_keep
 from trayapp.cli.servers_file import own_config, own_store, own_trust
-from trayapp.cli.shown_server import environment_lines, secret_lines, starts
+from trayapp.cli.shown_server import decisive_lines
+from trayapp.cli.source import Answers, add_source
 from trayapp.cli.switch import tell_gateway
-from trayapp.cli.text import count, escape_unprintable, one_line
+from trayapp.cli.text import count, one_line
 from trayapp.cli.trial import try_server
 from trayapp.clients import project_file
 from trayapp.clients.importing import writing_fault
@@ -35,8 +37,6 @@ from trayapp.config.urls import name_of_url, unsafe_url
 from trayapp.model.browser_servers import WHY
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.plan import Config
-from trayapp.model.redact import redacted
-from trayapp.model.servers import ServerConfig
 from trayapp.service.secrets import secret_names
 
 Scope = Literal["global", "project"]
@@ -44,13 +44,21 @@ SCOPES = ("global", "project")
 EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 
 
-@click.command("add", epilog=examples(EXAMPLE, "multi-mcp add docs --url https://mcp.example.com/mcp"))
-@click.argument("name", required=False)
+@click.command(
+    "add",
+    epilog=examples(
+        EXAMPLE, "multi-mcp add docs --url https://mcp.example.com/mcp", "multi-mcp add npm:my-files-server"
+    ),
+)
+@click.argument("name", metavar="[NAME | WHAT]", required=False)
 @click.argument("command", nargs=-1, metavar="[-- CMD ...]", type=click.UNPROCESSED)
 @click.option("--url", help="Address of a server on the web.")
 @click.option("--account", metavar="NAME", help="With --url: a sign-in of its own, beside others at that address.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable that its process gets.")
 @click.option("--header", multiple=True, metavar="NAME:VALUE", help="A header that goes with each request.")
+@click.option("--as", "called", metavar="NAME", help="Name of the server that WHAT names.")
+@click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="A value that WHAT leaves open.")
+@click.option("--yes", is_flag=True, help="Add what WHAT names without asking.")
 @click.option("--scope", type=click.Choice(SCOPES), help="Where to write it; see below.")
 @click.option(
     "--keyring/--clear", "hide", default=None, help="Put secrets into the keyring, or leave them as they are."
@@ -63,28 +71,44 @@ def add_verb(
     account: str | None,
     env: tuple[str, ...],
     header: tuple[str, ...],
+    called: str | None,
+    values: tuple[str, ...],
+    yes: bool,
     scope: Scope | None,
     hide: bool | None,
     as_json: bool,
 ) -> None:
     """Add a server, and try it.
 
+    WHAT is anything that names a server: a snippet of any AI tool's configuration, a command line (npx ..., claude mcp
+    add ...), an install link, an address, a server.json, a package (npm:, pypi:, oci:), a file with one of these, or -
+    for what is pasted. What it would run is shown first; nothing starts before a yes.
+
     NAME may be left out with --url: it is then taken from the address. The server runs in the folder that you are in.
     With --scope global it is written into servers.yaml; with --scope project into the file of the project that you are
     in, .multi-mcp.yaml or .mcp.json, and only sessions there see it. Without --scope: into the project's file where
     there is one, else into servers.yaml.
     """
+    scope = scope or _default_scope(Path.cwd(), Machine().home)
+    if name and not command and not url:
+        add_source(name, Answers(_pairs(values, "=", "--set"), yes, called), partial(_add, scope, hide, as_json))
+        return
     name = name or _name_from(url)
-    folder, home = Path.cwd(), Machine().home
-    scope = scope or _default_scope(folder, home)
     command = _from_anywhere(command) if scope == "global" else command
     more = {"account": account} if account else {}
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"), more)
+    _add(scope, hide, as_json, name, entry)
+
+
+def _add(scope: Scope, hide: bool | None, as_json: bool, name: str, entry: dict[str, Any]) -> None:
+    """Write a server and try it."""
+    folder, home = Path.cwd(), Machine().home
     path = project_file.project_file_for(folder, home) if scope == "project" else own_store().path
     proposed = with_own_browser(entry) if path.suffix != ".json" else entry  # a .mcp.json belongs to others, too
     browser, entry = proposed is not entry, proposed
-    where = _where(scope, folder, path, home) if command and not browser else None
-    entry |= {"cwd": where} if where else {}
+    runs_here = "command" in entry and "cwd" not in entry and entry.get("scope") != "session"
+    where = _where(scope, folder, path, home) if runs_here else None
+    entry = entry | ({"cwd": where} if where else {})
     entry = _hidden(name, entry, hide, asks=at_terminal() and not as_json)
     if scope == "project":
         project_file.add_server(path, name, entry, own_trust())
@@ -96,7 +120,7 @@ def add_verb(
     if not as_json:
         say(one_line(f"Added {name} to {shown_path(path, home)}{_who_sees(scope, path, home)}"))
         server, _ = read_one(name, entry)
-        say(*(f"  {line}" for line in _decisive(server)) if server else ())
+        say(*(f"  {line}" for line in decisive_lines(server)) if server else ())
         note(*([f"{WHY}: each gets its own (scope: session; to share it: scope: shared)"] if browser else []))
     trial = try_server(name, path.parent if scope == "project" else None, quiet=as_json) if seen else None
     if as_json:
@@ -112,15 +136,6 @@ def _where(scope: Scope, folder: Path, path: Path, home: Path) -> str | None:
         return shown_path(folder, home)
     below = folder.resolve()
     return str(below.relative_to(path.parent)) if below != path.parent and below.is_relative_to(path.parent) else None
-
-
-def _decisive(server: ServerConfig) -> Iterator[str]:
-    """What decides what the server does, secrets redacted."""
-    yield redacted(starts(server))
-    if server.command is not None and server.cwd is not None:
-        yield f"in the folder {escape_unprintable(server.cwd)}"
-    yield from environment_lines(server)
-    yield from secret_lines(server)
 
 
 def _hidden(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) -> dict[str, Any]:

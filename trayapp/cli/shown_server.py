@@ -84,3 +84,12 @@ def secret_lines(server: ServerConfig) -> Iterator[str]:
     if what:
         to = server.url if server.url is not None else server.command or ""
         yield f"{'sends' if server.url is not None else 'gives'} {' and '.join(what)} to {escape_unprintable(to)}"
+
+
+def decisive_lines(server: ServerConfig) -> Iterator[str]:
+    """Yield what decides what the server does, secrets redacted."""
+    yield redacted(starts(server))
+    if server.command is not None and server.cwd is not None:
+        yield f"in the folder {escape_unprintable(server.cwd)}"
+    yield from environment_lines(server)
+    yield from secret_lines(server)

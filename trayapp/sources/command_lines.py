@@ -1,0 +1,233 @@
+"""Read command lines: what starts a server itself, and what adds one to a client (`claude mcp add ...`).
+
+A shell would do more with a line than start one program. A line that needs a shell is refused, never guessed at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+
+from trayapp.config.read.command import split_command
+from trayapp.sources.documents import read_document
+from trayapp.sources.source import Entry, Source, UnclearSourceError, name_for, wanted
+
+RUNNERS = frozenset((
+    "npx", "bunx", "pnpx", "pnpm", "yarn", "bun", "npm", "uvx", "uv", "pipx", "docker", "podman", "node", "deno",
+    "python", "python3", "py", "java", "dotnet", "dnx", "go", "cargo", "ruby", "php", "mcp-remote", "supergateway",
+))  # fmt: skip
+SHELLS = frozenset(
+    ("sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh", "eval", "exec", "sudo", "env")
+)
+_FETCHES = frozenset(("curl", "wget", "iwr", "irm", "pip", "pip3", "brew", "git", "apt", "apt-get", "winget", "choco"))
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_SHELL = re.compile(r"[|;&<>`\n]|\$\(")
+_PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
+_INSTALLERS = re.compile(r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+)(?:@|$)")
+
+
+def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
+    """Return the servers of a command line. Raises UnclearSourceError."""
+    lines = [_PROMPT.sub("", line.strip()) for line in re.sub(r"[\\^`]\r?\n\s*", " ", text).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("#", "//"))]
+    if len(lines) != 1:
+        raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
+    words = _words(lines[0])
+    adder = _ADDERS.get(_program(words[0]))
+    if adder is not None and (found := adder(words[1:], home, windows)) is not None:
+        return found
+    return [_runs(words, lines[0])]
+
+
+def is_command_line(text: str) -> bool:
+    """True if the first word of a text is a program that starts servers, or adds them to a client."""
+    first = _PROMPT.sub("", text.strip()).split(None, 1)[:1]
+    if not first:
+        return False
+    word = first[0]
+    while (assigned := _ASSIGNMENT.fullmatch(word)) and (rest := text.strip().split()) and len(rest) > 1:
+        text = text.strip().partition(" ")[2]
+        word = text.split()[0] if text.split() else ""
+        if assigned and not word:
+            return False
+    program = _program(word)
+    return program in RUNNERS | SHELLS | _FETCHES or program in _ADDERS or word.startswith(("/", "~/", "./", "../"))
+
+
+def _program(word: str) -> str:
+    return PurePosixPath(word.replace("\\", "/")).name.lower().removesuffix(".exe").removesuffix(".cmd")
+
+
+def _words(line: str) -> list[str]:
+    if _SHELL.search(_without_quoted(line)):
+        raise UnclearSourceError("This line needs a shell (it has |, ;, &, <, > or $(...))", "Paste one plain command")
+    try:
+        words = split_command(line, exists=lambda path: False, windows=False)
+    except ValueError as error:
+        raise UnclearSourceError(f"This line cannot be read: {error}", "Close its quotes") from None
+    if not words:
+        raise UnclearSourceError("This names no server", "See: multi-mcp add --help")
+    return words
+
+
+def _without_quoted(line: str) -> str:
+    """Return a line without its quoted parts; `$(` and backticks count inside double quotes, too."""
+    bare = re.sub(r"'[^']*'", "", line)
+    return re.sub(r'"(?:[^"\\]|\\.)*"', lambda quoted: "`" if re.search(r"`|\$\(", quoted[0]) else "", bare)
+
+
+def _runs(words: Sequence[str], line: str) -> Source:
+    env: dict[str, str] = {}
+    words = list(words)
+    if words[0] == "export" or (words[0] == "env" and len(words) > 1 and "=" in words[1]):
+        words = words[1:]
+    while words and (pair := _ASSIGNMENT.fullmatch(words[0])):
+        env[pair[1]] = pair[2]
+        words = words[1:]
+    if not words:
+        raise UnclearSourceError("This sets variables and starts nothing", "Paste the command that starts the server")
+    program = _program(words[0])
+    if program in SHELLS:
+        raise UnclearSourceError(f"{words[0]} runs a script of its own, not one server", "Paste the command inside it")
+    if program in _FETCHES:
+        raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server", "Paste what does")
+    if program == "docker" and words[1:2] not in (["run"], ["mcp"]):
+        raise UnclearSourceError("This docker command starts no server", "Paste the one with docker run -i")
+    if (
+        program in ("npm", "pip", "uv", "brew", "cargo", "go")
+        and words[1:2]
+        and words[1] in ("install", "i", "add", "pip", "sync")
+    ):
+        raise UnclearSourceError("This installs something and starts no server", "Paste the command that starts it")
+    if any(_INSTALLERS.search(word) for word in words[1:]):
+        raise UnclearSourceError("This runs an installer that writes other programs' files", "Paste the server itself")
+    entry: Entry = {"command": words[0], "args": words[1:]} | ({"env": env} if env else {})
+    return Source(name_for(entry), entry, "a command line", wanted(entry))
+
+
+# --- clients' own verbs
+
+
+def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list[Source] | None:
+    """Read the words behind `CLIENT mcp`: `add [options] NAME [--] COMMAND... | URL`, `add-json NAME JSON`."""
+    if words[:1] == ["add-json"]:
+        plain = _positional(words[1:], {"-s", "--scope"})
+        if len(plain) != 2:
+            raise UnclearSourceError(f"{kind}: add-json takes a name and JSON", "Paste the whole line, in its quotes")
+        (one,) = read_document(plain[1], kind, home, windows=windows)
+        return [Source(plain[0], one.entry, kind, one.wants, one.left_out)]
+    if words[:1] not in (["add"], ["a"]):
+        return None
+    given = _Options(words[1:])
+    name = given.named("--name") or (given.plain[0] if given.plain else "")
+    rest = given.plain if given.named("--name") else given.plain[1:]
+    url = given.named("--url") or next((word for word in rest[:1] if word.startswith(("http://", "https://"))), "")
+    env, headers = given.pairs("=", *_ENV), given.pairs(":", *_HEADER)
+    entry: Entry
+    if url:
+        kind_of = given.named("-t", "--transport", "--type")
+        entry = {"url": url} | ({"type": "sse"} if kind_of == "sse" else {}) | ({"headers": headers} if headers else {})
+        token = given.named("--bearer-token-env-var")
+        entry |= {"auth": "bearer", "bearer_token_env": token} if token else {}
+    else:
+        command = given.named("--command")
+        line = [command, *given.every("--args")] if command else rest
+        if len(line) == 1 and " " in line[0]:
+            line = _words(line[0])
+        if not name or not line:
+            raise UnclearSourceError(f"{kind} needs a name, and a command or a url", "Paste the whole line")
+        entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
+    return [Source(name or name_for(entry), entry, kind, wanted(entry))]
+
+
+_ENV = ("-e", "--env")
+_HEADER = ("-H", "--header")
+_VALUED = frozenset((
+    "-s", "--scope", "-t", "--transport", "--type", *_ENV, *_HEADER, "--url", "--name", "--command", "--args",
+    "--timeout", "--client-id", "--client-secret", "--callback-port", "--bearer-token-env-var", "--description",
+    "--agent", "--include-tools", "--exclude-tools",
+))  # fmt: skip
+_MANY = frozenset((*_ENV, *_HEADER))  # take all words up to the next option: `-e A=1 B=2`
+
+
+class _Options:
+    """Options and plain words of a client's `mcp add`; what stands behind `--` is plain."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.plain: list[str] = []
+        self._given: dict[str, list[str]] = {}
+        words = list(words)
+        while words:
+            word = words.pop(0)
+            name, equals, value = word.partition("=")
+            if word == "--":
+                self.plain += words
+                return
+            if name in _VALUED and (equals or words):
+                self._given.setdefault(name, []).append(value if equals else words.pop(0))
+                while name in _ENV and words and _ASSIGNMENT.fullmatch(words[0]) and not words[0].startswith("-"):
+                    self._given[name].append(words.pop(0))
+            elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
+                self.plain += [word, *words]  # the server's own words
+                self._hoist()
+                return
+            elif not word.startswith("-"):
+                self.plain.append(word)
+
+    def _hoist(self) -> None:
+        """Take options behind a url for the client: `add NAME URL --header ...`."""
+        if len(self.plain) > 2 and self.plain[1].startswith(("http://", "https://")):
+            behind = _Options(["x", *self.plain[2:]]) if self.plain[2].startswith("-") else None
+            if behind is not None:
+                for name, values in behind._given.items():
+                    self._given.setdefault(name, []).extend(values)
+            self.plain = self.plain[:2]
+
+    def named(self, *names: str) -> str:
+        return next((self._given[name][-1] for name in names if name in self._given), "")
+
+    def every(self, *names: str) -> list[str]:
+        return [value for name in names for value in self._given.get(name, ())]
+
+    def pairs(self, mark: str, *names: str) -> dict[str, str]:
+        split = [value.partition(mark) for value in self.every(*names)]
+        return {name.strip(): value.strip() for name, found, value in split if found}
+
+
+def _positional(words: Sequence[str], valued: set[str]) -> list[str]:
+    plain: list[str] = []
+    words = list(words)
+    while words:
+        word = words.pop(0)
+        if word in valued and words:
+            words.pop(0)
+        elif word == "--":
+            return plain + words
+        elif not word.startswith("-"):
+            plain.append(word)
+    return plain
+
+
+def _client(kind: str) -> Callable[[Sequence[str], Path, bool], list[Source] | None]:
+    def read(words: Sequence[str], home: Path, windows: bool) -> list[Source] | None:
+        return _mcp_add(kind, home, windows, words[1:]) if words[:1] == ["mcp"] else None
+
+    return read
+
+
+def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | None:
+    """Read `code --add-mcp '{...}'`."""
+    for at, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name == "--add-mcp":
+            text = value if equals else next(iter(words[at + 1 :]), "")
+            return read_document(text, "code --add-mcp", home, windows=windows)
+    return None
+
+
+_ADDERS: dict[str, Callable[[Sequence[str], Path, bool], list[Source] | None]] = {
+    **{name: _client(f"{name} mcp add") for name in
+       ("claude", "codex", "gemini", "qwen", "copilot", "amp", "droid", "kiro-cli", "devin", "auggie", "q")},
+    **dict.fromkeys(("code", "code-insiders", "codium", "cursor", "windsurf"), _editor),
+}  # fmt: skip

@@ -1,0 +1,130 @@
+"""Read servers out of configuration snippets: JSON of any client, TOML, YAML, with or without their outer braces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from trayapp.clients import jsonc, toml_file, yaml_file
+from trayapp.clients.normal import normal
+from trayapp.clients.table import BY_NAME
+from trayapp.clients.variables import Context, inputs_of
+from trayapp.config.problems import Unparsable
+from trayapp.config.yaml.splices import EditRefusedError
+from trayapp.sources.source import Source, UnclearSourceError, name_for, wanted
+
+# Keys that hold servers by name, and the client whose rules hold for what stands there.
+_HOLDERS = {
+    "mcpServers": "cursor", "mcp_servers": "codex", "servers": "vscode", "context_servers": "zed", "mcp": "opencode",
+    "amp.mcpServers": "amp", "extensions": "goose",
+}  # fmt: skip
+_LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
+_BEHIND_CMD = frozenset(("cmd", "cmd.exe"))
+DEEPEST = 3  # levels above the servers: {"mcp": {"servers": {...}}} has two
+
+
+def read_document(text: str, kind: str, home: Path, *, windows: bool) -> list[Source]:
+    """Return the servers of a snippet. Raises UnclearSourceError."""
+    document, family = _parsed(text)
+    found = list(_servers(document, family))
+    if not found:
+        raise UnclearSourceError("No server stands in this text", "Paste the whole snippet, with its command or url")
+    inputs = inputs_of(document) or inputs_of(document.get("mcp") or {})
+    return [_source(name, raw, client, kind, inputs, home, windows) for name, raw, client in found]
+
+
+def _source(
+    name: str, raw: Any, client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
+) -> Source:
+    try:
+        made = normal(BY_NAME[client], raw, Context(client, home, None, inputs, windows))
+    except ValueError as error:
+        raise UnclearSourceError(f"{name or 'The server'}: {error}", "Correct it, then add it again") from None
+    if made is None:
+        raise UnclearSourceError(f"{name} is a part of the program that it was written for", "It is no MCP server")
+    entry = made.entry if windows else _without_cmd(made.entry)
+    if client == "cursor":  # seconds for some clients, milliseconds for others
+        entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
+    return Source(name or name_for(entry), entry, kind, wanted(entry), made.left_out)
+
+
+def _without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry that was written for Windows (`cmd /c npx ...`) as this system starts it."""
+    args = entry.get("args") or []
+    if str(entry.get("command", "")).lower() in _BEHIND_CMD and len(args) > 1 and str(args[0]).lower() == "/c":
+        return entry | {"command": args[1], "args": list(args[2:])}
+    return entry
+
+
+def _parsed(text: str) -> tuple[dict[str, Any], str]:
+    """Return what the text says, and its format. Raises UnclearSourceError."""
+    text = text.strip().removesuffix(";")
+    if text[:1] in '{"[' and not re.match(r"\[[\w.\"' -]+\]\s*(?:\n|$)", text):
+        return _json(text), "JSON"
+    if re.search(r"(?m)^\s*\[", text):
+        try:
+            return toml_file.read(text, "the text"), "TOML"
+        except (Unparsable, EditRefusedError) as error:
+            raise UnclearSourceError(f"This is not TOML: {error.title}", "Paste the whole snippet") from None
+    try:
+        listed = re.search(r"(?m)^\s*-\s", text) is not None
+        return (yaml_file.LISTED if listed else yaml_file.MAPPED).read(text, "the text"), "YAML"
+    except (Unparsable, EditRefusedError) as error:
+        raise UnclearSourceError(f"This cannot be read: {error.title}", "Paste the whole snippet") from None
+
+
+def _json(text: str) -> dict[str, Any]:
+    """Return an object; the braces around a fragment (`"github": {...}`) may be missing."""
+    tries = [text] if text.startswith("{") else [f"{{{text.rstrip(',')}}}"] if text.startswith('"') else []
+    if text.startswith("{") and text.rstrip().endswith("},"):
+        tries.append(text.rstrip(", \n"))
+    missing = text.count("{") - text.count("}")
+    if missing > 0 and len(tries) == 1:
+        tries.append(tries[0] + "}" * missing)
+    why = "it is a list, not an object"
+    for one in tries:
+        try:
+            return jsonc.read(one, "the text")
+        except Unparsable as error:
+            why = error.title
+    raise UnclearSourceError(f"This is not JSON: {why}", "Paste the whole snippet, with all of its braces")
+
+
+def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, Any, str]]:
+    """Yield name, raw entry and client of each server; "" for an entry without a name."""
+    if _is_server(document):
+        yield str(document.get("name") or ""), document, "vscode"
+        return
+    held = _held(document, DEEPEST)
+    if held is not None:
+        key, servers = held
+        client = "opencode" if key == "mcp" and any(_is_local(raw) for raw in servers.values()) else _HOLDERS[key]
+        yield from ((str(name), raw, client) for name, raw in servers.items())
+        return
+    if document and all(_is_server(raw) for raw in document.values()):
+        yield from ((str(name), raw, "cursor") for name, raw in document.items())
+
+
+def _held(document: Mapping[str, Any], levels: int) -> tuple[str, Mapping[str, Any]] | None:
+    """Return the first holder of servers, its key and what it holds."""
+    for key in _HOLDERS:
+        inside = document.get(key)
+        if isinstance(inside, Mapping) and inside and all(_is_server(raw) for raw in inside.values()):
+            return key, inside
+    if levels:
+        for inside in document.values():
+            if isinstance(inside, Mapping) and not _is_server(inside):
+                found = _held(inside, levels - 1)
+                if found is not None:
+                    return found
+    return None
+
+
+def _is_server(raw: Any) -> bool:
+    return isinstance(raw, Mapping) and any(isinstance(raw.get(key), str | list | Mapping) for key in _LAUNCH)
+
+
+def _is_local(raw: Any) -> bool:
+    return isinstance(raw, Mapping) and raw.get("type") in ("local", "remote")
