@@ -21,8 +21,8 @@ from tests.e2e.client import PATIENCE_S, Conversation, Message
 from tests.patience import stretched
 
 STREAMS = "application/json, text/event-stream"
-# A connection that was idle for longer is not used again: the gateway ends those, and a request may meet that.
-FRESH = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=2.0)
+# No connection is used again: the gateway ends idle ones, and a request of a slow test may meet that.
+FRESH = httpx2.Limits(max_connections=100, max_keepalive_connections=0)
 # Addresses here are http://, and to load the certificates for others takes a client 0.2 s before it connects.
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # what the header Mcp-Name repeats

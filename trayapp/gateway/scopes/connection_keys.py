@@ -76,7 +76,7 @@ class ConnectionKeys:
 
     def of_era(self, server: str, *, newer: bool) -> str:
         """Return the key of the connection for sessions of that era."""
-        key = f"{server}#{'newer' if newer else 'older'}"
+        key = era_key(server, newer=newer)
         self._eras[key] = server, newer
         return key
 
@@ -171,6 +171,11 @@ class ConnectionKeys:
         return found | {
             key: replace(shared[name], name=key, lifecycle="lazy") for key, name in of_all.items() if name in shared
         }
+
+
+def era_key(server: str, *, newer: bool) -> str:
+    """Return the key of a server's connection for one era."""
+    return f"{server}#{'newer' if newer else 'older'}"
 
 
 def _own_form(server: ServerConfig, key: str, session: Viewer) -> ServerConfig:

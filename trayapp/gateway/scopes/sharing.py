@@ -34,7 +34,7 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.client import ClientSession
-from trayapp.gateway.scopes.connection_keys import ConnectionKeys, Viewer
+from trayapp.gateway.scopes.connection_keys import ConnectionKeys, Viewer, era_key
 from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State
 from trayapp.wire.capabilities import QUESTIONS, lacks, questions_of
@@ -54,7 +54,7 @@ class Sharing:
         self._keys = keys
         self._capabilities = capabilities
         self._quiet: dict[str, set[Topic]] = {}  # by server: what has been answered without a question
-        self._failed: set[str] = set()  # connections for an era that could not be made: the bridge does it
+        self._failed: set[tuple[str, bool]] = set()  # servers, with an era that the bridge serves
         self.changed = anyio.Event()
 
     # -- which connection ----------------------------------------------------------------------------------------
@@ -85,13 +85,11 @@ class Sharing:
         name, live = first.name, first.live
         if live is not None and live.peer.modern == newer:
             return name
-        other = self._keys.of_era(name, newer=newer)
-        if self._services.listings.traits(name).speaks(newer=newer) is False or other in self._failed:
+        if self._services.listings.traits(name).speaks(newer=newer) is False or (name, newer) in self._failed:
             return name
-        known = self._services.pool.get(other)
-        if known is not None and known.state in (State.CONNECTING, State.CONNECTED):
-            return other
-        return other if live is not None else name
+        known = self._services.pool.get(era_key(name, newer=newer))
+        in_use = known is not None and known.state in (State.CONNECTING, State.CONNECTED)
+        return self._keys.of_era(name, newer=newer) if in_use or live is not None else name
 
     def _binds_questions(self, connection: Connection, *, newer: bool) -> bool:
         """Return True if that connection is, or is going to be, of the newer era."""
@@ -186,9 +184,10 @@ class Sharing:
 
     def note_failure(self, key: str) -> bool:
         """Note that a connection could not be made. Return True if it was for an era: there is the bridge."""
-        if self._keys.purpose(key).newer is None:
+        purpose = self._keys.purpose(key)
+        if purpose.newer is None:
             return False
-        self._failed.add(key)
+        self._failed.add((purpose.server, purpose.newer))
         return True
 
     def note_wanted(self, session: ClientSession, connection: Connection) -> None:
@@ -198,7 +197,7 @@ class Sharing:
     def forget(self, servers: Mapping[str, Any]) -> None:
         """Forget what was learned of servers that are not among these."""
         self._quiet = {name: quiet for name, quiet in self._quiet.items() if name in servers}
-        self._failed = {key for key in self._failed if self._keys.shared_key(key) in servers}
+        self._failed = {failed for failed in self._failed if failed[0] in servers}
 
     def tell(self) -> None:
         """Wake all that wait for a connection."""
