@@ -365,6 +365,7 @@ REQUIREMENTS: dict[str, str] = {
     "ask-project": "A project's file cannot change before which calls the user is asked.",
     "ask-tray": "The tray's icon, menu and a notification each show an ask; only a button of it answers.",
     "ask-click": "A click on a notification's button sends the call that waits for it.",
+    "ask-questions": "A form or page that a client cannot show goes to the user; nothing is answered by itself.",
     "ask-cli": "`asks`, `allow` and `deny` show and answer; `allow` wants a terminal or MULTI_MCP_UNATTENDED=1.",
     # Shipped
     "package-stable": "Client entries, autostart and children name the programs by paths that an update keeps.",

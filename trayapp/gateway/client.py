@@ -50,7 +50,9 @@ class ClientInfo:
 class Questioner(Protocol):
     """Part of ServerRequests that a call needs when its server asks by an answer."""
 
-    async def answers(self, session: ClientSession, about: RequestId, question: dict[str, Any]) -> dict[str, Any]:
+    async def answers(
+        self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str
+    ) -> dict[str, Any]:
         """Return the params to add to the request when it is sent again. Raises RpcError."""
 
     def give_up(self, live: Live, session: ClientSession) -> None:
@@ -75,6 +77,10 @@ class ClientSession(Protocol):
     @property
     def called_servers(self) -> set[str]:
         """Return the keys of the servers that its requests have gone to."""
+
+    @property
+    def project(self) -> str | None:
+        """Return the folder that the client works in, if it is known."""
 
     @property
     def questioner(self) -> Questioner:

@@ -26,6 +26,7 @@ from trayapp.backends.transport import Open
 from trayapp.catalog.given_names import GivenNames
 from trayapp.catalog.pins import FOLDER_NAME
 from trayapp.gateway.asks.asks import Asks
+from trayapp.gateway.asks.questions import UserQuestions
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.notifications import Notifications
 from trayapp.gateway.calls.server_requests import ServerRequests
@@ -111,7 +112,7 @@ class Gateway:
             services,
             self.servers,
             SessionViews(),
-            ServerRequests(services, own.purpose),
+            ServerRequests(services, own.purpose, UserQuestions(self.asks)),
             Notifications(services),
             Subscriptions(services),
             Streams(self.sessions),
@@ -131,7 +132,9 @@ class Gateway:
         parts = self._parts
         writer = ListingWriter(parts.cache_dir, self._write_switches, self._save_more)
         listings = Listings(parts.cache_dir, lambda: self.servers.shared, writer, parts.clock.time)
-        self._capabilities = capabilities = ClientCapabilities(self.sessions, listings, own.purpose)
+        self._capabilities = capabilities = ClientCapabilities(
+            self.sessions, listings, own.purpose, lambda: self.asks.someone_is_there
+        )
         place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
         approvals = Approvals(place, lambda: self.config.settings, lambda server: self.intake.tools_elsewhere(server))
         changes = ChangeFeed(parts.clock)

@@ -49,6 +49,11 @@ def spelled_out(elicitation: dict[str, Any]) -> dict[str, Any]:
     return elicitation or {"form": {}}
 
 
+def with_user(capabilities: Capabilities) -> dict[str, Any]:
+    """`capabilities` of a client, and those of a user who can be asked outside of it."""
+    return united([capabilities, {"elicitation": EVERYTHING["elicitation"]}])
+
+
 def can_answer(capabilities: Capabilities, method: str, params: Any) -> bool:
     """Whether a client with these capabilities may be asked that. Of a method that we do not know: yes."""
     name = QUESTIONS.get(method)

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
+from trayapp.catalog.schema.arguments import problems
 from trayapp.gateway.asks.errors import AskOverError, UnfitAnswerError
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.services import Services
@@ -192,6 +193,10 @@ class Asks:
             raise AskOverError(ask_id, self._over.get(ask_id))
         if answer not in ask.answers:
             raise UnfitAnswerError(ask_id, answer, ask.answers)
+        if ask.question is not None and ask.question.schema is not None and answer == "once":
+            wrong = problems(content or {}, ask.question.schema)
+            if wrong:
+                raise UnfitAnswerError(ask_id, answer, ask.answers, "; ".join(wrong))
         row = ask.row()
         log.info("%s: %s (%s) by %s", ask.server, ask.subject.tool if ask.subject else "a question", answer, by)
         if ask.subject is not None and answer == "always":
@@ -202,6 +207,11 @@ class Asks:
         if answer in ("session", "always"):
             self._end_allowed(by)
         return row
+
+    def schema_of(self, ask_id: str) -> dict[str, Any] | None:
+        """Return the form of a question that waits."""
+        ask = self._open.get(ask_id)
+        return ask.question.schema if ask is not None and ask.question is not None else None
 
     def withdraw(self, ask: Ask, why: str) -> None:
         """Take back an ask whose call has ended. Its `ended` is not called."""

@@ -72,5 +72,7 @@ class UnfitAnswerError(MultiMcpError):
     code = "unfit_answer"
 
     def __init__(self, ask_id: str, answer: str, answers: tuple[str, ...], why: str = "") -> None:
-        known = ", ".join(answers)
-        super().__init__(why or f"{ask_id} cannot be answered with {answer}", f"Its answers: {known}")
+        if why:
+            super().__init__(f"The answer does not fit the question: {why}", "It still waits. See: multi-mcp asks")
+        else:
+            super().__init__(f"{ask_id} cannot be answered with {answer}", f"Its answers: {', '.join(answers)}")

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.listings import Listings
-from trayapp.wire.capabilities import EVERYTHING, united
+from trayapp.wire.capabilities import EVERYTHING, united, with_user
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
@@ -33,17 +33,22 @@ class ConnectionPurpose(Protocol):
 
 
 class ClientCapabilities:
-    """Clients of every connection of one gateway. `sessions`: the current ones, as they come and go."""
+    """Clients of every connection of one gateway. `sessions`: the current ones, as they come and go.
+
+    `user_is_there`: returns True while the user can be asked outside of the clients.
+    """
 
     def __init__(
         self,
         sessions: Collection[ClientSession],
         listings: Listings,
         purpose: Callable[[str], ConnectionPurpose],
+        user_is_there: Callable[[], bool] = bool,
     ) -> None:
         self._sessions = sessions
         self._listings = listings
         self._purpose = purpose
+        self._user_is_there = user_is_there
         self._wanted: WeakValueDictionary[str, ClientSession] = WeakValueDictionary()
         self._tried_older: dict[str, bool] = {}
 
@@ -59,12 +64,13 @@ class ClientCapabilities:
         """
         purpose = self._purpose(key)
         if purpose.alone:
-            return dict(purpose.session.client.capabilities) if purpose.session is not None else dict(EVERYTHING)
+            return dict(purpose.session.capabilities) if purpose.session is not None else dict(EVERYTHING)
         if self._wanted.get(key) is None:
             return dict(EVERYTHING)
         known = [session.client for session in self._sessions if session.client.protocol and session.has_server(key)]
         asks = self._listings.traits(purpose.server).asks
         together = united(client.capabilities for client in known)
+        together = with_user(together) if self._user_is_there() else together
         return {name: able for name, able in together.items() if name not in asks}
 
     def revision_to_try(self, key: str) -> str:

@@ -120,7 +120,7 @@ class RoutedCall:
             self.session.called_servers.add(self.connection.name)
             self._live = live
             if live.peer.modern or (params is not None and "_meta" in params):
-                params = live.peer.stamped(params, self.session.client.capabilities)
+                params = live.peer.stamped(params, self.session.capabilities)
             self._number = live.transport.channel.relay(method, params, self)
         except BaseException:
             self._close()  # else the connection would never be idle again
@@ -246,7 +246,8 @@ class RoutedCall:
                 raise RpcError(INTERNAL_ERROR, why)
             self.connection.in_flight += 1  # keeps the connection from being closed as idle while a person thinks
             try:
-                again = await self.session.questioner.answers(self.session, self.request_id, question)
+                asked = self.session.questioner.answers
+                again = await asked(self.session, self.request_id, question, self.connection.name)
                 await self.connection.up()
             finally:
                 self.connection.in_flight -= 1

@@ -18,6 +18,8 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
+from trayapp.gateway.asks.asks import Asker
+from trayapp.gateway.asks.questions import UserQuestions
 from trayapp.gateway.calls.client_capabilities import ConnectionPurpose
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.calls.users_yes import AskingSession
@@ -57,9 +59,12 @@ _GIVEN_UP = "another session gave up a call there just now, and the server does 
 class ServerRequests:
     """Requests of all servers of one gateway."""
 
-    def __init__(self, services: Services, purpose: Callable[[str], ConnectionPurpose]) -> None:
+    def __init__(
+        self, services: Services, purpose: Callable[[str], ConnectionPurpose], user: UserQuestions | None = None
+    ) -> None:
         self._services = services
         self._purpose = purpose
+        self._user = user  # asked where a client cannot answer
         self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked by an answer
         self._questions: dict[RoutedCall, Questions] = {}  # of the calls whose clients are asked by an answer
         self._given_up: list[_CancelPing] = []  # oldest first
@@ -97,8 +102,30 @@ class ServerRequests:
             or not session.client.ready
             or not can_answer(session.client.capabilities, method, params)
         ):
-            raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
+            return await self._ask_user(connection, method, params, session, calls)
         return await self.ask(session, method, params)
+
+    async def _ask_user(
+        self,
+        connection: Connection,
+        method: str,
+        params: Params,
+        session: ClientSession,
+        calls: list[RoutedCall],
+    ) -> dict[str, Any]:
+        """Ask the user outside the client, which cannot answer. Raises RpcError if they cannot be asked that."""
+        if self._user is None or not self._user.can_answer(method):
+            raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
+        asker = Asker(session.client.name, session.project, session)
+
+        def is_wanted() -> bool:
+            return not calls or any(call.is_under_way for call in calls)
+
+        return await self._user.ask(asker, self._plain_name(connection.name), params, is_wanted)
+
+    def _plain_name(self, key: str) -> str:
+        """Return a server's name for people; a project's own runs under NAME@DIGEST."""
+        return self._services.shared_key(key).partition("@")[0]
 
     def _find_session(
         self,
@@ -210,24 +237,26 @@ class ServerRequests:
                 session.peer.cancel(number, "no longer wanted")
         return reply.result()
 
-    async def answers(self, session: ClientSession, about: RequestId, question: dict[str, Any]) -> dict[str, Any]:
+    async def answers(
+        self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str
+    ) -> dict[str, Any]:
         """Return the params to add to the request when it is sent again (MCP 2026-07-28, multi round-trip requests).
 
-        `question`: the `input_required` result. Raises RpcError.
+        `question`: the `input_required` result of the server with that key. Raises RpcError.
         """
         asked, state = question.get("inputRequests"), question.get("requestState")
         again: dict[str, Any] = {} if state is None else {"requestState": state}
         if isinstance(asked, dict) and asked:
-            again["inputResponses"] = await self._ask_all(session, asked, about)
+            again["inputResponses"] = await self._ask_all(session, asked, about, key)
         else:
             await asyncio.sleep(STATE_ONLY_PAUSE_S)
         return again
 
     async def _ask_all(
-        self, session: ClientSession, questions: dict[str, Any], about: RequestId | None
+        self, session: ClientSession, questions: dict[str, Any], about: RequestId | None, key: str
     ) -> dict[str, dict[str, Any]]:
         """Ask an older client all questions at the same time."""
-        asking = {key: self._ask_older_client(session, question, about) for key, question in questions.items()}
+        asking = {name: self._ask_older_client(session, question, about, key) for name, question in questions.items()}
         tasks = [asyncio.ensure_future(one) for one in asking.values()]
         try:
             return dict(zip(asking, await asyncio.gather(*tasks), strict=True))
@@ -236,11 +265,14 @@ class ServerRequests:
                 task.cancel()
 
     def _ask_older_client(
-        self, session: ClientSession, question: Any, about: RequestId | None
+        self, session: ClientSession, question: Any, about: RequestId | None, key: str
     ) -> Awaitable[dict[str, Any]]:
         method = question.get("method") if isinstance(question, dict) else None
         params = question.get("params") if isinstance(question, dict) else None
         if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
+            if self._user is not None and isinstance(method, str) and self._user.can_answer(method):
+                asker = Asker(session.client.name, session.project, session)
+                return self._user.ask(asker, self._plain_name(key), params, lambda: True)  # else it is cancelled
             return _raise_error(RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200]))
         if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
             params = {"elicitationId": secrets.token_hex(8), **params}  # older revisions require an id for each

@@ -28,8 +28,8 @@ class AskingSession(ClientSession, Protocol):
         """Return the asks of the gateway."""
 
     @property
-    def project(self) -> str | None:
-        """Return the folder that the client works in, if it is known."""
+    def capabilities(self) -> dict[str, Any]:
+        """Return what client and user can do for servers."""
 
     @property
     def lasting(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from trayapp.catalog.schema.arguments import as_typed
 from trayapp.gateway.asks.asks import Answer
 from trayapp.gateway.client import text_of
 from trayapp.gateway.gateway import Gateway
@@ -40,7 +41,10 @@ class AskRequests:
             raise RpcError(INVALID_PARAMS, f"answer must be one of {', '.join(ALLOWING)}")
         if content is not None and not isinstance(content, dict):
             raise RpcError(INVALID_PARAMS, "content must be an object")
-        row = self._gateway.asks.answer(text_of(asked, "id", "allow"), answer, _who(asked), content)
+        ask_id, typed = text_of(asked, "id", "allow"), asked.get("typed")
+        if content is not None and isinstance(typed, dict):
+            content = as_typed(content, typed, self._gateway.asks.schema_of(ask_id))
+        row = self._gateway.asks.answer(ask_id, answer, _who(asked), content)
         if answer == "always":
             await self._gateway.services.writer.written()
         return {"ask": row}

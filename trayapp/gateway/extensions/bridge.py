@@ -129,7 +129,8 @@ class TaskBridge:
             session = self._session
             if session.client.modern:
                 raise RpcError(MISSING_CAPABILITY, "The tool asks for input, which needs tasks here", NEEDS_TASKS)
-            again = await session.questioner.answers(session, self._request.id, {"inputRequests": left})
+            question, key = {"inputRequests": left}, self._connection.name
+            again = await session.questioner.answers(session, self._request.id, question, key)
             _result_of(await self._ask("tasks/update", {"taskId": name, **again}))
 
     def _answer(self, task: dict[str, Any]) -> None:

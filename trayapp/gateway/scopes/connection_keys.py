@@ -31,6 +31,10 @@ class Viewer(Hashable, Protocol):
         """Return what is known of its client."""
 
     @property
+    def capabilities(self) -> dict[str, Any]:
+        """Return what its client can do for servers, and the user outside of it."""
+
+    @property
     def cwd(self) -> Any:
         """Return the folder in which its client runs, as the shim said."""
 

@@ -103,7 +103,7 @@ class Sharing:
         asks = self._services.listings.traits(name).asks
         if not asks:
             return False
-        able = questions_of(session.client.capabilities)
+        able = questions_of(session.capabilities)
         beyond = asks - set(QUESTIONS.values())  # a method that nobody announces may be for any client
         return bool(beyond or asks & able or (live is not None and asks & questions_of(live.told)))
 

@@ -30,7 +30,7 @@ from trayapp.gateway.sessions.pending import PendingRequests
 from trayapp.gateway.sessions.subscriptions import Place, Subscriptions
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import SessionStatus
-from trayapp.wire.capabilities import NO_KIND, kind_of
+from trayapp.wire.capabilities import NO_KIND, kind_of, with_user
 from trayapp.wire.messages import Params, Reply, Request, RequestId, RpcError
 from trayapp.wire.revisions import as_modern, error_as_modern, hinted, with_members
 
@@ -83,6 +83,7 @@ class Session:
         self.pending = PendingRequests(self.refuse)
         self.lists = ClientLists()
         self.task_handles: dict[str, None] = {}  # of the tasks that its client knows, oldest first
+        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities, and with the user's
 
     def follow(self, view: View) -> None:
         """Show that view to the client from now on."""
@@ -110,6 +111,17 @@ class Session:
     @property
     def asks(self) -> Asks:
         return self._parts.asks
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """Return what its client can do for servers, and the user outside of it."""
+        own = self.client.capabilities
+        # A client of 2026-07-28 gets a newer server's questions as they are: it must be able to answer all of them.
+        if self.client.modern or not self._parts.asks.someone_is_there:
+            return own
+        if self._with_user[0] is not own:
+            self._with_user = own, with_user(own)
+        return self._with_user[1]
 
     @property
     def project(self) -> str | None:
