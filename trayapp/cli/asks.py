@@ -41,26 +41,24 @@ def asks_verb(watch: bool, as_json: bool) -> None:
         return
     polls = sys.platform != "win32" and sys.stdout is not None
     with gateway(timeout=None) as client:
-        snapshots = client.watch(await_input if polls else lambda source: None)
-        for rows in _changes(snapshots):
-            if as_json:
-                print_json(rows, compact=True)
-            else:
-                say(*rows)
+        _watch(client.watch(await_input if polls else lambda source: None), as_json)
     raise NoGatewayError("The gateway ended")
 
 
-def _changes(snapshots: Iterable[dict[str, Any]]) -> Iterator[list[Any]]:
-    """Yield the lines of each ask that is new, and of each that is over."""
-    known: dict[str, Row] = {}
-    say("Calls that need your yes appear here. Ctrl+C ends this.")
+def _watch(snapshots: Iterable[dict[str, Any]], as_json: bool) -> None:
+    """Print each ask that is new, and which are over; with `as_json` all of them at each change."""
+    known: dict[str, Row] | None = None
     for snapshot in snapshots:
         rows = {row["id"]: {**row, "class": row.get("tool_class")} for row in snapshot.get("asks", ())}
-        fresh = [row for ask_id, row in rows.items() if ask_id not in known]
-        over = [f"{ask_id} is over" for ask_id in known if ask_id not in rows]
+        if known is None and not as_json:
+            say("Calls that need your yes appear here. Ctrl+C ends this.")
+        if as_json and (known is None or rows.keys() != known.keys()):
+            print_json(list(rows.values()), compact=True)
+        elif not as_json:
+            say(*(f"{ask_id} is over" for ask_id in known or () if ask_id not in rows))
+            fresh = [row for ask_id, row in rows.items() if ask_id not in (known or ())]
+            say(*(lines(fresh) if fresh else ()))
         known = rows
-        if fresh or over:
-            yield [*over, *(lines(fresh) if fresh else ())]
 
 
 @click.command(
