@@ -117,7 +117,7 @@ class ControlClient:
     ) -> Iterator[dict[str, Any]]:
         """Snapshots, the present one first, until the gateway ends. `wait` is called before each look at what comes,
         with the descriptor at which it will, and may raise. `asks`: somebody sees the asks in them."""
-        self.call(WATCH, {"asks": asks})
+        self.call(WATCH, {} if asks else {"asks": False})
         self._socket.settimeout(None)  # while nothing changes, nothing comes
         self._wait = wait
         for message in self._messages():
