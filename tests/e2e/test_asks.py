@@ -26,7 +26,7 @@ from tests.fixtures.notes_server import TOOLS
 from tests.fixtures.odd import until
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command
-from trayapp.wire.control import ALLOW, ASKS, CALL, DENY
+from trayapp.wire.control import ALLOW, ASKS, CALL, DENY, STOP
 
 pytestmark = pytest.mark.anyio
 
@@ -183,10 +183,12 @@ async def test_a_gateway_that_dies_takes_the_ask_along_and_a_late_answer_is_told
         assert gateway.process is not None
         gateway.process.wait()
         assert "error" in await waiting
-        gateway.start()
+        await client.call("n_get_note", mark=2)  # the shim has started another gateway
+        after = psutil.Process(gateway.snapshot()["gateway"]["pid"])
         assert gateway.control(ASKS)["asks"] == []
         late = await anyio.to_thread.run_sync(lambda: run_cli(gateway.home, "allow", row["id"]))
         assert late.returncode == 1
         assert "No call waits for a yes" in late.stderr
-        await client.call("n_get_note", mark=2)
+    gateway.control(STOP)
+    await anyio.to_thread.run_sync(after.wait)
     assert executed(file) == [("get_note", 2)]
