@@ -386,3 +386,19 @@ async def test_two_sessions_that_come_at_once_both_have_the_project(tmp_path: Pa
         for client in clients:
             await client.shake_hands()
             assert await names(client) == {"user", "both", "db"}
+
+
+@pytest.mark.requirement("filters-bind-servers-words")
+async def test_what_a_projects_server_tells_is_heard_in_that_project_alone(tmp_path: Path) -> None:
+    async with shops(tmp_path) as all_:
+        await all_.started()
+        inside = await all_.made.ready(cwd=str(all_.project("shop")))
+        outside, elsewhere = await all_.made.ready(), await all_.made.ready(cwd=str(all_.project("other")))
+        for client, name in ((inside, "db_echo"), (outside, "user_echo"), (elsewhere, "user_echo")):
+            assert "result" in await client.call(name)
+        (key,) = [key for key, fake in all_.made.net.servers.items() if key.startswith("db@") and fake.open_now]
+        channel = all_.made.net[key].channel
+        assert channel is not None
+        for method in ("notifications/message", "notifications/x-odd"):
+            channel.tell(0, None, method, {"level": "error", "data": "of the shop"})
+            assert [len(client.told(method)) for client in (inside, outside, elsewhere)] == [1, 0, 0]
