@@ -13,6 +13,7 @@ from tests.cli.persons import Person
 from tests.cli.running import FakeGateway, run_cli
 from tests.fixtures.odd import Odd
 from trayapp.config.read.parse import parse
+from trayapp.model.confine import Confine
 from trayapp.model.errors import KeyringUnavailableError, StorageError
 from trayapp.wire.control import SECRET_DELETE, SECRET_LIST, SECRET_SET
 
@@ -338,3 +339,11 @@ def test_an_imported_server_is_switched_by_an_entry_of_ours_above_it(person: Per
     assert f"that of {cursor} counts again, hide it with: multi-mcp disable imported" in removed
     assert "counts again" not in person.says("remove", "a").stdout
     assert cursor.read_text() == '{"mcpServers": {"imported": {"command": "x"}}}'
+
+
+@pytest.mark.requirement("confine-import")
+def test_a_server_can_be_added_confined(person: Person) -> None:
+    done = person.says("add", "s", "--confine", "--scope", "global", "--", "x", "y")
+    assert done.returncode == 0, done.stderr
+    assert parse(person.servers.read_text(), "f").servers["s"].confine == Confine()
+    assert person.says("add", "far", "--confine", "--url", "https://example.com/mcp").returncode == 2

@@ -12,6 +12,7 @@ import pytest
 from tests.cli.persons import Person
 from trayapp.cli.import_servers import numbers_of
 from trayapp.config.read.parse import parse
+from trayapp.model.confine import Confine
 
 TOKEN = "ghp_abcdefghijklmnop1234567890abcd"
 
@@ -256,19 +257,43 @@ def test_of_servers_that_start_alike_the_one_that_is_switched_on_wins_with_its_n
     assert ("off" in servers, servers["everything"].disabled) == (False, False)
 
 
-def test_a_lost_sandbox_is_said_as_a_loss_and_kept_in_the_entry(person: Person) -> None:
+@pytest.mark.requirement("confine-import")
+def test_a_sandbox_of_an_unknown_form_is_kept_and_means_confined(person: Person) -> None:
     saved(
         person,
         ".cursor/mcp.json",
         {"s": {"command": "x", "sandboxEnabled": True, "sandbox": {"fs": ["/src"]}, "dev": 1}},
     )
     done = person.says("import", "--yes")
-    assert "s: LESS SAFE: loses its sandbox (sandbox, sandboxEnabled)" in done.stdout
+    assert "s: keeps its sandbox as confine; what it needs besides: multi-mcp confine s" in done.stdout
     assert "dev has no meaning here" in done.stdout
     text = person.servers.read_text()
     assert "x-sandbox: {fs: [/src]}" in text
     assert "x-sandboxEnabled: true" in text
     assert parse(text, "f").problems == ()
+    assert parse(text, "f").servers["s"].confine == Confine()
+
+
+@pytest.mark.requirement("confine-import")
+def test_vs_codes_sandbox_comes_as_confine(person: Person) -> None:
+    rules = {
+        "filesystem": {"allowWrite": [".", "~/.npm", "~/out"]},
+        "network": {"allowedDomains": ["api.example.com", "*.example.org"]},
+    }
+    path = person.mine / ".config/Code/User/mcp.json"
+    path.parent.mkdir(parents=True)
+    servers = {
+        "own": {"command": "x", "sandboxEnabled": True, "sandbox": rules},
+        "beside": {"command": "y", "sandboxEnabled": True},
+        "off": {"command": "z", "sandboxEnabled": False},
+    }
+    path.write_text(json.dumps({"servers": servers, "sandbox": rules}))
+    done = person.says("import", "--yes")
+    assert done.returncode == 0, done.stderr
+    found = parse(person.servers.read_text(), "f").servers
+    expected = Confine(write=("~/out",), network=("api.example.com", "*.example.org", "*.npmjs.org"))
+    assert (found["own"].confine, found["beside"].confine, found["off"].confine) == (expected, expected, None)
+    assert "LESS SAFE" not in done.stdout
 
 
 @pytest.mark.requirement("import-after-trust")

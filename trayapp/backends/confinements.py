@@ -6,7 +6,6 @@ Never here: confining (confinement), which is not even imported before a server 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,10 +50,10 @@ class Confinements:
 
         home = str(Path(environ.get("HOME") or Path.home()).resolve())
         record = self._records[server.name] = Record(server.name, confine, home)
-        if self._trial and sys.platform == "linux":
-            from trayapp.confinement.trace import Trace
+        if self._trial:
+            from trayapp.confinement.trace import new_trace
 
-            record.trace = Trace()
+            record.trace = new_trace()
         record.heard = lambda refusal: self._note(record, refusal, stderr)
         return record
 

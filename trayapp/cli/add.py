@@ -59,6 +59,7 @@ EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 @click.option("--as", "called", metavar="NAME", help="Name of the server that WHAT names.")
 @click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="A value that WHAT leaves open.")
 @click.option("--yes", is_flag=True, help="Add what WHAT names without asking.")
+@click.option("--confine", is_flag=True, help="Keep its program to its own folders; see multi-mcp confine.")
 @click.option("--scope", type=click.Choice(SCOPES), help="Where to write it; see below.")
 @click.option(
     "--keyring/--clear", "hide", default=None, help="Put secrets into the keyring, or leave them as they are."
@@ -74,6 +75,7 @@ def add_verb(
     called: str | None,
     values: tuple[str, ...],
     yes: bool,
+    confine: bool,
     scope: Scope | None,
     hide: bool | None,
     as_json: bool,
@@ -91,17 +93,21 @@ def add_verb(
     """
     scope = scope or _default_scope(Path.cwd(), Machine().home)
     if name and not command and not url:
-        add_source(name, Answers(_pairs(values, "=", "--set"), yes, called), partial(_add, scope, hide, as_json))
+        add_source(
+            name, Answers(_pairs(values, "=", "--set"), yes, called), partial(_add, scope, hide, as_json, confine)
+        )
         return
     name = name or _name_from(url)
     command = _from_anywhere(command) if scope == "global" else command
-    more = {"account": account} if account else {}
+    more: dict[str, Any] = ({"account": account} if account else {}) | ({"confine": True} if confine else {})
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"), more)
-    _add(scope, hide, as_json, name, entry)
+    _add(scope, hide, as_json, confine, name, entry)
 
 
-def _add(scope: Scope, hide: bool | None, as_json: bool, name: str, entry: dict[str, Any]) -> None:
+def _add(scope: Scope, hide: bool | None, as_json: bool, confine: bool, name: str, entry: dict[str, Any]) -> None:
     """Write a server and try it."""
+    if confine and "command" in entry:
+        entry.setdefault("confine", True)
     folder, home = Path.cwd(), Machine().home
     path = project_file.project_file_for(folder, home) if scope == "project" else own_store().path
     proposed = with_own_browser(entry) if path.suffix != ".json" else entry  # a .mcp.json belongs to others, too

@@ -260,7 +260,9 @@ def _remarks(offer: ImportOffer) -> Iterator[str]:
     if entry.get("scope") == "session":
         yield f"has relative paths, so it runs in the folder of each session, as in {offer.found.client.title}"
     sandbox = [key.removeprefix(KEPT) for key in entry if key.startswith(KEPT)]
-    if sandbox:
+    if "confine" in entry and sandbox:
+        yield f"keeps its sandbox as confine; what it needs besides: multi-mcp confine {shlex.quote(offer.name)}"
+    elif any(entry[KEPT + key] for key in sandbox):
         yield f"LESS SAFE: loses its sandbox ({', '.join(sandbox)}), which is kept in its entry and not applied"
     left = offer.found.left_out
     if left:

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from trayapp.clients.entry import flat
+from trayapp.clients.sandbox import confine_from
 from trayapp.clients.table import Client
 from trayapp.clients.variables import Context, ours, unknown_places, workspace_places
 from trayapp.config.read.command import path_exists, split_command
@@ -46,7 +47,7 @@ _ENDLESS = 10.0**15  # of a time in whatever unit: as good as none, and 1e999 is
 class Normal:
     """`entry` in our keys; `left_out`: keys that we have nothing for.
 
-    Those of a sandbox stay in the entry as `x-KEY`: they say what the server was kept from.
+    Those of a sandbox stay in the entry as `x-KEY`, beside the `confine` that was made of them.
     """
 
     entry: Entry
@@ -142,6 +143,9 @@ class _EntryReader:
             elif _SANDBOX.search(key) and self._raw[key] is not None:
                 entry[KEPT + key] = self._raw[key]
                 self.left.discard(key)
+        confine = confine_from(self._raw, windows=self._context.windows)
+        if confine is not None and "command" in entry:
+            entry.setdefault("confine", confine)
         return entry
 
     def left_out(self) -> set[str]:

@@ -16,6 +16,7 @@ from trayapp.clients.family import Document, Keys, lookup
 from trayapp.clients.files import locate
 from trayapp.clients.normal import Entry, normal
 from trayapp.clients.places import Machine
+from trayapp.clients.sandbox import with_shared_rules
 from trayapp.clients.switched_off import read_switches, switched_off, switches_of
 from trayapp.clients.table import CLIENTS, Client
 from trayapp.clients.variables import Context, inputs_of
@@ -201,7 +202,7 @@ class _FilesReader:
             if (older or not beneath) and not is_ours(name, value):
                 place = (source, (*source.holder, name), lines.get(name, 0))
                 off = switched_off(self._client, document, source.holder, name, beside)
-                yield _Raw(_readable(name), value, *place, inputs_of(document), off)
+                yield _Raw(_readable(name), with_shared_rules(value, document), *place, inputs_of(document), off)
 
     def reading(self, folder: Path | None) -> FoundServers:
         """What was found for every folder, and for this one."""

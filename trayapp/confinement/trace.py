@@ -59,3 +59,8 @@ def _text(pid: int, address: int) -> str:
 def _folder(pid: int, descriptor: int) -> str:
     number = descriptor & 0xFFFFFFFF
     return os.readlink(f"/proc/{pid}/cwd" if number == _WORKING_FOLDER else f"/proc/{pid}/fd/{number}")
+
+
+def new_trace() -> Trace | None:
+    """Return a trace; None where nobody can be asked at every call."""
+    return Trace() if machine() else None
