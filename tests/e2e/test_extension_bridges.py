@@ -10,9 +10,10 @@ import pytest
 
 from tests.e2e.cell import MODERN
 from tests.e2e.client import Message, RpcFailure
-from tests.e2e.extension_scenario import Visitor
+from tests.e2e.extension_scenario import Visitor, task_until
 from tests.e2e.gateway import Gateway
 from tests.e2e.test_extensions import NAMES, OLDER, entries
+from tests.faults.world import LONG
 from tests.fixtures.odd import until
 
 pytestmark = [pytest.mark.anyio]
@@ -96,3 +97,189 @@ async def test_a_2026_client_hears_which_capability_a_tool_needs_and_the_one_too
         assert caught.value.error["code"] == -32021
         assert through["content"][0]["text"] == "It failed"
         assert through["resultType"] == "complete"
+
+
+@pytest.mark.requirement("extensions-bridged")
+async def test_a_client_without_skills_reads_them_and_their_files_by_the_one_tool(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    with entries(NAMES[:2], MODERN, tmp_path, "stdio") as servers:
+        gateway.write(servers, expose="search")
+        gateway.start()
+        await gateway.known()
+        async with gateway.client(None) as client:
+            visitor = Bare(client, OLDER, "two_", "two")
+            await visitor.introduce()
+            found = await visitor.request("tools/call", name="mcp", arguments={"search": "skill demo how to use"})
+            read = await visitor.request("tools/call", name="mcp", arguments={"tool": "two_read_demo"})
+            own = read["content"][0]["resource"]["uri"]
+            more = own.replace("SKILL.md", "references/MORE.md")
+            file = await visitor.request("tools/call", name="mcp", arguments={"tool": more})
+        assert "two_read_demo" in found["content"][0]["text"]
+        assert "How to use two" in read["content"][0]["resource"]["text"]
+        assert file["content"][0]["resource"]["text"] == "More about it.\n"
+
+
+@pytest.mark.requirement("extensions-apps")
+async def test_tools_with_a_user_interface_stand_beside_the_one_tool_for_clients_that_show_apps(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    with entries(NAMES[:2], MODERN, tmp_path, "stdio") as servers:
+        gateway.write(servers, expose="search")
+        gateway.start()
+        await gateway.known()
+        for revision in (OLDER, MODERN):
+            async with gateway.client(None) as client:
+                visitor = Visitor(client, revision)
+                await visitor.introduce()
+                tools = (await visitor.request("tools/list"))["tools"]
+                assert [tool["name"] for tool in tools] == ["mcp", "one_show", "two_show"]
+                address = tools[2]["_meta"]["ui"]["resourceUri"]
+                read = await visitor.request("resources/read", uri=address)
+                assert read["contents"][0]["text"] == "ui://shared/app of two"
+            async with gateway.client(None) as client:
+                bare = Bare(client, revision)
+                await bare.introduce()
+                assert [tool["name"] for tool in (await bare.request("tools/list"))["tools"]] == ["mcp"]
+
+
+CHANGED = "---\nname: demo\ndescription: How to use it now\n---\nDo it in another way.\n"
+HIDDEN = "---\nname: demo\ndescription: How to use it\u202e\n---\nPlain.\n"
+HIDDEN_INSIDE = "---\nname: demo\ndescription: How to use it\n---\nPlain.\U000e0049\U000e0067\U000e006e\U000e006f\n"
+DEMO = "skill://demo/SKILL.md"
+
+
+async def skills_of(visitor: Visitor) -> list[str]:
+    return [skill["uri"] for skill in (await visitor.request("skills/list"))["skills"]]
+
+
+@pytest.mark.requirement("extensions-skills-eyes")
+async def test_a_changed_skill_is_held_back_until_it_is_approved(gateway: Gateway, tmp_path: Path) -> None:
+    with entries(NAMES[:1], MODERN, tmp_path, "stdio") as servers:
+        gateway.write(servers)
+        gateway.start()
+        await gateway.known()
+        async with gateway.client(None) as client:
+            visitor = Visitor(client, MODERN)
+            await visitor.introduce()
+            assert DEMO in await skills_of(visitor)
+            await visitor.request("skills/get", uri=DEMO)
+            (tmp_path / "one" / "notes.skill").write_text(CHANGED, encoding="utf-8")
+            for method in ("resources/read", "skills/get", "resources/read"):
+                with pytest.raises(RpcFailure, match="approve"):
+                    await visitor.request(method, uri=DEMO)
+            assert DEMO not in await skills_of(visitor)
+            waiting = gateway.control("approvals")["rows"]
+            assert [one["tool"] for one in waiting] == [f"(skill) {DEMO}"]
+            row = {key: waiting[0][key] for key in ("server", "tool", "hash")}
+            gateway.control("approve", tools=[row])
+            assert DEMO in await skills_of(visitor)
+            read = await visitor.request("resources/read", uri=DEMO)
+            assert read["contents"][0]["text"] == CHANGED
+
+
+@pytest.mark.requirement("extensions-skills-eyes")
+@pytest.mark.parametrize("text", [HIDDEN, HIDDEN_INSIDE], ids=["entry", "file"])
+async def test_a_skill_that_hides_text_reaches_no_client(gateway: Gateway, tmp_path: Path, text: str) -> None:
+    with entries(NAMES[:1], MODERN, tmp_path, "stdio") as servers:
+        (tmp_path / "one" / "notes.skill").write_text(text, encoding="utf-8")
+        gateway.write(servers)
+        gateway.start()
+        await gateway.known()
+        async with gateway.client(None) as client:
+            visitor = Visitor(client, MODERN)
+            await visitor.introduce()
+            with pytest.raises(RpcFailure, match="held back"):
+                await visitor.request("resources/read", uri=DEMO)
+            assert (DEMO in await skills_of(visitor)) is (text == HIDDEN_INSIDE)
+
+
+@pytest.mark.requirement("extensions-filtered")
+async def test_what_is_switched_off_has_no_skills_events_or_tasks(gateway: Gateway, tmp_path: Path) -> None:
+    with entries(NAMES[:2], MODERN, tmp_path, "stdio") as servers:
+        gateway.write(servers)
+        gateway.start()
+        await gateway.known()
+        async with gateway.client(None) as client:
+            visitor = Visitor(client, MODERN, "two_", "two")
+            await visitor.introduce()
+            task = await visitor.call("slow_compute", seconds=600)
+            gateway.write({**servers, "two": {**servers["two"], "disabled": True}})
+            await until(lambda: gateway.server("two")["state"] == "disabled")
+            assert len(await skills_of(visitor)) == 2
+            assert len((await visitor.request("events/list"))["events"]) == 1
+            for method in ("tasks/get", "tasks/cancel"):
+                with pytest.raises(RpcFailure, match="Task not found"):
+                    await visitor.request(method, taskId=task["taskId"])
+            gateway.write({name: {**entry, "disabled": True} for name, entry in servers.items()})
+            await until(lambda: gateway.server("one")["state"] == "disabled")
+            found = await visitor.introduce()
+            assert "extensions" not in found
+            for method in ("skills/list", "events/list", "tasks/get"):
+                with pytest.raises(RpcFailure, match="None of the enabled servers announces it"):
+                    await visitor.request(method)
+
+
+@pytest.mark.requirement("extensions-unknown")
+async def test_an_extension_nobody_knows_is_routed_to_the_server_that_has_it_and_refused_where_two_have(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    with entries(NAMES[:2], MODERN, tmp_path, "stdio") as servers:
+        gateway.write({"one": servers["one"]})
+        gateway.start()
+        await gateway.known()
+        async with gateway.client(None) as client:
+            visitor = Visitor(client, MODERN)
+            await visitor.introduce()
+            assert (await visitor.request("acme/run", x=1))["by"] == "one"
+        gateway.write(servers)
+        await until(lambda: "two" in gateway.server_names())
+        await gateway.known()
+        async with gateway.client(None) as client:
+            visitor = Visitor(client, MODERN)
+            found = await visitor.introduce()
+            with pytest.raises(RpcFailure, match="nothing in the request says which") as caught:
+                await visitor.request("acme/run", x=1)
+            assert caught.value.error["code"] == -32601
+            address = "multi-mcp://two/doc://shared/readme"
+            assert (await visitor.request("acme/run", x=2, uri=address))["by"] == "two"
+        assert not any("acme" in name for name in found["extensions"])
+
+
+KILLS = 100 if LONG else 2
+
+
+@pytest.mark.requirement("extensions-outlive")
+@pytest.mark.timeout(600 if LONG else 60)
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("revision", [OLDER, MODERN])
+async def test_no_task_is_lost_when_the_gateway_is_killed(
+    gateway: Gateway, tmp_path: Path, revision: str, transport: str
+) -> None:
+    """Each of three servers gives out the same ids; a server's tasks live longer than its process."""
+    tasks: dict[str, str] = {}
+    with entries(NAMES, revision, tmp_path, transport) as servers:
+        gateway.write(servers)
+        for round_ in range(KILLS):
+            gateway.start()
+            async with gateway.client(None) as client:
+                visitor = Visitor(client, revision)
+                await visitor.introduce()
+                for name in NAMES:
+                    visitor.prefix = f"{name}_"
+                    made = await visitor.call("slow_compute", as_task=True, seconds=0.1 * (round_ % 3))
+                    tasks[(made if visitor.modern else made["task"])["taskId"]] = name
+            assert gateway.process is not None
+            gateway.process.kill()
+            gateway.process.wait()
+        assert len(tasks) == 3 * KILLS
+        gateway.start()
+        async with gateway.client(None) as client:
+            visitor = Visitor(client, revision)
+            await visitor.introduce()
+            for handle, name in tasks.items():
+                if visitor.modern:
+                    found = (await task_until(visitor, {"taskId": handle}))["result"]
+                else:
+                    found = await visitor.request("tasks/result", taskId=handle)
+                assert f"slow_compute by {name}:" in found["content"][0]["text"]

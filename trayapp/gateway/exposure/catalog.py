@@ -51,6 +51,17 @@ def digests_of(skill: Item) -> dict[str, str | None]:
     }
 
 
+def _skill_resource(skill: Item) -> Item:
+    """Return a skill's SKILL.md as a resource, for clients without skills."""
+    said = skill.get("frontmatter")
+    about = said if isinstance(said, dict) else {}
+    return {
+        "uri": skill["uri"],
+        "name": str(about.get("name") or ""),
+        "description": f"Skill, to be read before the work that it is about: {about.get('description') or ''}",
+    }
+
+
 class Catalog:
     """Catalog of one configuration and one state of the offers.
 
@@ -211,8 +222,8 @@ class Catalog:
     @cached_property
     def read_tools(self) -> ResourceTools:
         """Return the resources as callable entries."""
-        chosen = (key for key in self.resources if self.config.servers[key[0]].expose_resources)
-        named = ((key[0], str(self.resources[key].get("name") or ""), key[1]) for key in chosen)
+        chosen = (key for key in self.readable if self.config.servers[key[0]].expose_resources)
+        named = ((key[0], str(self.readable[key].get("name") or ""), key[1]) for key in chosen)
         taken = self.names.by_name.keys() | {ONE_TOOL}
         return resource_tools(named, self.config.settings.tool_prefix, taken)
 
@@ -228,8 +239,15 @@ class Catalog:
 
     @cached_property
     def resources(self) -> dict[Key, Item]:
-        """Return the resources by (server, URI)."""
-        return self._by_text("resources", "uri")
+        """Return the resources by (server, URI), without files of skills that are held back."""
+        found = self._by_text("resources", "uri")
+        held = self.skill_files.keys() - self.served_skill_files
+        return {key: item for key, item in found.items() if key not in held} if held else found
+
+    @cached_property
+    def readable(self) -> dict[Key, Item]:
+        """Return what can be read as a tool by (server, URI): the resources, and each skill's SKILL.md."""
+        return {**self.resources, **{key: _skill_resource(skill) for key, skill in self.skills.items()}}
 
     @cached_property
     def templates(self) -> dict[Key, Item]:

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from trayapp.catalog.filters import passes
+from trayapp.catalog.links import has_ui
 from trayapp.catalog.lookup import HiddenReason, Lookup, server_of
 from trayapp.catalog.names import Key, expose_names, server_prefix
 from trayapp.catalog.resources import SCHEME
@@ -155,7 +156,8 @@ class Exposure:
 
     def name_of(self, key: Key) -> str:
         """Return the name under which clients see a tool, or a resource as a tool."""
-        return self.catalog.names.by_key.get(key) or self.catalog.read_tools.exposed.by_key[key]
+        known = self.catalog.names.by_key.get(key) or self.catalog.read_tools.exposed.by_key.get(key)
+        return known or self.catalog.uris.exposed(*key)  # a file of a skill
 
     @cached_property
     def mode(self) -> Literal["tools", "search"]:
@@ -176,6 +178,11 @@ class Exposure:
         tools = self.tools if direct else {}
         return frozenset(key for key in tools if key[0] in direct and self._is_direct(*key))
 
+    @cached_property
+    def app_keys(self) -> frozenset[Key]:
+        """Return the tools with a user interface, which are listed in every mode for clients that show Apps."""
+        return frozenset(key for key, tool in self.tools.items() if "_meta" in tool.item and has_ui(tool.item))
+
     def lists(self, key: Key) -> bool:
         """Return True if clients find that tool in their list of tools."""
         return key in (self.tools if self.mode == "tools" else self.direct_keys)
@@ -189,17 +196,27 @@ class Exposure:
     @cached_property
     def reads(self) -> dict[Key, Item]:
         """Return resources as callable entries: (server, URI) to a tool's definition."""
-        names, all_ = self.catalog.read_tools.exposed.by_key, self.catalog.resources
+        names, all_ = self.catalog.read_tools.exposed.by_key, self.catalog.readable
         return {key: read_tool(all_[key], key[1], name) for key, name in names.items() if self.choice.has(key[0])}
 
     def find_read(self, asked: str, server: str | None = None) -> Key | None:
         """Return the (server, URI) of a resource by its name as a tool. A real tool with that name wins."""
+        if "://" in asked:
+            return self._find_skill_file(asked, server)
         names = [asked, folded := asked.replace("-", "_")]
         if server is not None:
             prefix = server_prefix(server, self.catalog.config.settings.tool_prefix)
             names += [f"{prefix}_{folded}"]
         key = next((key for name in names if (key := self.catalog.read_tools.find(name)) is not None), None)
         return key if key is not None and self.choice.has(key[0]) and server in (None, key[0]) else None
+
+    def _find_skill_file(self, uri: str, server: str | None) -> Key | None:
+        """Return the (server, URI) of a skill's file: a skill names its files by their places beside it."""
+        files = self.catalog.served_skill_files
+        keys = [key for key in files if self.choice.has(key[0]) and server in (None, key[0])]
+        exact = [key for key in keys if self.catalog.uris.exposed(*key) == uri]
+        found = exact or [key for key in keys if key[1] == uri]
+        return found[0] if len(found) == 1 else None
 
     def find_callable(self, asked: str, server: str | None = None) -> Key:
         """Return the key of a tool, or of a resource as a tool. Raises ToolNotFoundError, AmbiguousToolError."""

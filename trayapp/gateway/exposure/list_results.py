@@ -58,7 +58,16 @@ class ListResults:
 
         No call changes it: what clients list comes first in what model providers cache.
         """
-        keys = self.seen.direct_keys
+        return self._beside_one_tool(self.seen.direct_keys)
+
+    @cached_property
+    def tools_with_apps_result(self) -> bytes:
+        """Return the result of tools/list for clients that show Apps: tools with a user interface are in it."""
+        if self.seen.mode == "tools" or not self.seen.app_keys:
+            return self.tools_result
+        return self._beside_one_tool(self.seen.direct_keys | self.seen.app_keys)
+
+    def _beside_one_tool(self, keys: frozenset[Key]) -> bytes:
         tools = ((key, tool) for key, tool in self.seen.tools.items() if key in keys) if keys else ()
         return joined([DEFINITION_JSON, *(self._listed(key, tool, self.seen.name_of(key)) for key, tool in tools)])
 

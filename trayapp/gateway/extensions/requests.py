@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Protocol
 
@@ -14,9 +14,19 @@ from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.extensions.announced import capabilities_of, servers_with
 from trayapp.gateway.extensions.bridge import MISSING_CAPABILITY, NEEDS_TASKS, TaskBridge, as_task, needs_bridge
 from trayapp.gateway.extensions.results import ServerResult, chained, finish_of
-from trayapp.gateway.extensions.routing import LISTED, TASKS_LIST, Destination, destination, require, task_place
+from trayapp.gateway.extensions.routing import (
+    LISTED,
+    TASKS_LIST,
+    Destination,
+    destination,
+    require,
+    task_place,
+    unmet_server,
+)
+from trayapp.gateway.extensions.skills import SkillEntry, SkillFile
 from trayapp.gateway.extensions.streams import EventStream, Streams, TaskListening, TaskSession
 from trayapp.gateway.scopes.session_view import SessionView
+from trayapp.gateway.services import Spawn
 from trayapp.model.errors import MultiMcpError, ServerError
 from trayapp.wire.extensions import SKILLS, TASKS, declares
 from trayapp.wire.jsonio import dumps
@@ -63,13 +73,31 @@ class ExtensionSender(Protocol):
 class ExtensionRequests:
     """Requests of one session beyond the core protocol."""
 
-    def __init__(self, sending: ExtensionSender, streams: Streams) -> None:
+    def __init__(self, sending: ExtensionSender, streams: Streams, spawn: Spawn) -> None:
         self._sending = sending
+        self._spawn = spawn
         self._session = sending.session
         self._streams = streams
 
     def work_of(self, request: Request) -> Work:
-        """Return what answers the request. Raises RpcError, MultiMcpError if nobody can."""
+        """Return what answers the request. Raises RpcError, MultiMcpError if nobody can.
+
+        A gateway that has just started may know too little of its servers to tell.
+        """
+        seen, unmet = self._session.seen, unmet_server(self._session.seen, request)
+        if unmet is not None or seen.view.first_lists.may_grow:
+            return partial(self._work_later, request, unmet)
+        return self._work_of(request)
+
+    async def _work_later(self, request: Request, unmet: str | None) -> None:
+        """Answer the request once the server that it names is known, or else all are."""
+        if unmet is not None:
+            await self._session.seen.meet(unmet)
+        else:
+            await self._session.seen.view.first_lists.settled()
+        await self._work_of(request)()
+
+    def _work_of(self, request: Request) -> Work:
         session, modern = self._session, self._session.client.modern
         if request.method in LISTED:
             require(session.seen, LISTED[request.method], request.method)
@@ -86,9 +114,23 @@ class ExtensionRequests:
             EventStream(self._session, own, connection, str((request.params or {}).get("name"))).send(0)
             return
         finish = to.finish
+        if request.method == "skills/get":
+            # What it answers has to be what was looked over: it may be another one by now, which waits then.
+            await self._refresh(to.server)
+            to = destination(self._session.seen, request, modern=self._session.client.modern)
+            finish = chained(SkillEntry(self._session.seen.view.config.settings), to.finish)
         if isinstance(finish, ServerResult):
             finish = finish.noting(self._session.task_handles)
         self._sending.send_on(request.with_params(to.params), connection, finish)
+
+    def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
+        """Return what looks over the file of a skill before its reader gets it; None for any other resource."""
+        seen = self._session.seen
+        files, uri = seen.exposure.catalog.skill_files, str((request.params or {}).get("uri"))
+        if (server, uri) not in files:
+            return None
+        changed = partial(self._spawn, self._fetch, connection)
+        return SkillFile(uri, files[server, uri], seen.view.config.settings, changed)
 
     async def listen(self, request_id: RequestId, handles: list[str], listen: Listen) -> None:
         """Serve a subscriptions/listen that names tasks: `listen` serves the rest of it. Raises RpcError."""
@@ -139,8 +181,6 @@ class ExtensionRequests:
     async def _list(self, request: Request) -> None:
         """Answer with what all servers list. Those that run are asked again: skills change without a notification."""
         session, extension = self._session, LISTED[request.method]
-        if session.seen.view.first_lists.may_grow:
-            await session.seen.view.first_lists.settled()
         if extension == SKILLS:
             async with anyio.create_task_group() as tasks:
                 for server in servers_with(session.seen.exposure, extension):
@@ -149,13 +189,14 @@ class ExtensionRequests:
         session.send_cacheable(request.id, session.seen.listing(kind))
 
     async def _refresh(self, server: str) -> None:
-        connection = self._session.present(server)
         with anyio.move_on_after(REFRESH_S):
-            try:
-                if connection.is_up:
-                    await connection.fetch(soon=True)
-            except ServerError:
-                pass  # what is known of it stays
+            await self._fetch(self._session.present(server))
+
+    @staticmethod
+    async def _fetch(connection: Connection) -> None:
+        with suppress(ServerError):  # what is known of it stays
+            if connection.is_up:
+                await connection.fetch(soon=True)
 
     async def _list_tasks(self, request: Request) -> None:
         """Answer tasks/list of MCP 2025-11-25 with the tasks of this session.

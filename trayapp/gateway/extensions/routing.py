@@ -54,6 +54,13 @@ def destination(seen: SessionView, request: Request, *, modern: bool) -> Destina
     return Destination(server, _own_params(seen, server, params), finish_of(seen.exposure, server))
 
 
+def unmet_server(seen: SessionView, request: Request) -> str | None:
+    """Return the server that a handle in the params names and that nobody has asked yet; None if there is none."""
+    values = (request.params or {}).values()
+    named = [found[0] for value in values if (found := _handle(value)) is not None]
+    return next((name for name in named if name in seen.missing()), None)
+
+
 def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
     """Return the server of a task and its own id there. Raises RpcError for a handle that leads nowhere.
 

@@ -69,7 +69,7 @@ class ClientRequests:
     def _extensions(self) -> ExtensionRequests:
         from trayapp.gateway.extensions.requests import ExtensionRequests  # as McpTool
 
-        return ExtensionRequests(self, self._parts.streams)
+        return ExtensionRequests(self, self._parts.streams, self._parts.services.spawn)
 
     @property
     def session(self) -> Session:
@@ -164,7 +164,7 @@ class ClientRequests:
 
     def _give_list(self, request_id: RequestId, kind: str) -> None:
         session = self._session
-        listing = session.seen.listing(kind)
+        listing = session.listing(kind)
         session.lists.given(kind, listing)
         session.send_cacheable(request_id, listing, session.seen.list_hints(kind))
         self._parts.list_served()
@@ -223,11 +223,14 @@ class ClientRequests:
 
         `fit`: fits the answer of a call through the one tool.
         """
-        finish = finish_of(self._session.seen.exposure, server)
-        if finish is not None and finish.tasks:
+        seen = self._session.seen.exposure
+        finish, eyes = finish_of(seen, server), None
+        if request.method == "tools/call" and finish is not None and finish.tasks:
             self._extensions.send(server, request, connection, finish, fit)
-        else:
-            self.send_on(request, connection, chained(finish, fit), through_tool=fit is not None)
+            return
+        if request.method == "resources/read" and seen.catalog.skill_files:
+            eyes = self._extensions.eyes(server, request, connection)
+        self.send_on(request, connection, chained(eyes, chained(finish, fit)), through_tool=fit is not None)
 
     def send_on(
         self,

@@ -31,6 +31,7 @@ from trayapp.gateway.sessions.subscriptions import Place, Subscriptions
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import SessionStatus
 from trayapp.wire.capabilities import NO_KIND, kind_of, with_user
+from trayapp.wire.extensions import APPS, declares
 from trayapp.wire.messages import Params, Reply, Request, RequestId, RpcError
 from trayapp.wire.revisions import as_modern, error_as_modern, hinted, with_members
 
@@ -241,7 +242,16 @@ class Session:
 
     def listings(self) -> dict[str, bytes]:
         """Return all current lists by LIST_KINDS, each as JSON."""
-        return {kind: self.seen.listing(kind) for kind in LIST_KINDS}
+        return {kind: self.listing(kind) for kind in LIST_KINDS}
+
+    def listing(self, kind: str) -> bytes:
+        """Return a list as its client gets it, as JSON."""
+        return self.seen.listing("tools_with_apps" if kind == "tools" and self.shows_apps else kind)
+
+    @property
+    def shows_apps(self) -> bool:
+        """Return True if its client shows tools' user interfaces (MCP Apps)."""
+        return declares(self.client.capabilities, APPS)
 
     def tell_lists(self, listings: Mapping[str, bytes]) -> None:
         """Send list_changed for each changed list of `listings`; nothing before the client is ready."""
@@ -270,9 +280,9 @@ def tell_lists(sessions: Mapping[Session, None]) -> None:
     """Send list_changed to all sessions. Sessions that see the same share the work."""
     if not any(session.client.ready for session in sessions):
         return
-    listings: dict[SessionView, dict[str, bytes]] = {}
+    listings: dict[tuple[SessionView, bool], dict[str, bytes]] = {}
     for session in list(sessions):
-        known = listings.get(session.seen)
+        known = listings.get(place := (session.seen, session.shows_apps))
         if known is None:
-            known = listings[session.seen] = session.listings()
+            known = listings[place] = session.listings()
         session.tell_lists(known)
