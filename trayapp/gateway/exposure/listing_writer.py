@@ -95,7 +95,7 @@ class ListingWriter:
             try:
                 await anyio.to_thread.run_sync(self._write_all, jobs)
             finally:
-                if not self._jobs:
+                if not self._jobs and not self._wake.is_set():  # else somebody waits for what came meanwhile
                     self._idle.set()
             with anyio.move_on_after((time.perf_counter() - began) * WRITING_REST):
                 await self._awaited.wait()
