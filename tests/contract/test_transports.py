@@ -29,7 +29,7 @@ async def test_handshake_lists_and_a_call(way: str, tmp_path: Path) -> None:
         assert server.transport.kind == ("stdio" if way == "fake" else way)
         assert server.peer.protocol == "2025-11-25"
         assert server.peer.instructions
-        offer = await fetch_offer(server.transport.channel, server.peer, told)
+        offer = await fetch_offer(server.transport.channel, server.peer, {}, told)
         names = [tool["name"] for tool in offer.tools]
         assert {"echo", "hold", "release", "progress", "fail", "notify", "ask"} <= set(names)
         assert len(names) == len(set(names)) > 6

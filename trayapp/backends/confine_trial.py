@@ -70,7 +70,7 @@ async def _run(server: ServerConfig, context: BackendContext, confine: Confine) 
     try:
         own = replace(context, confinements=kept)
         async with connected(replace(server, confine=confine), own, _Deaf()) as live:
-            offer = await fetch_offer(live.channel, live.peer, _ignore)
+            offer = await fetch_offer(live.channel, live.peer, {}, _ignore)
             tools = tuple(str(item.get("name")) for item in offer.tools)
     except MultiMcpError as error:
         failure = error

@@ -6,7 +6,7 @@ Every change of state goes through model/lifecycle. Never here: other servers, e
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import anyio
@@ -100,6 +100,8 @@ class Connection:
         self.dropped = anyio.Event()  # set once a connection has ended; replaced by the next one
         self.silent = False  # the last connection was dropped by a probe
         self.adjusted = anyio.Event()  # set when `server` becomes another; replaced at once
+        self.changes_at_start = False  # its lists changed while they were first read: by what its client can do?
+        self.told: Mapping[str, Any] = {}  # the client capabilities that the last handshake named
         self._next_end: anyio.Event | None = None  # while somebody waits for the end of a call
 
     @property
@@ -398,6 +400,7 @@ class Connection:
     async def _serve(self, live: Live, attempt: _Attempt) -> None:
         self._maintenance = maintenance = Maintenance(self, live, self._context)
         self.live, self.failed_at, self.error = live, None, None
+        self.told = live.told
         self.dropped = anyio.Event()
         self.last_used = self._context.clock.now()
         self.silent, self.used_since_connected = False, False
@@ -424,6 +427,8 @@ class Connection:
             self._tell(self._observer.notified, method, params, about)
             return
         if method in LIST_CHANGED:
+            if self._maintenance is None or not self._maintenance.lists_settled.is_set():
+                self.changes_at_start = True
             self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})
         if self._maintenance is not None:
             self._maintenance.told(method, params)

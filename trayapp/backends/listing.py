@@ -6,7 +6,7 @@ Each list has its own fate and its own time limit. Never here: caching, naming, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from trayapp.model.redact import redacted
 from trayapp.wire.envelope import SERVER_INFO
 from trayapp.wire.extensions import EVENTS, SKILLS, announces
 from trayapp.wire.jsonio import dumps
-from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, RpcError
+from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, Params, RpcError
 from trayapp.wire.salvage import salvaged, well_formed
 
 log = logging.getLogger(__name__)
@@ -51,15 +51,18 @@ def _announced(peer: Peer, name: str) -> bool:
     return by in peer.capabilities or announces(peer.capabilities, by)
 
 
-async def fetch_offer(channel: Channel, peer: Peer, tell: Callable[[Offer], Awaitable[None]]) -> Offer:
+async def fetch_offer(
+    channel: Channel, peer: Peer, able: Mapping[str, Any], tell: Callable[[Offer], Awaitable[None]]
+) -> Offer:
     """Return all lists as sent. A list that could not be read is in `failed`, with the pages that came.
 
+    `able`: the client capabilities that they are read for.
     `tell` hears of what was read so far while another list takes longer than its head start.
     """
     readings = [_Reading(name) for name in _LISTS if _announced(peer, name)]
     async with anyio.create_task_group() as tasks:
         for reading in readings:
-            tasks.start_soon(reading.read, channel, peer)
+            tasks.start_soon(reading.read, channel, peer, able)
             with anyio.move_on_after(HEAD_START_S):
                 await reading.done.wait()
         told = None
@@ -122,12 +125,14 @@ class _Reading:
         self.failure = UNREAD  # "" once the list was read
         self.done = anyio.Event()
 
-    async def read(self, channel: Channel, peer: Peer) -> None:
+    async def read(self, channel: Channel, peer: Peer, able: Mapping[str, Any]) -> None:
         """Read all pages, until one fails."""
         _, method, member = _LISTS[self.name]
         try:
             with anyio.fail_after(LIST_TIMEOUT_S):
-                await self._pages(partial(channel.send_raw_request, method), member, peer)
+                await self._pages(
+                    partial(channel.send_raw_request, method), member, partial(peer.stamped, capabilities=able)
+                )
             self.failure = ""
         except TimeoutError:
             self.failure = f"no complete answer to {method} within {LIST_TIMEOUT_S:.0f} s"
@@ -138,12 +143,14 @@ class _Reading:
         finally:
             self.done.set()
 
-    async def _pages(self, ask: Callable[..., Awaitable[dict[str, Any]]], member: str, peer: Peer) -> None:
+    async def _pages(
+        self, ask: Callable[..., Awaitable[dict[str, Any]]], member: str, stamped: Callable[[Params], Params]
+    ) -> None:
         cursor: Any = None
         seen: set[str] = set()
         for _ in range(MAX_PAGES):
             try:
-                result = await ask(peer.stamped({"cursor": cursor} if cursor is not None else None, {}))
+                result = await ask(stamped({"cursor": cursor} if cursor is not None else None))
             except RpcError as error:
                 result = _salvaged(error)
             page = result.get(member)

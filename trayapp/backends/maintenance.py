@@ -246,7 +246,7 @@ class Maintenance:
 
         try:
             with current.scope:
-                offer = await fetch_offer(self._live.channel, self._live.peer, tell)
+                offer = await fetch_offer(self._live.channel, self._live.peer, self._live.told, tell)
                 if offer.failed and self._is_over() and (current.offer or not offer.has_items):
                     current.error = RpcError(CONNECTION_CLOSED, next(iter(offer.failed.values())))
                 else:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from trayapp import __version__
 from trayapp.catalog.names import escaped_server
 from trayapp.catalog.schema.tool import RULES, is_sound
+from trayapp.catalog.variants import Variant, as_json, from_json
 from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import LISTS, UNREAD, Offer
@@ -59,6 +60,7 @@ class CacheEntry:
     offer: Offer
     sound: frozenset[int] | None = None
     traits: ServerTraits = NO_TRAITS
+    variants: tuple[Variant, ...] = ()
 
 
 def with_sound(entry: CacheEntry) -> CacheEntry:
@@ -172,7 +174,8 @@ def _as_json(entry: CacheEntry) -> dict[str, Any]:
     head = {"version": VERSION, "server": entry.server, "hash": entry.hash, "saved_at": float(entry.saved_at)}
     sound = {"sound": {"rules": SOUND_RULES, "tools": sorted(entry.sound)}} if entry.sound is not None else {}
     traits = {"older": entry.traits.older, "newer": entry.traits.newer, "asks": sorted(entry.traits.asks)}
-    known = {"traits": traits} if entry.traits != NO_TRAITS else {}
+    known: dict[str, Any] = {"traits": traits} if entry.traits != NO_TRAITS else {}
+    known |= {"variants": found} if (found := as_json(entry.variants)) else {}
     return head | sound | known | {name: getattr(entry.offer, name) for name in _OFFER_FIELDS}
 
 
@@ -193,7 +196,15 @@ def _parse(server: str, data: bytes) -> CacheEntry:
     unread = {name: UNREAD for name in _LATER if name not in raw and announces(raw["capabilities"], _LATER[name])}
     facts["failed"] = unread | {name: str(why) for name, why in raw["failed"].items() if name in _LISTS}
     facts["signed"] = raw.get("signed") is True  # earlier versions did not write it
-    return CacheEntry(server, raw["hash"], raw["saved_at"], Offer(**facts), _sound(raw.get("sound")), _traits(raw))
+    return CacheEntry(
+        server,
+        raw["hash"],
+        raw["saved_at"],
+        Offer(**facts),
+        _sound(raw.get("sound")),
+        _traits(raw),
+        from_json(raw.get("variants")),
+    )
 
 
 def _traits(raw: dict[str, Any]) -> ServerTraits:

@@ -13,7 +13,7 @@ from trayapp.model.offer import Item, Offer
 from trayapp.model.servers import ServerConfig, ToolSwitch
 
 # What tells items apart
-_KEYS = {
+ITEM_KEYS = {
     "tools": "name",
     "prompts": "name",
     "resources": "uri",
@@ -73,7 +73,7 @@ def tools_change(switches: Mapping[str, ToolSwitch] | None, found: Iterable[str]
 def with_known(known: Offer, found: Offer) -> Offer:
     """`found`, and of each list that could not be read whole what else is known of it."""
     kept: dict[str, Any] = {
-        name: _with_known(getattr(known, name), getattr(found, name), _KEYS[name]) for name in found.failed
+        name: _with_known(getattr(known, name), getattr(found, name), ITEM_KEYS[name]) for name in found.failed
     }
     return replace(found, **kept) if kept else found
 
@@ -87,7 +87,7 @@ def in_known_order(known: Offer, found: Offer) -> Offer:
     """`found` with each list in the order in which the same things are known: some servers list theirs in another one
     each time, and the order of every list is to be stable (PRODUCT 8). A list with more or less in it is as it came."""
     lists: dict[str, Any] = {
-        name: _ordered(getattr(known, name), getattr(found, name), member) for name, member in _KEYS.items()
+        name: _ordered(getattr(known, name), getattr(found, name), member) for name, member in ITEM_KEYS.items()
     }
     ordered = replace(found, **lists)
     return found if ordered == found else ordered

@@ -50,6 +50,7 @@ from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.session_view import SessionViews
 from trayapp.gateway.scopes.sharing import Sharing
 from trayapp.gateway.scopes.sign_ins import SignIns
+from trayapp.gateway.scopes.variant_probes import VariantProbes
 from trayapp.gateway.services import Services
 from trayapp.gateway.sessions.requests import ClientRequests
 from trayapp.gateway.sessions.session import Session, SessionParts, tell_lists
@@ -105,6 +106,7 @@ class Gateway:
         self.projects = Projects(parts.look, lambda: self.config, lambda: self.servers.take_projects(), parts.clock)
         self.sharing = Sharing(services, own, self._capabilities)
         self.servers = Servers(services, own, self.sharing, self.projects, self.sessions)
+        self.probes = VariantProbes(services, self.servers)
         self.sign_ins = SignIns(services, parts.accounts, parts.environ)
         self.intake = Intake(services, self.servers, self.sign_ins)
         self.asks = Asks(services)
@@ -147,7 +149,9 @@ class Gateway:
             open=parts.open,
             stderr=parts.stderr,
             hint=capabilities.revision_to_try,
-            wants_offer=lambda key: listings.worth_asking(own.shared_key(key)),
+            wants_offer=lambda key: (
+                listings.worth_asking(own.shared_key(key)) or listings.lacks_variant(own.shared_key(key), own.kind(key))
+            ),
             capabilities=capabilities.of_clients,
             subscribed=lambda name: self.session_parts.subscriptions.wanted(name),
             input_schema=lambda key, tool: self.intake.input_schema(key, tool),
@@ -282,6 +286,7 @@ class Gateway:
         """Take the lists of a server into the catalog."""
         self.intake.take(connection, offer)
         self.session_parts.notifications.lists_read(connection)
+        self.probes.consider(connection)
 
     def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
         """Pass a server's notification on to the sessions it concerns."""
@@ -294,6 +299,7 @@ class Gateway:
         """Ask the client that a server's request belongs to, and return its answer. Raises RpcError."""
         if self.sharing.note_question(connection, method):
             self.servers.forget_catalogs()  # with the routes of its tools
+            self.probes.consider(connection)
         return await self.session_parts.server_requests.asked(connection, method, params, about)
 
     # -- sessions ------------------------------------------------------------------------------------------------

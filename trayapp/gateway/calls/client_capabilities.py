@@ -31,6 +31,10 @@ class ConnectionPurpose(Protocol):
     def alone(self) -> bool:
         """Return True if it serves one session at a time."""
 
+    @property
+    def weak(self) -> bool:
+        """Return True if it is told of a client that can do nothing."""
+
 
 class ClientCapabilities:
     """Clients of every connection of one gateway. `sessions`: the current ones, as they come and go.
@@ -63,6 +67,8 @@ class ClientCapabilities:
         known to ask, a connection that sessions share is told nothing: those that can answer have their own.
         """
         purpose = self._purpose(key)
+        if purpose.weak:
+            return {}
         if purpose.alone:
             return dict(purpose.session.capabilities) if purpose.session is not None else dict(EVERYTHING)
         if self._wanted.get(key) is None:

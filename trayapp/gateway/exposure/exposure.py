@@ -32,6 +32,9 @@ INDEX: Item = {
 }
 _OUTSIDE = "It is not among what this session was started for"  # its --servers, or its --profile
 OUTSIDE = HiddenReason(_OUTSIDE, _OUTSIDE)
+_UNSEEN = "Its server does not list it for a client of this kind"
+UNSEEN = HiddenReason(_UNSEEN, _UNSEEN)
+Unseen = frozenset[tuple[str, str, str]]  # list, server, and name of what a kind of client is not listed
 
 
 class KeptBack(NamedTuple):
@@ -47,9 +50,10 @@ class Exposure:
     It is broad because it only answers: each property is one question about the same choice, computed once.
     """
 
-    def __init__(self, catalog: Catalog, choice: Choice | None = None) -> None:
+    def __init__(self, catalog: Catalog, choice: Choice | None = None, unseen: Unseen = frozenset()) -> None:
         self.catalog = catalog
         self.choice = choice or Choice()
+        self.unseen = unseen
         self.servers = {name: entry for name, entry in catalog.config.servers.items() if self.choice.has(name)}
 
     # -- tools ---------------------------------------------------------------------------------------------------
@@ -62,9 +66,12 @@ class Exposure:
     @cached_property
     def hidden(self) -> dict[Key, HiddenReason]:
         """Return the known tools that may not be seen or called, each with the reason."""
-        if self.is_whole:
-            return self.catalog.hidden
-        return self.catalog.hidden | {key: OUTSIDE for key in self.catalog.tools if not self._passes(*key)}
+        hidden = self.catalog.hidden
+        if not self.is_whole:
+            hidden = hidden | {key: OUTSIDE for key in self.catalog.tools if not self._passes(*key)}
+        if self.unseen:
+            hidden = {**{key: UNSEEN for key in self.catalog.tools if ("tools", *key) in self.unseen}, **hidden}
+        return hidden
 
     def _passes(self, server: str, tool: str) -> bool:
         return self.choice.has(server) and passes(
@@ -169,6 +176,8 @@ class Exposure:
 
     def _is_shown(self, key: Key, tool: ServedTool) -> bool:
         """Return True if a tool is in `tools`. The first few of a large catalog are enough to decide the mode."""
+        if self.unseen and ("tools", *key) in self.unseen:
+            return False
         return self.catalog.why_not(key, tool) is None and (self.is_whole or self._passes(*key))
 
     @cached_property

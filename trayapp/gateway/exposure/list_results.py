@@ -101,14 +101,9 @@ class ListResults:
         """Return the result of prompts/list as JSON."""
         known = self.seen.catalog
         names = known.prompt_names.by_key
-        return dumps(
-            {
-                "prompts": [
-                    {**served_entry(item), "name": names[key]} for key, item in self._items(self.seen.catalog.prompts)
-                ],
-                **self._more("prompts", "prompts"),
-            }
-        )
+        items = self._items("prompts", known.prompts)
+        listed = [{**served_entry(item), "name": names[key]} for key, item in items]
+        return dumps({"prompts": listed, **self._more("prompts", "prompts")})
 
     @cached_property
     def resources_result(self) -> bytes:
@@ -116,7 +111,7 @@ class ListResults:
         uris = self.seen.catalog.uris
         items = [
             {**served_resource(item), "uri": well_formed(uris.exposed(*key))}
-            for key, item in self._items(self.seen.catalog.resources)
+            for key, item in self._items("resources", self.seen.catalog.resources)
         ]
         return dumps({"resources": [*items, INDEX], **self._more("resources", "resources")})
 
@@ -126,7 +121,7 @@ class ListResults:
         uris = self.seen.catalog.uris
         items = [
             {**served_resource(item), "uriTemplate": well_formed(uris.exposed_template(*key))}
-            for key, item in self._items(self.seen.catalog.templates)
+            for key, item in self._items("templates", self.seen.catalog.templates)
         ]
         return dumps({"resourceTemplates": items, **self._more("templates", "resourceTemplates")})
 
@@ -134,7 +129,7 @@ class ListResults:
     def skills_result(self) -> bytes:
         """Return the result of skills/list as JSON."""
         uris = self.seen.catalog.uris
-        items = self._items(self.seen.catalog.skills)
+        items = self._items("skills", self.seen.catalog.skills)
         return dumps(
             {
                 "skills": [linked_skill(item, partial(uris.exposed_link, key[0])) for key, item in items],
@@ -146,13 +141,14 @@ class ListResults:
     def events_result(self) -> bytes:
         """Return the result of events/list as JSON."""
         names = self.seen.catalog.event_names
-        items = self._items(self.seen.catalog.events)
+        items = self._items("events", self.seen.catalog.events)
         return dumps(
             {"events": [{**item, "name": names.exposed(*key)} for key, item in items], **self._more("events", "events")}
         )
 
-    def _items(self, items: dict[Key, Item]) -> Iterator[tuple[Key, Item]]:
-        return ((key, item) for key, item in items.items() if self.seen.choice.has(key[0]))
+    def _items(self, kind: str, items: dict[Key, Item]) -> Iterator[tuple[Key, Item]]:
+        unseen, has = self.seen.unseen, self.seen.choice.has
+        return ((key, item) for key, item in items.items() if has(key[0]) and (kind, *key) not in unseen)
 
 
 def joined(tools: list[bytes], more: dict[str, Any] | None = None) -> bytes:

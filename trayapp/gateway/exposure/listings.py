@@ -8,11 +8,13 @@ from pathlib import Path
 
 from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, sound_places, sweep
 from trayapp.catalog.merge import ToolsChange, differing, in_known_order, merge_tools, tools_change, with_known
+from trayapp.catalog.variants import Variant, best_variant, names_of, nearest_variant, union_offer, with_variant
 from trayapp.gateway.exposure.listing_writer import Job, ListingWriter
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
 from trayapp.model.traits import NO_TRAITS, ServerTraits
+from trayapp.wire.capabilities import NO_KIND, ClientKind
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 # A server that starts anyway is asked again if its lists are older than this: `npx -y` may have brought a newer one.
@@ -110,23 +112,52 @@ class Listings:
             self._entries[name] = noted = replace(entry, traits=traits)
             self._writer.write([Job(noted, None)])
 
+    def variants(self, name: str) -> tuple[Variant, ...]:
+        """Return what the server listed for each kind of client that its lists were read for."""
+        entry = self._find_entry(name)
+        return entry.variants if entry is not None else ()
+
+    def lacks_variant(self, name: str, kind: ClientKind) -> bool:
+        """Return True if a server's lists depend on its client, and nobody has read them for that kind."""
+        variants = self.variants(name)
+        of_era = tuple(one for one in variants if one.kind.newer == kind.newer)
+        return bool(of_era) and best_variant(of_era, kind) is not None and all(one.kind != kind for one in of_era)
+
+    def _is_same_version(self, name: str, offer: Offer) -> bool:
+        entry = self._find_entry(name)
+        return entry is None or (entry.offer.server_info or offer.server_info) == offer.server_info
+
     def _traits_after(self, name: str, offer: Offer) -> ServerTraits:
         """Return the traits that outlive a new offer: those of the same version of the server."""
-        entry, known = self._find_entry(name), self.traits(name)
-        same = entry is None or (entry.offer.server_info or offer.server_info) == offer.server_info
-        if same:
-            return known
+        if self._is_same_version(name, offer):
+            return self.traits(name)
         newer = offer.protocol in MODERN_VERSIONS
         return ServerTraits(newer=True) if newer else ServerTraits(older=True)
 
-    def take(self, server: ServerConfig, offer: Offer) -> bool:
-        """Take a new offer and write it in the background. Return True if it differs from the known one."""
+    def take(self, server: ServerConfig, offer: Offer, kind: ClientKind = NO_KIND, *, probed: bool = False) -> bool:
+        """Take a new offer and write it in the background. Return True if it differs from the known one.
+
+        `kind`: of the client that the server listed it for. `probed`: read only to see what that kind is listed.
+        """
         known = self.get(server.name)
+        before = (self.variants(server.name), known)
+        variants = before[0] if self._is_same_version(server.name, offer) else ()
+        if not offer.failed:
+            near = None if probed else nearest_variant(variants, kind)
+            of_kind = near.kind if near is not None and near.kind.newer == kind.newer else kind
+            variants = with_variant(variants, of_kind, names_of(offer))
         looked, sound = self._looked.pop(server.name, (None, None))
         offer = offer if known is None else in_known_order(known, with_known(known, offer))
+        offer = union_offer(offer, known, variants, probed=probed)
         traits = self._traits_after(server.name, offer)
         entry = CacheEntry(
-            server.name, self._launch_hash(server), self._time(), offer, sound if looked is offer else None, traits
+            server.name,
+            self._launch_hash(server),
+            self._time(),
+            offer,
+            sound if looked is offer else None,
+            traits,
+            variants,
         )
         self._entries[server.name] = entry
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
@@ -138,7 +169,7 @@ class Listings:
         merged = merge_tools(server.tools, found, server.new_tools == "enabled")
         merged = differing(merged, server) if switched_only else merged
         self._writer.write([Job(entry, merged if merged != server.tools and (merged or server.tools) else None)])
-        return known != offer
+        return before != (variants, offer)
 
     def sweep(self) -> None:
         """Remove cache entries that nobody will read. Blocks."""

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary, ref
 from trayapp.config.read.relative_paths import is_relative
 from trayapp.gateway.client import ClientInfo
 from trayapp.model.servers import ServerConfig
+from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
 CALLS_MOST = 4  # connections of one server for single requests that its process works on; more requests wait
 PARKED_MOST = 12  # with those whose clients have been asked, and may never come back
@@ -47,6 +48,12 @@ class Purpose:
     newer: bool | None = None
     session: Viewer | None = None
     alone: bool = False  # for one session at a time, also while it has none
+    weak: bool = False  # to see what the server lists for a client that can do nothing
+
+    @property
+    def is_probe(self) -> bool:
+        """Return True if its lists are what another kind of client is shown."""
+        return self.weak or self.newer is not None
 
 
 @dataclass(slots=True)
@@ -64,6 +71,7 @@ class ConnectionKeys:
         self._used: WeakKeyDictionary[Viewer, dict[str, str]] = WeakKeyDictionary()
         self._owners: dict[str, tuple[str, ref[Viewer]]] = {}
         self._eras: dict[str, tuple[str, bool]] = {}
+        self._weak: dict[str, str] = {}
         self._calls: dict[str, tuple[str, ref[Viewer] | None]] = {}
 
     # -- keys ----------------------------------------------------------------------------------------------------
@@ -82,6 +90,12 @@ class ConnectionKeys:
         """Return the key of the connection for sessions of that era."""
         key = era_key(server, newer=newer)
         self._eras[key] = server, newer
+        return key
+
+    def weak(self, server: str) -> str:
+        """Return the key of the connection that is told of a client that can do nothing."""
+        key = f"{server}#weak"
+        self._weak[key] = server
         return key
 
     def of_call(self, session: Viewer, server: str, state: Callable[[str], str]) -> str | None:
@@ -131,7 +145,14 @@ class ConnectionKeys:
             return Purpose(self._calls[key][0], session=self._holder(key), alone=True)
         if key in self._eras:
             return Purpose(*self._eras[key])
+        if key in self._weak:
+            return Purpose(self._weak[key], newer=False, alone=True, weak=True)
         return Purpose(key)
+
+    def kind(self, key: str) -> ClientKind:
+        """Return the kind of client that a session's own connection serves; of any other one, none that matters."""
+        session = self.purpose(key).session
+        return kind_of(session.client.capabilities, newer=session.client.modern) if session is not None else NO_KIND
 
     def shared_key(self, key: str) -> str:
         """Return the key of the server behind a connection's key."""
@@ -139,7 +160,7 @@ class ConnectionKeys:
 
     def is_own(self, key: str) -> bool:
         """Return True if that is a further connection of a server, not its first."""
-        return key in self._owners or key in self._calls or key in self._eras
+        return any(key in keys for keys in (self._owners, self._calls, self._eras, self._weak))
 
     def serves(self, key: str, session: Viewer) -> bool:
         """Return True if the connection with that key may serve a session that has its server."""
@@ -170,7 +191,7 @@ class ConnectionKeys:
                 server = shared.get(key)
                 if server is not None:
                     found[mine] = _own_form(server, mine, session)
-        of_all = {**{key: server for key, (server, _) in self._eras.items()},
+        of_all = {**self._weak, **{key: server for key, (server, _) in self._eras.items()},
                   **{key: server for key, (server, _) in self._calls.items()}}  # fmt: skip
         return found | {
             key: replace(shared[name], name=key, lifecycle="lazy") for key, name in of_all.items() if name in shared

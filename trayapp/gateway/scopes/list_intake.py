@@ -15,6 +15,8 @@ from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.sign_ins import SignIns
 from trayapp.gateway.services import Services
 from trayapp.model.offer import Offer
+from trayapp.wire.capabilities import kind_of
+from trayapp.wire.revisions import MODERN_VERSIONS
 
 OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
 
@@ -43,7 +45,12 @@ class Intake:
             return  # removed or launched again meanwhile
         offer = replace(offer, signed=self._sign_ins.is_signed_in(server))
         self._judge(server.name)  # pin the earlier offer first, if no list has asked for it yet
-        if services.listings.take(server, offer):
+        kind = kind_of(connection.told, newer=offer.protocol in MODERN_VERSIONS)
+        further = connection.name != server.name
+        probed = further and (
+            self._servers.own.purpose(connection.name).is_probe or services.listings.lacks_variant(server.name, kind)
+        )
+        if services.listings.take(server, offer, kind, probed=probed):
             self._servers.forget_catalogs()
         self._judge(server.name)
         services.changes.changed()

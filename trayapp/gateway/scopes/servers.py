@@ -107,9 +107,13 @@ class Servers:
         self.own.use(session, first.name, key)
         if key == first.name:
             return first
+        return self.further(key) or first
+
+    def further(self, key: str) -> Connection | None:
+        """Return the further connection of a server with that key, None if the server is gone."""
         if self._services.pool.get(key) is None:
             self._run_further()
-        return self._services.pool.find(key)
+        return self._services.pool.get(key)
 
     async def connected(self, session: ServerVisitor, first: Connection, topic: Topic | None) -> Connection:
         """Return the connection for a session's request, connected, once the request may be sent there.

@@ -24,7 +24,7 @@ from trayapp.gateway.exposure.list_results import ListHints, ListResults
 from trayapp.gateway.exposure.options import SessionOptions
 from trayapp.gateway.scopes.view import NO_OPTIONS, View
 from trayapp.model.errors import MultiMcpError, ServerError, ServerNotFoundError, ToolNotFoundError
-from trayapp.wire.capabilities import NO_KIND, ClientKind
+from trayapp.wire.capabilities import ClientKind
 from trayapp.wire.messages import INVALID_PARAMS, Request, RpcError
 from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 
@@ -49,9 +49,10 @@ class Route(NamedTuple):
 class SessionView:
     """View with one set of options: what its sessions see now, and to which server their requests go."""
 
-    def __init__(self, view: View, options: SessionOptions) -> None:
+    def __init__(self, view: View, options: SessionOptions, kind: ClientKind | None = None) -> None:
         self.view = view
         self.options = options
+        self.kind = kind  # None: what any client sees
         self._exposure: Exposure | None = None
         self._lists: ListResults | None = None
         self._routes: dict[str, Route] = {}
@@ -65,7 +66,7 @@ class SessionView:
     def exposure(self) -> Exposure:
         """Return what its sessions see now."""
         if self._exposure is None or self._exposure.catalog is not self.view.catalog:
-            self._exposure = self.view.exposure(self.options)
+            self._exposure = self.view.exposure(self.options, self.kind)
         return self._exposure
 
     def listing(self, kind: str) -> bytes:
@@ -80,7 +81,7 @@ class SessionView:
     def _results(self) -> ListResults:
         exposure = self.exposure
         if self._lists is None or self._lists.seen is not exposure:
-            self._lists = ListResults(exposure)
+            self._lists = self.view.list_results(exposure)
         return self._lists
 
     def has(self, server: str) -> bool:
@@ -266,13 +267,13 @@ class SessionViews:
     """Session views of one gateway: one for all sessions of a view with the same options and kind of client."""
 
     def __init__(self) -> None:
-        self._views: WeakKeyDictionary[View, WeakValueDictionary[tuple[SessionOptions, ClientKind], SessionView]]
+        self._views: WeakKeyDictionary[View, WeakValueDictionary[tuple[SessionOptions, ClientKind | None], SessionView]]
         self._views = WeakKeyDictionary()
 
-    def of(self, view: View, options: SessionOptions = NO_OPTIONS, kind: ClientKind = NO_KIND) -> SessionView:
+    def of(self, view: View, options: SessionOptions = NO_OPTIONS, kind: ClientKind | None = None) -> SessionView:
         """Return the session view of these options, for clients of that kind."""
         of_view = self._views.setdefault(view, WeakValueDictionary())
         found = of_view.get((options, kind))
         if found is None:
-            found = of_view[options, kind] = SessionView(view, options)
+            found = of_view[options, kind] = SessionView(view, options, kind)
         return found

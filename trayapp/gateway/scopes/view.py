@@ -12,8 +12,10 @@ from weakref import WeakValueDictionary
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.names import Given
+from trayapp.catalog.variants import best_variant
 from trayapp.gateway.exposure.catalog import Catalog
-from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.gateway.exposure.exposure import Exposure, Unseen
+from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import SessionOptions, choose
 from trayapp.gateway.exposure.search import ToolSearch
 from trayapp.gateway.exposure.served_tools import ServedOffer
@@ -24,6 +26,7 @@ from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import PrefixMode
+from trayapp.wire.capabilities import ClientKind
 
 # A server in one of these states answers no list.
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
@@ -45,7 +48,8 @@ class View:
         self._catalog: Catalog | None = None
         self._noted: Catalog | None = None  # whose names are kept
         self._plain_exposure: Exposure | None = None
-        self._exposures: WeakValueDictionary[SessionOptions, Exposure] = WeakValueDictionary()
+        self._exposures: WeakValueDictionary[tuple[SessionOptions, Unseen], Exposure] = WeakValueDictionary()
+        self._list_results: WeakValueDictionary[int, ListResults] = WeakValueDictionary()
 
     def take(self, config: Config, own: frozenset[str] = frozenset()) -> None:
         """Show `config` from now on. Servers in `own` are the project's and run for this view alone."""
@@ -104,13 +108,41 @@ class View:
         self.revision += 1
         self._catalog = None
 
-    def exposure(self, options: SessionOptions = NO_OPTIONS) -> Exposure:
-        """Return what sessions with these options see now, one object for all of them."""
-        catalog, found = self.catalog, self._exposures.get(options)
+    def exposure(self, options: SessionOptions = NO_OPTIONS, kind: ClientKind | None = None) -> Exposure:
+        """Return what sessions with these options and clients of that kind see now, one object for all of them.
+
+        `kind`: None for what any of them sees.
+        """
+        catalog, unseen = self.catalog, self._unseen(kind)
+        found = self._exposures.get((options, unseen))
         if found is None or found.catalog is not catalog:
-            found = self._exposures[options] = Exposure(catalog, choose(options, catalog.config))
-            if options == NO_OPTIONS:
+            found = self._exposures[options, unseen] = Exposure(catalog, choose(options, catalog.config), unseen)
+            if options == NO_OPTIONS and not unseen:
                 self._plain_exposure = found  # kept, since it is needed again and again even without sessions
+        return found
+
+    def _unseen(self, kind: ClientKind | None) -> Unseen:
+        """Return what servers do not list for clients of that kind."""
+        if kind is None:
+            return frozenset()
+        found: set[tuple[str, str, str]] = set()
+        for name in self.config.servers:
+            variants = self._services.listings.variants(self.key(name))
+            best = best_variant(variants, kind) if len(variants) > 1 else None
+            if best is not None:
+                found |= {
+                    (each, name, item)
+                    for one in variants
+                    for each, names in one.names.items()
+                    for item in names - best.names[each]
+                }
+        return frozenset(found)
+
+    def list_results(self, exposure: Exposure) -> ListResults:
+        """Return the results of list requests for an exposure, one object for all its sessions."""
+        found = self._list_results.get(id(exposure))
+        if found is None or found.seen is not exposure:
+            found = self._list_results[id(exposure)] = ListResults(exposure)
         return found
 
     def offer(self, name: str) -> Offer | None:

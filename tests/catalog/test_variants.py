@@ -1,0 +1,69 @@
+"""What a server lists for each kind of client, and what all of them list together."""
+
+from __future__ import annotations
+
+import pytest
+
+from trayapp.catalog.variants import as_json, best_variant, from_json, names_of, union_offer, with_variant
+from trayapp.model.offer import Offer
+from trayapp.wire.capabilities import ClientKind
+
+pytestmark = pytest.mark.requirement("lists-for-each-kind")
+
+ABLE = ClientKind(able=frozenset({"roots", "sampling"}))
+WEAK = ClientKind()
+NEWER = ClientKind(newer=True, able=ABLE.able)
+
+
+def offer(*tools: str) -> Offer:
+    """An offer of tools of these names."""
+    return Offer(tuple({"name": name} for name in tools))
+
+
+def tools(found: Offer) -> list[str]:
+    """The names of its tools, in order."""
+    return [item["name"] for item in found.tools]
+
+
+def test_one_reading_is_what_everybody_sees() -> None:
+    variants = with_variant((), ABLE, names_of(offer("a")))
+    assert best_variant(variants, WEAK) is None
+    assert as_json(variants) == []
+
+
+def test_each_kind_sees_what_was_listed_for_the_nearest_one() -> None:
+    variants = with_variant((), NEWER, names_of(offer("a", "new")))
+    variants = with_variant(variants, ABLE, names_of(offer("a", "ask")))
+    variants = with_variant(variants, WEAK, names_of(offer("a")))
+    seen = {kind: best_variant(variants, kind) for kind in (NEWER, ABLE, WEAK)}
+    assert {kind: sorted(found.names["tools"]) for kind, found in seen.items() if found} == {
+        NEWER: ["a", "new"], ABLE: ["a", "ask"], WEAK: ["a"],
+    }  # fmt: skip
+    nearly = best_variant(variants, ClientKind(able=frozenset({"sampling", "roots", "roots.listChanged"})))
+    assert nearly is not None
+    assert nearly.kind == ABLE
+    assert from_json(as_json(variants)) == variants
+
+
+def test_the_offer_is_what_all_kinds_are_listed_in_the_known_order() -> None:
+    first = offer("a", "new", "z")
+    variants = with_variant(with_variant((), NEWER, names_of(first)), ABLE, names_of(offer("z", "old")))
+    union = union_offer(offer("z", "old"), first, variants, probed=True)
+    assert tools(union) == ["a", "new", "z", "old"]
+    again = with_variant(variants, NEWER, names_of(offer("a", "new", "z")))
+    assert union_offer(first, union, again, probed=False) == union
+
+
+def test_a_tool_that_is_gone_is_gone_for_every_kind() -> None:
+    first = offer("a", "b", "new")
+    variants = with_variant(with_variant((), NEWER, names_of(first)), ABLE, names_of(offer("a", "b")))
+    later = with_variant(variants, NEWER, names_of(offer("a", "new")))
+    assert tools(union_offer(offer("a", "new"), first, later, probed=False)) == ["a", "new"]
+    found = best_variant(later, ABLE)
+    assert found is not None
+    assert found.names["tools"] == {"a"}
+
+
+@pytest.mark.parametrize("raw", [None, 5, [{}], [{"newer": 1, "able": 2, "names": {}}]])
+def test_a_file_that_says_something_else_says_nothing(raw: object) -> None:
+    assert from_json(raw) == ()

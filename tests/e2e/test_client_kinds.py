@@ -1,0 +1,75 @@
+"""Each client is listed what its server would list to it direct: by its era, and by what it can do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import servers
+from tests.e2e.cell import META, MODERN
+from tests.e2e.client import client_of
+from tests.e2e.gateway import Gateway
+from tests.e2e.test_questions import FIXTURES, OLDER
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-for-each-kind"), pytest.mark.timeout(120)]
+
+ABLE: dict[str, Any] = {"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}}
+
+
+async def listed(client: Any, params: dict[str, Any] | None = None) -> set[str]:
+    """The names of the tools that a client is listed."""
+    return {tool["name"] for tool in (await client.request("tools/list", params or {}))["tools"]}
+
+
+async def older(gateway: Gateway, capabilities: dict[str, Any]) -> set[str]:
+    """What a client of the older era is listed."""
+    async with gateway.client(None) as client:
+        await client.initialize(OLDER, **capabilities)
+        return {name.removeprefix("e_") for name in await listed(client)}
+
+
+async def direct(gateway: Gateway, argv: list[str], capabilities: dict[str, Any]) -> set[str]:
+    """What the server lists without a gateway."""
+    async with client_of(argv, gateway.env, gateway.home, None) as client:
+        await client.initialize(OLDER, **capabilities)
+        return await listed(client)
+
+
+async def test_server_everything_lists_by_what_its_client_can_do(gateway: Gateway) -> None:
+    argv = servers.everything()
+    able, weak = await direct(gateway, argv, ABLE), await direct(gateway, argv, {})
+    assert len(able) > len(weak)
+    gateway.write({"e": {"command": argv}})
+    gateway.start()
+    await gateway.known()
+    assert await older(gateway, ABLE) == able
+    for _ in range(100):
+        if await older(gateway, {}) == weak:
+            break
+    async with gateway.client(None) as client:
+        await client.initialize(OLDER)
+        assert await client.request("tools/call", {"name": "e_echo", "arguments": {"message": "x"}})
+        assert await older(gateway, ABLE) == able
+        assert await older(gateway, {}) == weak
+    gateway.stop()
+    gateway.start()
+    assert await older(gateway, {}) == weak
+    assert await older(gateway, ABLE) == able
+
+
+async def test_a_server_of_both_eras_lists_to_each_its_own(gateway: Gateway, tmp_path: Path) -> None:
+    program = str(FIXTURES / "era_server.py")
+    argv = [sys.executable, "-I", "-S", program, OLDER, str(tmp_path / "notes"), "--both"]
+    gateway.write({"e": {"command": argv}})
+    gateway.start()
+    await gateway.known()
+    envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
+    for _ in range(100):
+        if "newer_only" not in await older(gateway, ABLE):
+            break
+    assert await older(gateway, ABLE) == await direct(gateway, argv, ABLE)
+    async with gateway.client(None) as client:
+        assert await listed(client, envelope) == {f"e_{name}" for name in (*await older(gateway, ABLE), "newer_only")}
