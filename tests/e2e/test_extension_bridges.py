@@ -54,6 +54,8 @@ async def test_a_tool_that_runs_as_a_task_alone_is_a_plain_call_for_an_older_cli
             through = await visitor.request(
                 "tools/call", name="mcp", arguments={"tool": "failing_job", "server": "two", "args": {"seconds": 0.2}}
             )
+        said = (await gateway.ask("call", tool="two_failing_job", args={"seconds": 0.2}))["result"]
+        assert [said["content"][0]["text"], said["isError"]] == ["It failed", True]
         assert [failed["content"][0]["text"], failed["isError"]] == ["It failed", True]
         assert [through["content"][0]["text"], through["isError"]] == ["It failed", True]
 

@@ -30,6 +30,7 @@ from trayapp.gateway.control.token_costs import costs
 from trayapp.gateway.control.tool_rows import tool_rows
 from trayapp.gateway.exposure.exposure import Exposure, first_paragraph
 from trayapp.gateway.exposure.list_results import ListResults, index_text
+from trayapp.gateway.extensions.commands import completed_request
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.arguments import ArgumentsError, prepared_call
@@ -329,7 +330,7 @@ async def _answered(connection: Connection, method: str, params: dict[str, Any],
     live = connection.live
     try:
         with anyio.fail_after(timeout_s or None):
-            return await connection.request(method, params)
+            return await completed_request(connection, method, params)
     except TimeoutError:
         raise timed_out(connection, timeout_s) from None
     except RpcError as error:

@@ -71,7 +71,7 @@ class TaskBridge:
         if reply.is_large:
             return self._finish(reply)
         result, error = reply.message.get("result"), reply.message.get("error")
-        if isinstance(result, dict) and (task := _task_of(result)) is not None:
+        if isinstance(result, dict) and (task := task_of(result)) is not None:
             self._session.start(self._request.id, lambda: self._carry(task, older=task is not result))
             return None
         if isinstance(error, dict) and self._demands_tasks(error):
@@ -81,16 +81,13 @@ class TaskBridge:
         return self._finish(reply)
 
     def _demands_tasks(self, error: dict[str, Any]) -> bool:
-        data = error.get("data")
-        required = data.get("requiredCapabilities") if isinstance(data, dict) else None
-        asked = error.get("code") == MISSING_CAPABILITY and isinstance(required, dict) and declares(required, TASKS)
-        return asked and not self._again and (self._always or not self._session.client.modern)
+        return demands_tasks(error) and (self._always or not self._session.client.modern)
 
     async def _call_again(self) -> None:
         """Make the call as a client with tasks does. Nothing was executed: the server refused it before."""
         reply = await self._ask(self._request.method, dict(self._request.params or {}))
         result = None if reply.is_large else reply.message.get("result")
-        if isinstance(result, dict) and (task := _task_of(result)) is not None:
+        if isinstance(result, dict) and (task := task_of(result)) is not None:
             await self._carry(task, older=task is not result)
         elif (answer := self._finish(reply)) is not None:
             self._session.peer.respond(self._request.id, answer)
@@ -114,7 +111,7 @@ class TaskBridge:
                     return
                 if isinstance(questions := task.get("inputRequests"), dict):
                     await self._answer_questions(name, questions)
-                await asyncio.sleep(_pause_s(task) if task.get("status") not in ENDED else 0)
+                await asyncio.sleep(pause_s(task) if task.get("status") not in ENDED else 0)
                 task = _result_of(await self._ask("tasks/get", {"taskId": name}))
         except asyncio.CancelledError:
             self._cancel(name)
@@ -195,7 +192,14 @@ class _TaskResultCall(RoutedCall):
 NEEDS_TASKS: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
 
 
-def _task_of(result: dict[str, Any]) -> dict[str, Any] | None:
+def demands_tasks(error: dict[str, Any]) -> bool:
+    """True if a server of 2026-07-28 refused a call, unexecuted, since its client has no tasks."""
+    data = error.get("data")
+    required = data.get("requiredCapabilities") if isinstance(data, dict) else None
+    return error.get("code") == MISSING_CAPABILITY and isinstance(required, dict) and declares(required, TASKS)
+
+
+def task_of(result: dict[str, Any]) -> dict[str, Any] | None:
     """Return the task in an answer to tools/call: of SEP-2663 the answer itself, of MCP 2025-11-25 a member."""
     for found in (result, result.get("task")):
         if isinstance(found, dict) and isinstance(found.get("taskId"), str) and isinstance(found.get("status"), str):
@@ -213,7 +217,8 @@ def _result_of(reply: Reply) -> dict[str, Any]:
     raise RpcError(known.get("code", INTERNAL_ERROR), str(known.get("message", "")), known.get("data"))
 
 
-def _pause_s(task: dict[str, Any]) -> float:
+def pause_s(task: dict[str, Any]) -> float:
+    """Return the seconds until the next look at a task."""
     wanted = task.get("pollIntervalMs", task.get("pollInterval"))
     known = wanted if isinstance(wanted, int | float) and not isinstance(wanted, bool) else POLL_MS
     return min(max(known, POLL_LEAST_MS), POLL_MOST_MS) / 1000
