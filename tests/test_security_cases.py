@@ -1,7 +1,7 @@
 """The sec cases that no room's own table holds: what may be added with one command, and where audits go.
 
-sec-08 is in config/test_parse, sec-19 and sec-20 are in auth/, sec-22 in auth/test_bound, sec-23 and sec-24 in
-gateway/test_approvals.
+sec-08 is in config/read/test_parse, sec-19 and sec-20 are in auth/, sec-22 in auth/test_bound, sec-23 and sec-24 in
+gateway/exposure/test_approvals.
 """
 
 from __future__ import annotations

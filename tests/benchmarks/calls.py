@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+
+import psutil
 
 from tests.benchmarks.client import Client
 from tests.benchmarks.figures import Figure, Target, percentile
@@ -19,17 +23,22 @@ IN_FLIGHT = (1, 8, 64)
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How many rounds, and how many calls of each way in a round."""
+    """How many rounds, and how many calls of each way in a round.
+
+    Small calls go in more turns of fewer: how fast two processes take turns is for seconds on end of one kind (both on
+    one core) or of another (each on its own), which differ by three times.
+    """
 
     rounds: int
+    small_rounds: int
     small: int
     middle: int
     large: int
     flood: int  # with 64 in flight
 
 
-FULL = Effort(rounds=9, small=1000, middle=150, large=25, flood=12_000)
-QUICK = Effort(rounds=4, small=400, middle=40, large=10, flood=5_000)
+FULL = Effort(rounds=9, small_rounds=45, small=200, middle=150, large=25, flood=12_000)
+QUICK = Effort(rounds=4, small_rounds=16, small=100, middle=40, large=10, flood=5_000)
 WARM_UP = 200  # calls: interpreters specialise their code, pipes and buffers grow
 
 
@@ -39,13 +48,20 @@ def measure_calls(ways: Sequence[Way], effort: Effort) -> Iterator[Figure]:
         Figure("call 100 B, p50", "ms", target=Target("ratio", 3.2)),
         Figure("call 100 B, p99", "ms", target=Target("ratio", 4.0)),
     )
+    on_one_core = (Figure("call 100 B, all processes on one core, p50", "ms"),)
     parsed = (Figure("call 50 KB, p50", "ms"),)
     middle = (Figure("call 100 KB, p50", "ms"), Figure("call 100 KB, p99", "ms"))
     large = (Figure("call 1 MB, p50", "ms", target=Target("ratio", 2.0)),)
     with connected(ways) as clients:
         turns = partial(in_turns, ways, clients, effort.rounds)
+        small_turns = partial(in_turns, ways, clients, effort.small_rounds)
+        small_turns(partial(latency, small, SMALL, effort.small))
+        yield from small
+        if sys.platform == "linux":
+            with one_core():
+                small_turns(partial(latency, on_one_core, SMALL, effort.small))
+            yield from on_one_core
         for figures, size, calls in (
-            (small, SMALL, effort.small),
             (parsed, PARSED, effort.middle),
             (middle, MIDDLE, effort.middle),
             (large, LARGE, effort.large),
@@ -68,6 +84,22 @@ def connected(ways: Sequence[Way]) -> Iterator[Mapping[str, Client]]:
             clients[way.name].timed(way.tool, SMALL, WARM_UP)
             clients[way.name].timed(way.tool, LARGE, 2)
         yield clients
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep this process and all that it started on one core: what a call costs all of them, wherever they would run."""
+    everybody = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    threads = [thread.id for process in everybody for thread in process.threads()]
+    before = {thread: os.sched_getaffinity(thread) for thread in threads}
+    try:
+        for thread, cores in before.items():
+            os.sched_setaffinity(thread, {min(cores)})
+        yield
+    finally:
+        for thread, cores in before.items():
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(thread, cores)
 
 
 def in_turns(

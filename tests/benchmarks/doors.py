@@ -17,12 +17,15 @@ from typing import Protocol
 import psutil
 
 from tests.benchmarks.backends import KINDS, Backend, Kind
+from tests.benchmarks.client import BrokenError
 from tests.benchmarks.figures import OURS
 from tests.benchmarks.ways import DIRECT, Home, environment, fresh_home, gateway
 from tests.e2e.client import Conversation, client_of
 from tests.e2e.http_client import http_client
 from trayapp.gateway.http.tokens import TOKEN_NAME
 from trayapp.service.command_line import shim_command
+
+HTTP_WAIT_S = 5.0  # from the gateway's first answer to its HTTP port
 
 MARK = "MULTI_MCP_BENCHMARK"  # in the environment of all that belongs to one stage
 HOME = "MULTI_MCP_HOME"  # of all that belongs to a gateway of ours
@@ -177,6 +180,16 @@ class Direct:
 # -- at ours ---------------------------------------------------------------------------------------------------------
 
 
+def _http_url(home: Home) -> str:
+    """Return the address of the HTTP port, which the gateway opens a moment after it answers. Raises BrokenError."""
+    deadline = time.monotonic() + HTTP_WAIT_S
+    while not (url := home.snapshot()["gateway"]["http_url"]):
+        if time.monotonic() > deadline:
+            raise BrokenError("the gateway opened no HTTP port")
+        time.sleep(0.01)
+    return str(url)
+
+
 @dataclass
 class OurPlace:
     """See Place."""
@@ -234,4 +247,4 @@ class Ours:
             home.write("servers.yaml", json.dumps({"settings": settings, "servers": servers}))
             began = time.perf_counter()
             with gateway(home) as started:
-                yield OurPlace(home, home.env, started.snapshot["gateway"]["http_url"], started.pid, began)
+                yield OurPlace(home, home.env, _http_url(home), started.pid, began)

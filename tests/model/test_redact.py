@@ -1,4 +1,4 @@
-"""Secrets never survive, what is none does. Never here: the files that the texts go to (tests/gateway/test_logs)."""
+"""Secrets never survive, what is none does. Never here: the files of logs (tests/gateway/process/test_server_logs)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a published program asks of its releases' address. Never here: whether it may (tests/cli/test_update)."""
+"""What a published program asks of its releases' address. Never here: whether it may."""
 
 from __future__ import annotations
 
