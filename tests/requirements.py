@@ -390,6 +390,13 @@ REQUIREMENTS: dict[str, str] = {
     "package-pipx": "A wheel built from the checkout and installed into a fresh environment is the same program.",
     "package-elsewhere": "What is built for Windows and macOS is checked here as far as can be; VERIFY.md tells more.",
     "update-notice": "A newer version is asked for only with update_check: true, at most daily, and told once.",
+    # History and the panel
+    "history-kept": "Every call is kept with its client, tool, outcome, duration and sizes, and found by filters.",
+    "history-bounded": "The history is one file of the user's alone, bounded in age and size; the oldest calls go.",
+    "history-redacted": "No secret is in the history, whatever form it had in arguments, result, error or names.",
+    "history-harmless": "A full disk, a corrupt or locked history delays no call, and status says so.",
+    "history-counted": "Status counts today's calls and how many of them failed.",
+    "history-verbs": "`history` lists, filters, follows, shows one call, and clears; `--json` on each.",
     # House
     "house-import-fences": "Rooms and libraries are imported only across the listed fences.",
 }

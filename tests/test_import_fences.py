@@ -26,7 +26,8 @@ ROOMS: dict[str, set[str]] = {
     "backends": {"model", "config", "auth", "wire", "confinement"},
     "inspection": {"model"},
     "catalog": {"model", "config", "auth", "wire", "inspection"},
-    "gateway": {"model", "config", "auth", "wire", "backends", "catalog", "inspection", "service.logging"},
+    "history": {"model", "config", "wire", "catalog"},
+    "gateway": {"model", "config", "auth", "wire", "backends", "catalog", "inspection", "history", "service.logging"},
     "service": {"model", "config", "wire", "confinement"},  # doctor tells what this kernel can do
     "clients": {"model", "config", "wire", "service"},
     "sources": {"model", "config", "clients"},

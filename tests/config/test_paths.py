@@ -12,7 +12,7 @@ from trayapp.config.paths import Paths, find_paths
 @pytest.mark.requirement("path-home-moves-all")
 def test_one_variable_moves_everything(tmp_path: Path) -> None:
     found = find_paths({"MULTI_MCP_HOME": str(tmp_path)})
-    assert found == Paths(tmp_path / "servers.yaml", tmp_path / "cache", tmp_path / "logs")
+    assert found == Paths(tmp_path / "servers.yaml", tmp_path / "cache", tmp_path / "logs", tmp_path / "state")
 
 
 def test_the_variable_may_be_relative_or_begin_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

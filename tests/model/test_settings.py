@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, HttpSettings, Profile, Settings
+from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, HistorySettings, HttpSettings, Profile, Settings
 
 DEFAULTS = {
     "expose": "auto", "defer_above": 15, "tool_prefix": "server", "idle_timeout": 10, "health_interval": 30,
@@ -14,6 +14,7 @@ DEFAULTS = {
     "http": HttpSettings(True, 7461), "imports": (), "profiles": {}, "synonyms": {}, "token_store": "keyring",
     "approve_changes": "ask", "suspicious": "note", "write_tools": "all", "update_check": False,
     "client_metadata_url": None, "ask": "auto", "ask_timeout": 120, "confine": None,
+    "history": HistorySettings(True, True, 30.0, 50_000_000),
 }  # fmt: skip
 
 

@@ -60,7 +60,7 @@ class World:
         }
         self.fails: Exception | None = None
         self.has_clipboard = self.has_browser = True
-        self.paths = Paths(folder / "servers.yaml", folder / "cache", folder / "logs")
+        self.paths = Paths(folder / "servers.yaml", folder / "cache", folder / "logs", folder / "state")
         self.autostart = Autostart(XdgEntry(folder / "autostart" / "x.desktop"), Start(("/x",)))
         self.means = self._means()
         self.actions = Actions(self.means)

@@ -52,6 +52,9 @@ def details(snapshot: Snapshot, *, live: bool = False) -> str:
     more = "" if len(clients) <= CLIENTS_NAMED else ", ..."
     named = f" ({', '.join(clients[:CLIENTS_NAMED])}{more})" if clients else ""
     parts.append(f"{count(len(clients), 'client')}{named}")
+    if today := gateway.get("today"):
+        failed = f" ({today['failed']} failed)" if today["failed"] else ""
+        parts.append(f"{count(today['calls'], 'call')} today{failed}")
     if gateway["http_url"]:
         parts.append(one_line(gateway["http_url"]))
     return ", ".join(parts)

@@ -22,6 +22,7 @@ class Paths:
     config_file: Path
     cache_dir: Path
     log_dir: Path
+    state_dir: Path
 
 
 def find_paths(environ: Mapping[str, str]) -> Paths:
@@ -34,11 +35,12 @@ def _inside(home: Path) -> Paths:
     with suppress(RuntimeError):  # ~name of nobody: taken as a folder of that name
         home = home.expanduser()
     home = home.absolute()
-    return Paths(home / CONFIG_NAME, home / "cache", home / "logs")
+    return Paths(home / CONFIG_NAME, home / "cache", home / "logs", home / "state")
 
 
 def _platform_paths() -> Paths:
     from platformdirs import PlatformDirs  # 25 ms, and not needed when MULTI_MCP_HOME is set
 
     folders = PlatformDirs(APP_NAME, appauthor=False)
-    return Paths(folders.user_config_path / CONFIG_NAME, folders.user_cache_path, folders.user_log_path)
+    config_file = folders.user_config_path / CONFIG_NAME
+    return Paths(config_file, folders.user_cache_path, folders.user_log_path, folders.user_state_path)

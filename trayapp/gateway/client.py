@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trayapp.backends.context import Live
+from trayapp.history.ended import EndedCall
 from trayapp.wire.messages import INVALID_PARAMS, Call, Params, Reply, Request, RequestId, RpcError
 
 OnRequest = Callable[[Request], None]  # answered sooner or later with ClientPeer.respond
@@ -59,6 +60,13 @@ class Questioner(Protocol):
         """Note that a session gave up a call before the server answered it."""
 
 
+class CallHistory(Protocol):
+    """Part of the history that a call needs."""
+
+    def note(self, call: EndedCall) -> None:
+        """Note a call that ended. Never blocks and never raises."""
+
+
 class ClientSession(Protocol):
     """Client session, as calls and servers' requests see it."""
 
@@ -73,6 +81,10 @@ class ClientSession(Protocol):
     @property
     def open_calls(self) -> dict[RequestId, Any]:
         """Return the calls in progress, by the ids of the client's requests."""
+
+    @property
+    def history(self) -> CallHistory:
+        """Return where calls are noted when they end."""
 
     @property
     def called_servers(self) -> set[str]:

@@ -27,6 +27,7 @@ from trayapp.catalog.given_names import GivenNames
 from trayapp.catalog.pins import FOLDER_NAME
 from trayapp.gateway.asks.asks import Asks
 from trayapp.gateway.asks.questions import UserQuestions
+from trayapp.gateway.calls.call_facts import CallFacts
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.notifications import Notifications
 from trayapp.gateway.calls.server_requests import ServerRequests
@@ -55,6 +56,7 @@ from trayapp.gateway.services import Services
 from trayapp.gateway.sessions.requests import ClientRequests
 from trayapp.gateway.sessions.session import Session, SessionParts, tell_lists
 from trayapp.gateway.sessions.subscriptions import UPDATED, Subscriptions
+from trayapp.history.recorder import Recorder
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
@@ -65,6 +67,7 @@ from trayapp.wire.messages import Call, Params
 # Work that no client waits for begins after the first list, or after this time without a client. A file that is saved
 # before that is to be applied within a second, too.
 CALM_AT_LATEST_S = 0.5
+CALLS_TOLD_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class Parts:
     look: Look = no_projects
     accounts: Accounts | None = None
     approved_dir: Path | None = None  # None: next to the cache
+    state_dir: Path | None = None  # None: next to the cache
     calm: anyio.Event = field(default_factory=anyio.Event)  # the first client has its list, or something is started
 
 
@@ -101,6 +105,7 @@ class Gateway:
         self._tasks = tasks
         self._file_problems: tuple[Problem, ...] = ()
         self._expired_asked = False
+        self._calls_told = False
         own = ConnectionKeys()
         self.services = services = self._make_services(own)
         self.projects = Projects(parts.look, lambda: self.config, lambda: self.servers.take_projects(), parts.clock)
@@ -126,6 +131,7 @@ class Gateway:
         services.approvals.unsaved = services.writer.wake
         services.changes.listen(partial(tell_lists, self.sessions))
         services.changes.listen(self._note_names)
+        services.history.listen(self._tell_calls)
         if parts.accounts is not None:
             parts.accounts.signed_in = self._signed_in
 
@@ -172,10 +178,30 @@ class Gateway:
             given_names=GivenNames(place),
             changes=changes,
             confinements=confinements,
+            history=self._make_history(),
             sessions=self.sessions,
             shared_key=own.shared_key,
             spawn=self._spawn,
         )
+
+    def _make_history(self) -> Recorder:
+        folder = self._parts.state_dir or self._parts.cache_dir.with_name("state")
+        recorder = Recorder(
+            folder, lambda: self.config.settings.history, CallFacts(lambda server: self.services.listings.get(server))
+        )
+        recorder.changed = lambda: self.services.changes.changed()
+        return recorder
+
+    def _tell_calls(self) -> None:
+        """Broadcast the count of calls, at most every CALLS_TOLD_S: nobody follows each of them by snapshots."""
+        if not self._calls_told:
+            self._calls_told = True
+            self._spawn(self._tell_calls_soon)
+
+    async def _tell_calls_soon(self) -> None:
+        await self._parts.clock.sleep(CALLS_TOLD_S)
+        self._calls_told = False
+        self.services.changes.changed()
 
     def _spawn(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None:
         self._tasks.start_soon(fenced, work, *args)
@@ -242,6 +268,7 @@ class Gateway:
             *self.servers.view.catalog.problems,
             *self.services.approvals.problems,
             *((self.http_problem,) if self.http_problem is not None else ()),
+            *((self.services.history.problem,) if self.services.history.problem is not None else ()),
         )
 
     # -- start ---------------------------------------------------------------------------------------------------
@@ -253,6 +280,7 @@ class Gateway:
             self._tasks.start_soon(kept_up, work, services.clock.sleep)
         self.servers.view.first_lists.begin()
         services.pool.discover(services.listings.missing())
+        self._spawn(self.once_calm, services.history.look)
         for clearing in (partial(self.session_parts.tool.copies.clear, own=False), services.listings.sweep):
             self._spawn(self.once_calm, partial(anyio.to_thread.run_sync, clearing))
         services.changes.changed()

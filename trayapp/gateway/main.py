@@ -185,6 +185,7 @@ class GatewayHost:
             await accounts.close()
             with anyio.move_on_after(LAST_WRITES_S):
                 await gateway.services.writer.written()
+                await gateway.services.history.close()
             self._listener.close()
             await gateway.services.pool.stop()
             self._keeper.close()
@@ -215,6 +216,7 @@ class GatewayHost:
             write_switches=self._file.note_tools,
             look=look_with(self._trust, _find_home()),
             accounts=self._accounts,
+            state_dir=self._paths.state_dir,
             approved_dir=self._paths.config_file.with_name(APPROVED),
             calm=self._environ.wanted,
         )

@@ -16,6 +16,7 @@ from trayapp.gateway.exposure.approvals import Approvals
 from trayapp.gateway.exposure.listing_writer import ListingWriter
 from trayapp.gateway.exposure.listings import Listings
 from trayapp.gateway.exposure.served_tools import ServedTools
+from trayapp.history.recorder import Recorder
 from trayapp.model.settings import Settings
 from trayapp.model.status import GatewayState
 
@@ -45,6 +46,7 @@ class Services:
     given_names: GivenNames
     changes: ChangeFeed
     confinements: Confinements
+    history: Recorder
     sessions: Collection[ClientSession]
     shared_key: Callable[[str], str]
     spawn: Spawn

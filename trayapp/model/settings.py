@@ -38,6 +38,16 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class HistorySettings:
+    """What is kept of calls, and how much."""
+
+    enabled: bool = True
+    arguments: bool = True  # the first 2 KB of arguments and result too, redacted
+    keep: float = 30.0  # days
+    size: int = 50_000_000  # bytes of the file
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of `settings`. Times are in the unit that the file uses, named in each field's comment."""
 
@@ -52,6 +62,7 @@ class Settings:
     linger: float = 10.0  # minutes
     result_limit: int = 51_200  # bytes; 0 = off; calls through the `mcp` tool only
     http: HttpSettings = HttpSettings()
+    history: HistorySettings = HistorySettings()
     imports: tuple[str, ...] = ()
     profiles: dict[str, Profile] = field(default_factory=dict)
     synonyms: dict[str, tuple[str, ...]] = field(default_factory=dict)

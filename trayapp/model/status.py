@@ -124,6 +124,14 @@ class SessionStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class CallsToday:
+    """Calls since midnight, and how many of them failed."""
+
+    calls: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
 class GatewayStatus:
     """The gateway process itself."""
 
@@ -135,6 +143,7 @@ class GatewayStatus:
     sessions: tuple[SessionStatus, ...] = ()
     keyring: KeyringState | None = None  # of the place of sign-ins and secrets; None = nothing has needed it yet
     keyring_error: dict[str, str] | None = None  # {"title", "hint"} while it is not available
+    today: CallsToday | None = None  # None: no history is kept, or nobody has called yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +190,7 @@ class Snapshot:
         return {
             "version": SNAPSHOT_VERSION,
             "revision": self.revision,
-            "gateway": {k: v for k, v in asdict(self.gateway).items() if not k.startswith("keyring") or v is not None},
+            "gateway": {k: v for k, v in asdict(self.gateway).items() if k not in RARE_OF_GATEWAY or v is not None},
             "servers": [_server_json(server) for server in self.servers],
             "problems": [problem_json(problem) for problem in self.problems],
             **({"asks": [asdict(ask) for ask in self.asks]} if self.asks else {}),
@@ -211,6 +220,7 @@ class NewerSnapshotError(ShapeError):
         )
 
 
+RARE_OF_GATEWAY = frozenset({"keyring", "keyring_error", "today"})
 RARE = frozenset({"project", "signed_in", "auth", "approvals", "findings", "suspicious", "unlisted", "confinement"})
 
 

@@ -44,6 +44,11 @@ APPROVALS = "approvals"  # {server?, tool?} -> {"rows": [see gateway/control/app
 # {tools: [{server, tool, hash}]} -> {"approved": [{server, tool}], "missed": [the same]}
 APPROVE = "approve"
 INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, where, evidence, held}], "tools"}
+# {words?, server?, tool?, client?, failed?, since_s?, after?, before?, limit?} -> {"rows": [...], "enabled", "problem"}
+HISTORY = "history"
+HISTORY_SHOW = "history_show"  # {id} -> one row with its texts
+HISTORY_CLEAR = "history_clear"  # -> {"cleared"}
+HISTORY_USED = "history_used"  # -> {"since": Unix seconds, 0 = nothing is kept, "tools": [{"server", "tool", "calls"}]}
 SETTLE = "settle"  # -> {} once no server is being discovered
 # {server} -> {"url", "redirect_uri", "expires_s"}: whoever asked opens the url in a browser; or, where a kept sign-in
 # was found once the user had unlocked the keyring, {"url": None, "outcome": as of LOGIN_WAIT}

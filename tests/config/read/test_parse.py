@@ -19,7 +19,7 @@ from trayapp.config.yaml.outline import outline
 from trayapp.model.errors import ConfigError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch
-from trayapp.model.settings import HttpSettings, Profile, Settings
+from trayapp.model.settings import HistorySettings, HttpSettings, Profile, Settings
 from trayapp.model.status import Problem
 
 
@@ -470,6 +470,7 @@ def test_all_settings_are_read() -> None:
         "  profiles:\n    work: {servers: [a], expose: tools, includeTools: 'x*', exclude_tools: [y]}\n    all:\n"
         "  synonyms: {pr: [pull request], ls: list}\n  token_store: file\n"
         "  approve_changes: off\n  update_check: true\n  writeTools: switched\n"
+        "  history: {arguments: no, keep: 7d, size: 20 MB}\n"
     )
     assert config.problems == ()
     assert config.settings == Settings(
@@ -478,11 +479,15 @@ def test_all_settings_are_read() -> None:
         http=HttpSettings(False, 80), imports=("cursor", "claude-code"),
         profiles={"work": Profile(("a",), "tools", ("x*",), ("y",)), "all": Profile()},
         synonyms={"pr": ("pull request",), "ls": ("list",)}, token_store="file", approve_changes="off",
-        update_check=True, write_tools="switched",
+        update_check=True, write_tools="switched", history=HistorySettings(True, False, 7.0, 20_000_000),
     )  # fmt: skip
 
 
 WRONG_SETTINGS = [
+    "history: {size: 1}",
+    "history: {size: many}",
+    "history: {keep: 0}",
+    "history: 3",
     "expose: some",
     "expose: 5",
     "defer_above: -1",

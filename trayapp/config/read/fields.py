@@ -28,6 +28,8 @@ SECONDS = {
     "d": 86_400.0, "day": 86_400.0, "days": 86_400.0,
 }  # fmt: skip
 _PART = r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([a-z]+)\s*"
+BYTES = {"": 1, "b": 1, "kb": 1000, "mb": 1_000_000, "gb": 1_000_000_000}
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?)\s*([a-z]*)", re.IGNORECASE)
 _DURATION = re.compile(rf"(?:{_PART})+", re.IGNORECASE)
 
 
@@ -120,6 +122,21 @@ def _spelled(node: Scalar, unit: str) -> float:
     if not parts or any(name not in SECONDS for _, name in parts):
         raise Wrong(node, "must be a time", _unquoted(node, "int", "float") or f"A number ({unit}), or 30s, 5m, 1h")
     return sum(float(amount) * SECONDS[name] for amount, name in parts) / SECONDS[unit]
+
+
+def size(least: int, most: int) -> Reader:
+    """A reader of sizes in bytes from `least` to `most`: a number, or a text such as `50 MB`."""
+
+    def read(node: Node) -> int:
+        found = _SIZE.fullmatch(node.text.strip()) if isinstance(node, Scalar) else None
+        if found is None or found[2].lower() not in BYTES:
+            raise Wrong(node, "must be a size", "Write it as 50 MB")
+        value = int(float(found[1]) * BYTES[found[2].lower()])
+        if not least <= value <= most:
+            raise Wrong(node, f"must be from {least // 1_000_000} MB to {most // 1_000_000_000} GB")
+        return value
+
+    return read
 
 
 def choice(options: Iterable[str]) -> Reader:

@@ -11,15 +11,17 @@ from trayapp.config.problems import Report, Wrong, shown
 from trayapp.config.read import fields
 from trayapp.config.read.confine import read_confine
 from trayapp.config.read.keys import read_keys, timed
-from trayapp.config.read.spelling import HTTP_KEYS, PROFILE_KEYS, SETTING_KEYS, snake
+from trayapp.config.read.spelling import HISTORY_KEYS, HTTP_KEYS, PROFILE_KEYS, SETTING_KEYS, snake
 from trayapp.config.urls import url_fault
 from trayapp.config.yaml.nodes import Node, Pair, Scalar, is_null, kind
 from trayapp.model.confine import Confine
-from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, HttpSettings, Profile, Settings
+from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, HistorySettings, HttpSettings, Profile, Settings
 
 MAX_PORT = 65_535
 MAX_TOOLS = 1_000_000
 MAX_RESULT_BYTES = 1 << 30
+MIN_HISTORY_BYTES = 1_000_000
+MAX_HISTORY_BYTES = 10_000_000_000
 MIN_HEALTH_INTERVAL_S = 1.0  # more often would keep an idle machine awake
 
 _HINTS = get_type_hints(Settings)
@@ -61,6 +63,12 @@ _HTTP_READERS: dict[str, fields.Reader] = {
     "port": fields.whole(0, MAX_PORT),
     "token": fields.switch,
 }
+_HISTORY_READERS: dict[str, fields.Reader] = {
+    "enabled": fields.switch,
+    "arguments": fields.switch,
+    "keep": fields.duration("d", zero=False),
+    "size": fields.size(MIN_HISTORY_BYTES, MAX_HISTORY_BYTES),
+}
 _PROFILE_READERS: dict[str, fields.Reader] = {
     "servers": fields.words,
     "expose": fields.choice(EXPOSE_MODES),
@@ -101,17 +109,22 @@ class _Options:
         return {name: value for name, (_, value) in found.items()}
 
     def _reader_of(self, inside: str) -> Any:
-        tables = {"settings": READERS | self._nested(), "http": _HTTP_READERS}
+        tables = {"settings": READERS | self._nested(), "http": _HTTP_READERS, "history": _HISTORY_READERS}
         table = tables.get(inside, _PROFILE_READERS)
         return lambda name, unit: timed(name, unit) if unit else table[name]
 
     def _nested(self) -> dict[str, fields.Reader]:
-        return {"http": self._http, "profiles": self._profiles}
+        return {"http": self._http, "history": self._history, "profiles": self._profiles}
 
     def _http(self, node: Node) -> HttpSettings:
         if isinstance(node, Scalar) and kind(node) == "bool":
             return HttpSettings(enabled=fields.switch(node))
         return HttpSettings(**self.read("http", node, HTTP_KEYS))
+
+    def _history(self, node: Node) -> HistorySettings:
+        if isinstance(node, Scalar) and kind(node) == "bool":
+            return HistorySettings(enabled=fields.switch(node))
+        return HistorySettings(**self.read("history", node, HISTORY_KEYS))
 
     def _profiles(self, node: Node) -> dict[str, Profile]:
         profiles = {pair.name: self._profile(pair) for pair in fields.mapping_pairs(node)}

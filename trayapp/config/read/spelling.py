@@ -23,10 +23,11 @@ SETTING_KEYS = frozenset(
         "expose", "defer_above", "tool_prefix", "idle_timeout", "health_interval", "failure_backoff", "connect_timeout",
         "request_timeout", "linger", "result_limit", "http", "imports", "profiles", "synonyms", "token_store",
         "approve_changes", "suspicious", "update_check", "client_metadata_url", "write_tools", "ask", "ask_timeout",
-        "confine",
+        "confine", "history",
     ]
 )  # fmt: skip
 HTTP_KEYS = frozenset(("enabled", "port", "token"))
+HISTORY_KEYS = frozenset(("enabled", "arguments", "keep", "size"))
 PROFILE_KEYS = frozenset(("servers", "expose", "include_tools", "exclude_tools"))
 TOOL_KEYS = frozenset(("enabled", "stale", "ask"))
 TOOL_NOTES = frozenset(("description",))  # for people; what is served is what the server says

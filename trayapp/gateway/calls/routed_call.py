@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 from trayapp.backends.connection import Connection
@@ -14,6 +15,7 @@ from trayapp.gateway.asks.errors import NotAllowedError, taken_away
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.calls.errors import to_client, tool_error
 from trayapp.gateway.calls.users_yes import GATED, AskingSession, UsersYes
+from trayapp.history.ended import HEAD_BYTES, RECORDED, EndedCall, Outcome
 from trayapp.model.errors import LEAVE_IT, ConnectionLostError, MultiMcpError
 from trayapp.wire.envelope import LOG_LEVEL
 from trayapp.wire.jsonio import JsonError
@@ -47,6 +49,7 @@ class RoutedCall:
 
     __slots__ = (
         "_allowed",
+        "_began",
         "_last",
         "_late",
         "_live",
@@ -88,6 +91,7 @@ class RoutedCall:
         self.through_tool = through_tool  # the client named the one tool, not what this calls
         self._allowed = ""  # hash of the definition that the user has allowed this call of
         self._yes: UsersYes | None = None  # while the user is asked
+        self._began = perf_counter()
         self._rounds = 0  # how often the backend has asked before it answered
         self._last = False  # True: the request is not sent again
         self._live: Live | None = None  # the one that the request was sent on, not a later one of the same backend
@@ -156,11 +160,12 @@ class RoutedCall:
             reply = self._explain_loss(reply)
         if self.proof is not None and (reply.frame or "result" in reply.message):
             self.proof()
-        why = ""
+        why, finished = "", True
         try:
             # In the form of the client's protocol revision.
             modern = self._live is not None and self._live.peer.modern
             own = self._translate(reply, modern) if modern or self.session.client.modern else reply
+            finished = own is not None
             if own is not None and self.finish is not None:
                 own = self.finish(own)
             if own is not None:
@@ -171,6 +176,8 @@ class RoutedCall:
             why = f"The gateway has too little memory for the answer of {self.connection.name}"
         if why:
             self.session.peer.respond(self.request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
+        if finished:
+            self._note(reply, "failed" if why else None)
 
     def progress(self, params: dict[str, Any]) -> None:
         """Pass progress on to the client, unless the call is parked."""
@@ -180,6 +187,7 @@ class RoutedCall:
     def cancel(self, reason: str) -> None:
         """Cancel the request at the backend, without an answer to the client (MCP cancellation)."""
         if self._close():
+            self._note(None, "cancelled")
             self._tell_server(reason)
 
     # -- the user's yes ------------------------------------------------------------------------------------------
@@ -222,6 +230,7 @@ class RoutedCall:
 
     def _refuse(self, error: MultiMcpError) -> None:
         """Answer a call that is not sent: a result for the model to read, where the client called a tool."""
+        self._note(None, "refused", error.title)
         if not self.through_tool and self.request.method != "tools/call":
             self.session.peer.respond(self.request_id, Reply.of_error(to_client(error)))
             return
@@ -282,9 +291,23 @@ class RoutedCall:
         self.parked = False
         self.connection.end(self)
         if self._late is None:
+            self._note(None, "cancelled")
             self._tell_server(reason)
 
     # -- answers -------------------------------------------------------------------------------------------------
+
+    def _note(self, reply: Reply | None, outcome: Outcome | None = None, error: str = "") -> None:
+        """Note the call in the history, after its client was answered."""
+        request = self.request
+        if request.method in RECORDED:
+            answer, size = answer_of(reply) if reply is not None else (None, 0)
+            server = self.connection.server.name
+            self.session.history.note(
+                EndedCall(
+                    perf_counter(), self._began, self.session, server, request.method, request.params, answer, size,
+                    outcome, error, "user" if self._allowed else "",
+                )
+            )  # fmt: skip
 
     def _translate(self, reply: Reply, modern: bool) -> Reply | None:
         """Return the answer in the client's form; None for a question, which an older client is asked first.
@@ -312,6 +335,7 @@ class RoutedCall:
             return
         self._tell_server("timed out")
         self.session.peer.respond(self.request_id, Reply.of_error(timed_out(self.connection, self._timeout_s)))
+        self._note(None, "timeout")
 
     def _tell_server(self, reason: str) -> None:
         if self._live is not None:
@@ -340,6 +364,15 @@ class RoutedCall:
         if transport is not None and transport.kind != "stdio" and not transport.gone.is_set():
             return reply  # the backend's own words: it still runs, and over HTTP answers can come without frames, too
         return Reply.of_error(to_client(lost_during_call(self.connection, reply.message["error"].get("message", ""))))
+
+
+def answer_of(reply: Reply) -> tuple[bytes | dict[str, Any] | None, int]:
+    """Return what the history keeps of an answer until its row is made, and its size in bytes."""
+    frame = reply.frame
+    size = len(frame)
+    if not size:
+        return reply.message, 0
+    return (frame if size < HEAD_BYTES else frame[:HEAD_BYTES]), size
 
 
 class IgnoredCall:

@@ -9,6 +9,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import anyio
@@ -38,6 +39,7 @@ from trayapp.gateway.mcp_tool.availability import Availability, availability, wh
 from trayapp.gateway.mcp_tool.results import as_tool_result
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.view import View
+from trayapp.history.ended import Caller, EndedCall, refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, RpcError
@@ -240,16 +242,24 @@ class CatalogRequests:
             method, params = _prepare_call(seen_by, key, args)
             yes = CommandsYes(self._gateway.asks, Request("", method, params), asked.get("project"), self._note)
             here, allowed = asked.get("asks") is True, asked.get("allowed")
+            caller, began = Caller("panel" if asked.get("panel") is True else "multi-mcp call"), perf_counter()
             connection: Connection | None = None
-            while connection is None or not connection.is_up:
-                subject = _subject(seen_by, key, method)
-                if subject is None or yes.is_allowed(subject, allowed, here=here):
-                    connection = await _connect(seen_by, key[0])
-                elif here:
-                    return {"ask": yes.row(subject)}
-                else:
-                    allowed = await yes.wait_for(subject)
-            result = await self._answered(connection, method, params, seen_by)
+            try:
+                while connection is None or not connection.is_up:
+                    subject = _subject(seen_by, key, method)
+                    if subject is None or yes.is_allowed(subject, allowed, here=here):
+                        connection = await _connect(seen_by, key[0])
+                    elif here:
+                        return {"ask": yes.row(subject)}
+                    else:
+                        allowed = await yes.wait_for(subject)
+                result = await self._answered(connection, method, params, seen_by)
+            except (MultiMcpError, RpcError) as error:
+                self._gateway.services.history.note(refused_call(began, caller, key[0], params, error))
+                raise
+            answer = {"result": result}
+            ended = EndedCall(perf_counter(), began, caller, key[0], method, params, answer, 0, None, "", "")
+            self._gateway.services.history.note(ended)
             shown = as_tool_result(result) if method == "resources/read" else result
             return {"server": key[0], "tool": key[1], "result": shown}
 

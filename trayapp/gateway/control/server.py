@@ -21,6 +21,7 @@ from trayapp.gateway.control.approvals import ApprovalRequests
 from trayapp.gateway.control.asks import AskRequests
 from trayapp.gateway.control.catalog import CatalogRequests
 from trayapp.gateway.control.confinement import ConfinementRequests
+from trayapp.gateway.control.history import HistoryRequests
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import MultiMcpError, ServerError
@@ -74,6 +75,7 @@ class Control:
             **ApprovalRequests(gateway).handlers,
             **ConfinementRequests(gateway).handlers,
             **AskRequests(gateway).handlers,
+            **HistoryRequests(gateway).handlers,
             **accounts.handlers,
         }
         self._tasks: anyio.abc.TaskGroup | None = None

@@ -12,7 +12,7 @@ from trayapp.gateway.scopes.view import View
 from trayapp.model.errors import ServerError
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
-from trayapp.model.status import GatewayStatus, ServerStatus, Snapshot
+from trayapp.model.status import CallsToday, GatewayStatus, ServerStatus, Snapshot
 
 
 def snapshot_of(gateway: Gateway) -> Snapshot:
@@ -28,6 +28,7 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
         sessions=tuple(session.status for session in gateway.sessions if session.lasting),
         keyring=gateway.sign_ins.keyring_state,
         keyring_error=gateway.sign_ins.keyring_error,
+        today=_today(gateway),
     )
     shared = [connection for connection in gateway.services.pool if not gateway.servers.own.is_own(connection.name)]
     latest = _shown_connections(gateway)
@@ -70,6 +71,11 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         unlisted=_unknown_lists(connection, offer),
         confinement=gateway.services.confinements.status(connection.name),
     )
+
+
+def _today(gateway: Gateway) -> CallsToday | None:
+    today = gateway.services.history.today
+    return CallsToday(today.calls, today.failed) if today is not None and today.calls else None
 
 
 def _findings(gateway: Gateway, server: str) -> tuple[str, ...] | None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.search.index import LIMIT, Hit
-from trayapp.gateway.client import ClientInfo
+from trayapp.gateway.client import CallHistory, ClientInfo
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.availability import Availability, availability
@@ -26,6 +26,7 @@ class ToolSession(Protocol):
     """Client session, as the one tool needs it."""
 
     client: ClientInfo
+    history: CallHistory
     lasting: bool  # False: it is a single request
     seen: SessionView
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from time import perf_counter
 from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
@@ -21,8 +22,9 @@ from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_re
 from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.sharing import Topic
+from trayapp.history.ended import refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
-from trayapp.wire.messages import Request, RequestId
+from trayapp.wire.messages import Request, RequestId, RpcError
 
 LISTS_S = 2.0  # the longest wait of a call for new lists of a server that has just started with old ones
 
@@ -80,6 +82,7 @@ class McpTool:
                 raise UnknownOptionsError(wrong)
             self._carry_out(request, read_request(request.params.get("arguments")))
         except MultiMcpError as error:
+            self._note_refused(request, error)
             self._refuse(request.id, error)
 
     def _carry_out(self, request: Request, asked: ToolRequest) -> None:
@@ -158,13 +161,20 @@ class McpTool:
 
     async def _call_later(self, request: Request, asked: ToolRequest, server: str | None) -> None:
         """Make a call after starting its server, or even finding it."""
-        key = await self._find(request.id, asked.text, server)
-        connection = await self._session.connected(request.id, key[0], self._topic(key))
-        await connection.lists_settled(LISTS_S)
-        gone = self._find_gone(key, asked.text)
-        if gone is not None:
-            raise gone
-        self._send(request, connection, asked, key)
+        began, key = perf_counter(), None
+        try:
+            key = await self._find(request.id, asked.text, server)
+            connection = await self._session.connected(request.id, key[0], self._topic(key))
+            await connection.lists_settled(LISTS_S)
+            gone = self._find_gone(key, asked.text)
+            if gone is not None:
+                raise gone
+            self._send(request, connection, asked, key)
+        except (MultiMcpError, RpcError) as error:
+            called = {"name": key[1] if key is not None else asked.text, "arguments": asked.args}
+            owner = key[0] if key is not None else server or ""
+            self._session.history.note(refused_call(began, self._session, owner, called, error))
+            raise
 
     async def _find(self, request_id: RequestId, asked: str, server: str | None) -> Key:
         read = self._seen.find_read(asked, server)
@@ -196,6 +206,14 @@ class McpTool:
         if key in seen.entries.get(key[0], {}):
             return None
         return ToolGoneError(asked, key[0], [seen.name_of(one) for one in seen.entries.get(key[0], {})])
+
+    def _note_refused(self, request: Request, error: MultiMcpError) -> None:
+        """Note a call in the history that could not be sent; other modes are no calls."""
+        arguments = request.params.get("arguments")
+        if isinstance(arguments, dict) and arguments.get("tool"):
+            called = {"name": arguments["tool"], "arguments": arguments.get("args")}
+            owner = str(arguments.get("server") or "")
+            self._session.history.note(refused_call(perf_counter(), self._session, owner, called, error))
 
     # -- answers -------------------------------------------------------------------------------------------------
 

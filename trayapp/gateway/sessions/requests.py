@@ -6,6 +6,7 @@ The exception boundary of a session is its peer.
 from __future__ import annotations
 
 from functools import cached_property, partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -26,6 +27,7 @@ from trayapp.gateway.sessions.handshake import discover, initialize, set_level, 
 from trayapp.gateway.sessions.lists import LISTS
 from trayapp.gateway.sessions.pending import already_under_way
 from trayapp.gateway.sessions.session import Session, SessionParts
+from trayapp.history.ended import refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.envelope import LOG_LEVEL, has_envelope
 from trayapp.wire.jsonio import dumps
@@ -97,6 +99,8 @@ class ClientRequests:
             else:
                 self._route_unknown(request)
         except (MultiMcpError, RpcError) as error:
+            if method == "tools/call":
+                session.history.note(refused_call(perf_counter(), session, "", request.params, error))
             session.refuse(request.id, error)
 
     def _answer(self, request: Request) -> None:
@@ -262,12 +266,18 @@ class ClientRequests:
     async def _route_later(self, request: Request) -> None:
         """Make a call after starting its server, or even finding it."""
         session, params = self._session, request.params
-        if request.method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
-            await self.find_tool(request.id, params["name"])
-        server, own_params = session.seen.target(request)
-        own = request.with_params(own_params)
-        connection = await session.connected(request.id, server, topic_of(own))
-        self.send_to(server, own, connection)
+        began, server = perf_counter(), ""
+        try:
+            if request.method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
+                await self.find_tool(request.id, params["name"])
+            server, params = session.seen.target(request)
+            own = request.with_params(params)
+            connection = await session.connected(request.id, server, topic_of(own))
+            self.send_to(server, own, connection)
+        except (MultiMcpError, RpcError) as error:
+            if request.method == "tools/call":
+                session.history.note(refused_call(began, session, server, params, error))
+            raise
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
         """Find the tool of a call as SessionView.find_tool does. A server that starts for it may ask this client."""

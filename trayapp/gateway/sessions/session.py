@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from trayapp.gateway.calls.errors import to_client
 from trayapp.gateway.calls.notifications import Notifications, at_least
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.calls.server_requests import ServerRequests
-from trayapp.gateway.client import ClientInfo, ClientPeer
+from trayapp.gateway.client import CallHistory, ClientInfo, ClientPeer
 from trayapp.gateway.exposure.list_results import ListHints
 from trayapp.gateway.exposure.options import session_options
 from trayapp.gateway.extensions.streams import Streams
@@ -38,6 +39,7 @@ from trayapp.wire.revisions import as_modern, error_as_modern, hinted, with_memb
 log = logging.getLogger(__name__)
 
 NO_HINTS = ListHints()
+_NUMBERS = itertools.count(1)  # tells sessions of one gateway apart in the history
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class Session:
         self.lists = ClientLists()
         self.task_handles: dict[str, None] = {}  # of the tasks that its client knows, oldest first
         self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities, and with the user's
+        self.history: CallHistory = parts.services.history
+        self.number = next(_NUMBERS)
 
     def follow(self, view: View) -> None:
         """Show that view to the client from now on."""

@@ -1,0 +1,1 @@
+"""The history: rows without secrets, a bounded file, writing beside the calls."""

@@ -1,0 +1,47 @@
+"""The facts of a call that ended, as they are noted on its way out. Never here: anything that costs time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Literal, NamedTuple
+
+Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused"]
+FAILURES: tuple[Outcome, ...] = ("error", "failed", "timeout")
+RECORDED = frozenset(("tools/call", "resources/read", "prompts/get"))
+HEAD_BYTES = 16 * 1024  # of a larger answer; the rest is not held until the row is made
+
+
+class EndedCall(NamedTuple):
+    """Facts of a call that ended, cheap to make. `ended` and `began` are seconds of time.perf_counter.
+
+    `caller`: a session, or a Caller. `params`: as the server got them. `answer`: the frame, or its head, or a parsed
+    answer; None without one. `size`: bytes of the whole frame.
+    """
+
+    ended: float
+    began: float
+    caller: Any
+    server: str
+    method: str
+    params: Any
+    answer: bytes | dict[str, Any] | None
+    size: int
+    outcome: Outcome | None  # None: the answer says
+    error: str
+    allowed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who called: the client's name, its session and the folder that it works in."""
+
+    client: str
+    session: str = ""
+    project: str = ""
+
+
+def refused_call(began: float, caller: Any, server: str, params: Any, error: Exception) -> EndedCall:
+    """Return the facts of a tool's call that no server got. `params`: name and arguments."""
+    words = str(getattr(error, "title", error))
+    return EndedCall(perf_counter(), began, caller, server, "tools/call", params, None, 0, "failed", words, "")

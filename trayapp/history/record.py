@@ -1,0 +1,192 @@
+"""The row that is kept of one call, without secrets.
+
+Never here: files, threads, facts of a call (ended).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from trayapp.catalog.tokens import tokens
+from trayapp.history.ended import HEAD_BYTES, Caller, EndedCall, Outcome
+from trayapp.model.redact import TAIL_DROPPED, redacted
+from trayapp.model.text import one_line
+from trayapp.wire.jsonio import JsonError, dumps, loads
+
+TEXT_MOST = 2_048  # characters of arguments and of a result
+SAMPLE = 256  # characters whose tokens are counted; the rest is estimated from them
+ERROR_MOST = 240
+NAME_MOST = 200
+_ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\u001b": "\x1b", "\\u001B": "\x1b"}
+IS_ERROR = b'"isError":true'
+
+
+class Row(NamedTuple):
+    """One call as it is kept. `time`: Unix seconds at its end. `ms`: how long it took."""
+
+    time: float
+    client: str
+    session: str
+    project: str
+    server: str
+    tool: str
+    kind: str  # read | write | destructive, "" = unknown
+    outcome: Outcome
+    ms: float
+    sent: int  # bytes
+    received: int  # bytes
+    tokens: int  # of the result, estimated
+    allowed: str
+    error: str
+    arguments: str
+    result: str
+
+
+class RowMaker:
+    """Makes the rows of one batch. Texts that occur in several calls are redacted once; no batch knows the next."""
+
+    def __init__(self, *, with_texts: bool) -> None:
+        self._with_texts = with_texts
+        self._name = cache(_name)
+        self._cut = cache(_cut)
+        self._tokens = cache(_tokens)
+
+    def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
+        """Return the row of a call, without secrets."""
+        params = call.params if isinstance(call.params, Mapping) else {}
+        given = _arguments(call.method, params)
+        arguments = _json(given)
+        answer = _parsed(call.answer)
+        result, error = _result_text(answer, call.answer)
+        outcome = call.outcome or _outcome(answer, call.answer)
+        said = call.error or error or (_first_words(answer) if outcome == "error" else "")
+        received = call.size or len(result)
+        return Row(
+            time,
+            self._name(caller.client),
+            caller.session,
+            self._name(caller.project),
+            self._name(call.server),
+            self._name(_tool(call.method, params)),
+            kind,
+            outcome,
+            round((call.ended - call.began) * 1000, 3),
+            len(arguments.encode("utf-8", "replace")),
+            received,
+            self._tokens(result[:SAMPLE], max(len(result), received)),
+            call.allowed,
+            one_line(redacted(said[: ERROR_MOST * 2]))[:ERROR_MOST] if said else "",
+            self._cut(_safe(given, arguments)) if self._with_texts else "",
+            self._cut(_safe_result(answer, result)) if self._with_texts else "",
+        )
+
+
+def _arguments(method: str, params: Mapping[str, Any]) -> Any:
+    if method in ("tools/call", "prompts/get"):
+        return params.get("arguments") or {}
+    return {name: value for name, value in params.items() if name != "_meta"}
+
+
+def _tool(method: str, params: Mapping[str, Any]) -> str:
+    if method == "tools/call":
+        return str(params.get("name", ""))
+    return f"{method} {params.get('name') or params.get('uri') or ''}".strip()
+
+
+def _name(text: str) -> str:
+    return one_line(redacted(text[:NAME_MOST]))
+
+
+def _json(value: Any) -> str:
+    try:
+        return dumps(value).decode("utf-8", "replace")
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def _parsed(answer: bytes | dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return an answer that is whole."""
+    if isinstance(answer, dict):
+        return answer
+    if answer is None or len(answer) >= HEAD_BYTES:
+        return None
+    try:
+        message = loads(answer)
+    except JsonError:
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def _result_text(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) -> tuple[str, str]:
+    """Return the result's JSON text, or the head of it, and the words of an error answer."""
+    if answer is None:
+        head = raw if isinstance(raw, bytes) else b""
+        return head[max(0, head.find(b'"result":') + 9) :].decode("utf-8", "replace"), ""
+    if isinstance(error := answer.get("error"), dict):
+        return _json(error), str(error.get("message", ""))
+    return _json(answer.get("result", {})), ""
+
+
+def _outcome(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) -> Outcome:
+    if answer is not None:
+        if "error" in answer:
+            return "failed"
+        result = answer.get("result")
+        return "error" if isinstance(result, dict) and result.get("isError") is True else "ok"
+    return "error" if isinstance(raw, bytes) and IS_ERROR in raw.replace(b" ", b"") else "ok"
+
+
+def _first_words(answer: dict[str, Any] | None) -> str:
+    """Return the first text of a result."""
+    content = (answer or {}).get("result", {}).get("content")
+    for item in content if isinstance(content, list) else ():
+        if isinstance(item, dict) and isinstance(item.get("text"), str):
+            text: str = item["text"]
+            return text
+    return ""
+
+
+def _safe(value: Any, text: str) -> str:
+    """Return the JSON text of a value whose own texts are redacted: some secrets show only without JSON's escapes."""
+    if "\\" not in text:
+        return text
+    left = [TEXT_MOST * 2]  # characters: what comes behind them is cut off anyway
+
+    def safe(inner: Any) -> Any:
+        if isinstance(inner, str):
+            left[0] -= len(inner)
+            head = inner[: TEXT_MOST * 2]
+            return (redacted(head) if "\\" in _json(head) else head) if left[0] > -TEXT_MOST * 2 else ""
+        if left[0] < 0:
+            return None
+        if isinstance(inner, dict):
+            return {name: safe(value) for name, value in inner.items()}
+        return [safe(item) for item in inner] if isinstance(inner, list) else inner
+
+    return _json(safe(value))
+
+
+def _safe_result(answer: dict[str, Any] | None, text: str) -> str:
+    """Return the text of a result for `_cut`. The head of a large one cannot be parsed: its escapes are undone."""
+    if answer is None:
+        for escape, letter in _ESCAPES.items():
+            text = text.replace(escape, letter)
+        return text
+    return _safe(answer.get("error", answer.get("result")), text)
+
+
+def _cut(text: str) -> str:
+    """Return the first TEXT_MOST characters, redacted. A secret that the cut would halve is dropped with it."""
+    head = text[: TEXT_MOST + TAIL_DROPPED]
+    safe = redacted(head)
+    return safe if len(head) == len(text) and len(safe) <= TEXT_MOST else safe[:TEXT_MOST]
+
+
+def _tokens(sample: str, size: int) -> int:
+    """Estimate the tokens of a text of that size from its head."""
+    if not sample:
+        return 0
+    counted = tokens(sample)
+    return counted if len(sample) < SAMPLE else round(counted * size / len(sample))

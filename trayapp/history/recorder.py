@@ -1,0 +1,254 @@
+"""Writing the history beside the calls: the event loop notes what ended, a thread makes rows of it and writes them.
+
+A call pays for one tuple and one append. Nothing here can delay or fail one: what cannot be written is dropped and
+reported. Never here: SQL (store), what a row is (record).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from trayapp.model.errors import StorageError
+from trayapp.model.settings import HistorySettings
+from trayapp.model.status import Problem
+
+if TYPE_CHECKING:
+    from trayapp.history.ended import Caller, EndedCall
+    from trayapp.history.record import Row
+    from trayapp.history.store import Filter, HistoryFile
+
+log = logging.getLogger(__name__)
+
+FILE_NAME = "history.db"
+FLUSH_S = 0.1  # from the end of a call to its row: the panel shows it at once, a killed gateway loses no more
+BREATH_ROWS = 20  # made between two breaths, in which calls come first
+BATCHES_MOST = 50  # that wait for a slow disk; later calls are dropped
+RETRY_S = 5.0  # after a failure, so that a full disk is not tried with every call
+
+Result = TypeVar("Result")
+
+
+class Facts(Protocol):
+    """What only the gateway knows of a call."""
+
+    def caller(self, caller: Any) -> Caller:
+        """Return who called."""
+
+    def kind(self, server: str, tool: str) -> str:
+        """Return the class of a tool, "" if it is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """Calls since midnight, and how many of them failed."""
+
+    day: int = 0
+    calls: int = 0
+    failed: int = 0
+
+
+class Recorder:
+    """History of one gateway. `note` and the coroutines run on its event loop, everything else in one thread.
+
+    `settings`: returns the current ones. `wrote` is called on the loop after calls were written. `changed`: after the
+    problem changed.
+    """
+
+    def __init__(self, folder: Path, settings: Callable[[], HistorySettings], facts: Facts) -> None:
+        self.path = folder / FILE_NAME
+        self._settings = settings
+        self._facts = facts
+        self._pending: list[EndedCall] = []
+        self._waiting = 0  # batches
+        self._timer: asyncio.TimerHandle | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._file: HistoryFile | None = None
+        self._retry_at = 0.0
+        self._listeners: list[Callable[[], None]] = []
+        self.changed: Callable[[], None] = lambda: None
+        self.today: Today | None = None  # None: nobody has looked yet
+        self.problem: Problem | None = None
+
+    @property
+    def enabled(self) -> bool:
+        """True if the settings want a history."""
+        return self._settings().enabled
+
+    def note(self, call: EndedCall) -> None:
+        """Note a call that ended. Never blocks and never raises."""
+        if self._timer is None:
+            if not self._settings().enabled or self._waiting > BATCHES_MOST:
+                return
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
+        self._pending.append(call)
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` after calls were written. Return a function that ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    async def look(self) -> None:
+        """Count today's calls, if an earlier gateway has left a file."""
+        if self.path.exists() and self.today is None:
+            await self._in_thread(self._count_today)
+
+    async def find(self, wanted: Filter) -> list[dict[str, Any]]:
+        """Return the newest calls that fit. Raises StorageError."""
+        return await self._in_thread(lambda: self._opened().find(wanted))
+
+    async def get(self, number: int) -> dict[str, Any] | None:
+        """Return one call with its texts. Raises StorageError."""
+        return await self._in_thread(lambda: self._opened().get(number))
+
+    async def per_minute(self, minutes: int) -> list[int]:
+        """Return the calls of each of the last minutes. Raises StorageError."""
+        return await self._in_thread(lambda: self._opened().per_minute(time.time(), minutes))
+
+    async def used(self) -> tuple[float, dict[tuple[str, str], int]]:
+        """Return since when calls are kept, and how many there were of each server and tool. Raises StorageError."""
+        return await self._in_thread(lambda: self._opened().used())
+
+    async def clear(self) -> int:
+        """Delete everything. Return how many calls there were. Raises StorageError."""
+        self._flush()
+        cleared = await self._in_thread(lambda: self._opened().clear())
+        self.today = None
+        self._tell()
+        return cleared
+
+    async def close(self) -> None:
+        """Write what is pending, and close the file."""
+        self._flush()
+        if self._pool is not None:
+            await self._in_thread(self._close)
+            self._pool.shutdown(wait=False)
+            self._pool = None
+
+    # -- event loop ----------------------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        calls, self._pending = self._pending, []
+        if calls:
+            loop = asyncio.get_running_loop()
+            work = partial(self._write, calls, time.time() - time.perf_counter(), loop)
+            self._waiting += 1
+            self._executor.submit(work)
+
+    @property
+    def _executor(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, "history")
+        return self._pool
+
+    async def _in_thread(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def _written(self, problem: Problem | None) -> None:
+        """Publish what the thread has done. Runs on the loop."""
+        self._waiting -= 1
+        if problem != self.problem:
+            self.problem = problem
+            self.changed()
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in list(self._listeners):
+            listener()
+
+    # -- thread --------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> HistoryFile:
+        if self._file is None:
+            from trayapp.history.store import HistoryFile  # SQLite: loaded with the first call
+
+            self._file = HistoryFile(self.path, self._limits)
+        return self._file
+
+    def _limits(self) -> tuple[float, int]:
+        settings = self._settings()
+        return settings.keep, settings.size
+
+    def _write(self, calls: list[EndedCall], epoch: float, loop: asyncio.AbstractEventLoop) -> None:
+        """Write calls: the boundary at which a fault of the history stops. `epoch`: Unix time of the clock's zero."""
+        problem = self.problem
+        try:
+            problem = self._write_rows(calls, epoch)
+        except StorageError as error:
+            self._retry_at = time.monotonic() + RETRY_S
+            problem = self._problem(error)
+            log.warning("The history is not being written: %s", error)
+        except Exception:
+            log.exception("Unexpected error in the history")
+        try:
+            loop.call_soon_threadsafe(self._written, problem)
+        except RuntimeError:
+            log.debug("The event loop ended before the history was written")
+
+    def _write_rows(self, calls: list[EndedCall], epoch: float) -> Problem | None:
+        from trayapp.history.ended import FAILURES
+        from trayapp.history.record import RowMaker
+
+        if time.monotonic() < self._retry_at:
+            return self.problem
+        maker = RowMaker(with_texts=self._settings().arguments)
+        rows: list[Row] = []
+        kinds = cache(self._facts.kind)
+        for place, call in enumerate(calls):
+            caller = self._facts.caller(call.caller)
+            tool = str(call.params.get("name", "")) if isinstance(call.params, dict) else ""
+            kind = kinds(call.server, tool) if call.method == "tools/call" else ""
+            rows.append(maker.row(call, caller, epoch + call.ended, kind))
+            if place % BREATH_ROWS == BREATH_ROWS - 1:
+                time.sleep(0.0002)  # the event loop takes the interpreter back
+        file = self._opened()
+        if self.today is None:
+            self._count_today()
+        try:
+            file.add(rows)
+        except StorageError:
+            if file.set_aside is None:
+                raise
+            file.add(rows)  # to a new file
+        failed = sum(row.outcome in FAILURES for row in rows)
+        today = self._current(rows[-1].time)
+        self.today = replace(today, calls=today.calls + len(rows), failed=today.failed + failed)
+        return self._aside_problem(file)
+
+    def _current(self, moment: float) -> Today:
+        """Return today's counts, of a new day if one has begun."""
+        day = time.localtime(moment).tm_yday
+        return self.today if self.today is not None and self.today.day == day else Today(day)
+
+    def _count_today(self) -> None:
+        now = time.localtime()
+        midnight = time.mktime((now.tm_year, now.tm_mon, now.tm_mday, 0, 0, 0, 0, 0, -1))
+        try:
+            self.today = Today(now.tm_yday, *self._opened().count_since(midnight))
+        except StorageError:
+            self.today = Today(now.tm_yday)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _problem(self, error: StorageError) -> Problem:
+        return Problem(
+            str(self.path), 0, f"The history of calls is not being written: {error.title}", error.hint, fatal=False
+        )
+
+    def _aside_problem(self, file: HistoryFile) -> Problem | None:
+        if file.set_aside is None:
+            return None
+        what = f"The history of calls could not be used and was set aside as {file.set_aside.name}; a new one has begun"
+        return Problem(str(self.path), 0, what, f"If you do not need it, delete {file.set_aside}", fatal=False)

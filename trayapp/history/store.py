@@ -1,0 +1,284 @@
+"""The file of the history: one SQLite database, bounded in age and size. One thread at a time.
+
+Never here: threads, what a row is made of (record). SQLite's errors leave this module as StorageError.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trayapp.history.ended import FAILURES
+from trayapp.history.record import Row
+from trayapp.model.errors import StorageError
+
+FILE_NAME = "history.db"
+LOCKED_S = 1.0  # for another program's lock; then the file is set aside
+PRUNED_PART = 10  # a tenth of the rows goes when the file is full
+FULL = 0.95  # of the size: indexes and the log of changes need the rest
+WAL_BYTES = 1 << 20
+DAY_S = 86_400.0
+LIST_MOST = 500
+
+_COLUMNS = (
+    *("time", "client", "session", "project", "server", "tool", "kind", "outcome", "ms", "sent", "received"),
+    *("tokens", "allowed", "error"),
+)
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, {", ".join(_COLUMNS)});
+CREATE INDEX IF NOT EXISTS calls_by_time ON calls (time);
+CREATE TABLE IF NOT EXISTS texts (id INTEGER PRIMARY KEY, arguments TEXT, result TEXT);
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='', detail=none, columnsize=0);
+"""
+_ADD = f"INSERT INTO calls (id, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
+_WORDS = " || ' ' || ".join(
+    ("client", "project", "server", "tool", "error", "coalesce(arguments, '')", "coalesce(result, '')")
+)
+_UNLEARN = f"""INSERT INTO words (words, rowid, text)
+SELECT 'delete', id, {_WORDS} FROM calls LEFT JOIN texts USING (id) WHERE """
+_FAILED = ", ".join(f"'{one}'" for one in FAILURES)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which calls are wanted; the newest first. `after`: only rows with a higher id. `before`: with a lower one."""
+
+    words: str = ""
+    server: str = ""
+    tool: str = ""
+    client: str = ""
+    failed: bool = False
+    since: float = 0.0  # Unix seconds
+    after: int = 0
+    before: int = 0
+    limit: int = 50
+
+
+class HistoryFile:
+    """One history. `limits`: returns days and bytes to keep. Blocks. Raises StorageError."""
+
+    def __init__(self, path: Path, limits: Callable[[], tuple[float, int]]) -> None:
+        self.path = path
+        self._limits = limits
+        self._open: sqlite3.Connection | None = None
+        self._pruned_at = 0.0
+        self.set_aside: Path | None = None  # where a file went that could not be used
+
+    def close(self) -> None:
+        """Close the file."""
+        opened, self._open = self._open, None
+        if opened is not None:
+            with suppress(sqlite3.Error):
+                opened.close()
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add calls in the order of their ends; all of them or none. Make room first where there is none."""
+        with self._written() as file:
+            self._make_room(file)
+            first = (file.execute("SELECT max(id) FROM calls").fetchone()[0] or 0) + 1
+            numbered = list(enumerate(rows, first))
+            file.executemany(_ADD, [(number, *row[: len(_COLUMNS)]) for number, row in numbered])
+            texts = [(number, row.arguments, row.result) for number, row in numbered if row.arguments or row.result]
+            file.executemany("INSERT INTO texts VALUES (?, ?, ?)", texts)
+            words = [(number, _words_of(row)) for number, row in numbered]
+            file.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
+
+    def find(self, wanted: Filter) -> list[dict[str, Any]]:
+        """Return the newest calls that fit, without their texts."""
+        where, values = _conditions(wanted)
+        order = "ASC" if wanted.after else "DESC"
+        most = max(1, min(wanted.limit, LIST_MOST))
+        sql = f"SELECT id, {', '.join(_COLUMNS)} FROM calls {where} ORDER BY id {order} LIMIT {most}"
+        with self._read() as file:
+            rows = [dict(row) for row in file.execute(sql, values)] if file is not None else []
+        return rows[::-1] if wanted.after else rows
+
+    def get(self, number: int) -> dict[str, Any] | None:
+        """Return one call with its texts; None if there is none of that id."""
+        sql = f"SELECT calls.id, {', '.join(_COLUMNS)}, arguments, result FROM calls LEFT JOIN texts USING (id)"
+        with self._read() as file:
+            row = file.execute(f"{sql} WHERE calls.id = ?", (number,)).fetchone() if file is not None else None
+        return dict(row) if row is not None else None
+
+    def count_since(self, moment: float) -> tuple[int, int]:
+        """Return how many calls ended since then, and how many of them failed."""
+        sql = f"SELECT count(*), coalesce(sum(outcome IN ({_FAILED})), 0) FROM calls WHERE time >= ?"
+        with self._read() as file:
+            row = file.execute(sql, (moment,)).fetchone() if file is not None else (0, 0)
+        return int(row[0]), int(row[1])
+
+    def per_minute(self, moment: float, minutes: int) -> list[int]:
+        """Return the calls of each of the last minutes, the oldest first."""
+        counts = [0] * minutes
+        sql = "SELECT cast((? - time) / 60 AS INTEGER) AS ago, count(*) FROM calls WHERE time > ? GROUP BY ago"
+        with self._read() as file:
+            rows = file.execute(sql, (moment, moment - minutes * 60)).fetchall() if file is not None else []
+        for ago, number in rows:
+            if 0 <= ago < minutes:
+                counts[minutes - 1 - ago] = number
+        return counts
+
+    def used(self) -> tuple[float, dict[tuple[str, str], int]]:
+        """Return since when calls are kept (0 = none is), and how many there were of each server and tool."""
+        with self._read() as file:
+            if file is None:
+                return 0.0, {}
+            first = file.execute("SELECT time FROM calls ORDER BY id LIMIT 1").fetchone()
+            rows = file.execute("SELECT server, tool, count(*) FROM calls GROUP BY server, tool").fetchall()
+        return (float(first[0]) if first else 0.0), {(row[0], row[1]): int(row[2]) for row in rows}
+
+    def clear(self) -> int:
+        """Delete all calls, and what the file had of them. Return how many there were."""
+        with self._read() as file:
+            count = int(file.execute("SELECT count(*) FROM calls").fetchone()[0]) if file is not None else 0
+        self.close()
+        for part in _parts(self.path):
+            try:
+                part.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(f"Cannot delete {part}: {error.strerror}", "Check who owns it") from None
+        return count
+
+    # -- the file ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _written(self) -> Iterator[sqlite3.Connection]:
+        with self._guarded():
+            file = self._opened()
+            file.execute("BEGIN IMMEDIATE")
+            try:
+                yield file
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    file.execute("ROLLBACK")
+                raise
+            file.execute("COMMIT")
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection | None]:
+        """Yield the file; None where there is none yet."""
+        with self._guarded():
+            yield self._opened() if self._open is not None or self.path.exists() else None
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            self.close()
+            if _is_unusable(error):
+                self._set_aside()
+            raise StorageError(f"Cannot use {self.path}: {error}", _hint(error)) from None
+        except OSError as error:
+            self.close()
+            raise StorageError(
+                f"Cannot use {self.path}: {error.strerror}", "Check the folder, and who owns it"
+            ) from None
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._open is None:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            file = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=LOCKED_S)
+            self._open = file
+            file.row_factory = sqlite3.Row
+            file.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            file.execute("PRAGMA journal_mode = WAL")
+            file.execute("PRAGMA synchronous = NORMAL")
+            file.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+            file.execute(f"PRAGMA wal_autocheckpoint = {WAL_BYTES >> 12}")
+            file.executescript(_SCHEMA)
+        return self._open
+
+    def _set_aside(self) -> None:
+        """Move a file away that cannot be used, so that the next call begins a new one."""
+        aside = self.path.with_name(f"{self.path.stem}-{time.strftime('%Y%m%d-%H%M%S')}.broken.db")
+        for part in _parts(self.path):
+            with suppress(OSError):
+                part.replace(aside.with_name(part.name.replace(self.path.name, aside.name)))
+        self.set_aside = aside
+
+    # -- bounds --------------------------------------------------------------------------------------------------
+
+    def _make_room(self, file: sqlite3.Connection) -> None:
+        """Delete what is too old, once a while, and the oldest calls when the file is full."""
+        days, most = self._limits()
+        now = time.time()
+        if abs(now - self._pruned_at) > DAY_S / 24:
+            self._pruned_at = now
+            self._delete(file, "time < ?", now - days * DAY_S)
+        pages, free, size = (file.execute(f"PRAGMA {name}").fetchone()[0] for name in _SIZES)
+        if (pages - free) * size > most * FULL:
+            first, last = file.execute("SELECT min(id), max(id) FROM calls").fetchone()
+            if first is not None:
+                self._delete(file, "id <= ?", first + (last - first) // PRUNED_PART)
+        if pages * size > most * FULL:
+            file.execute("PRAGMA incremental_vacuum(256)").fetchall()
+
+    @staticmethod
+    def _delete(file: sqlite3.Connection, where: str, value: float) -> None:
+        chosen = f"SELECT id FROM calls WHERE {where}"
+        file.execute(_UNLEARN + where, (value,))
+        file.execute(f"DELETE FROM texts WHERE id IN ({chosen})", (value,))
+        file.execute(f"DELETE FROM calls WHERE {where}", (value,))
+
+
+_SIZES = ("page_count", "freelist_count", "page_size")
+
+
+def _words_of(row: Row) -> str:
+    return " ".join((row.client, row.project, row.server, row.tool, row.error, row.arguments, row.result))
+
+
+def _parts(path: Path) -> list[Path]:
+    return [path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))]
+
+
+def _is_unusable(error: sqlite3.Error) -> bool:
+    """True for a file that is no database or damaged, or that another program does not let go of."""
+    words = str(error)
+    return isinstance(error, sqlite3.DatabaseError) and any(
+        sign in words for sign in ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
+    )
+
+
+def _hint(error: sqlite3.Error) -> str:
+    if "full" in str(error):
+        return "Make room on the disk; calls go on meanwhile, without a history"
+    return "Calls go on; the history begins again"
+
+
+def _conditions(wanted: Filter) -> tuple[str, list[Any]]:
+    parts: list[str] = []
+    values: list[Any] = []
+    for name, value in (("server", wanted.server), ("tool", wanted.tool), ("client", wanted.client)):
+        if value:
+            parts.append(f"{name} = ?")
+            values.append(value)
+    if wanted.failed:
+        parts.append(f"outcome IN ({_FAILED})")
+    if wanted.since:
+        parts.append("time >= ?")
+        values.append(wanted.since)
+    if wanted.after:
+        parts.append("id > ?")
+        values.append(wanted.after)
+    if wanted.before:
+        parts.append("id < ?")
+        values.append(wanted.before)
+    if match := _match(wanted.words):
+        parts.append("id IN (SELECT rowid FROM words WHERE words MATCH ?)")
+        values.append(match)
+    return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
+
+
+def _match(words: str) -> str:
+    """Return an FTS5 query for calls that have all these words; the last one may be the beginning of a word."""
+    kept = "".join(letter if letter.isalnum() else " " for letter in words)
+    return " ".join(f'"{word}"' for word in kept.split()[:8]) + ("*" if kept.strip() else "")
