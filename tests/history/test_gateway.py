@@ -56,7 +56,7 @@ async def test_every_way_of_a_call_is_kept_and_counted(home: Path) -> None:
         whole = await gateway.ask("history_show", id=pear["id"])
         assert "pear" in whole["arguments"]
         assert "pear" in whole["result"]
-        assert (pear["kind"], pear["server"], pear["client"] != "multi-mcp call") == ("write", "odd", True)
+        assert (pear["kind"], pear["server"], pear["client"] != "multi-mcp call") == ("read", "odd", True)
         today = gateway.snapshot()["gateway"]["today"]
         assert today["calls"] == 6
         assert today["failed"] >= 2
