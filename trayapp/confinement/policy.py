@@ -41,10 +41,11 @@ class Program:
     own: tuple[str, ...]
     scratch: tuple[str, ...]
 
-    @property
-    def home(self) -> str:
-        """The user's home folder."""
-        return os.path.realpath(self.env.get("HOME") or os.path.expanduser("~"))
+    home: str = field(init=False)  # real
+
+    def __post_init__(self) -> None:
+        home = os.path.realpath(self.env.get("HOME") or os.path.expanduser("~"))
+        object.__setattr__(self, "home", home)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,8 @@ class _Grants:
         self._program = program
         home = program.home
         secrets = {os.path.join(home, name) for name in SECRETS} | set(program.own)
-        self.secrets = {path for one in secrets for path in (one, os.path.realpath(one))}  # by both of their names
+        # By both of their names; most are not there, and have one.
+        self.secrets = secrets | {os.path.realpath(one) for one in secrets if os.path.lexists(one)}
         self._named: set[str] = set()  # by their own names in `read` and `write`
         self._writable: list[tuple[str, str]] = []  # as named, and what that is
 
@@ -150,9 +152,9 @@ class _Grants:
 
     def _is_secret(self, real: str) -> bool:
         """True if the path is a secret or lies in one, and is not named itself."""
-        if any(is_inside(real, one) for one in self._named):
-            return False
-        return any(is_inside(real, secret) for secret in self.secrets)
+        while real not in self.secrets and real not in self._named and real != "/":
+            real = os.path.dirname(real)
+        return real in self.secrets and real not in self._named
 
     def _leads_out(self, path: str, real: str) -> bool:
         """True if a link inside of a folder that the server may write leads out of it."""

@@ -1,0 +1,97 @@
+"""Real servers answer confined as they do without; a browser needs one line more."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import servers
+from tests.backends.world import real_connection
+from tests.confinement.test_hostile import needs
+from tests.e2e.test_more_servers import CASES, NOWHERE
+from trayapp.model.confine import Confine, Confining
+from trayapp.model.servers import ServerConfig
+from trayapp.wire.messages import RpcError
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("confine-real"), pytest.mark.timeout(180)]
+OWN: dict[str, Callable[[Path], list[str]]] = {
+    "memory": lambda folder: servers.memory(),
+    "sequential-thinking": lambda folder: servers.sequential_thinking(),
+    "time": lambda folder: servers.time(),
+    "filesystem": lambda folder: servers.filesystem(folder),
+    "git": lambda folder: servers.git(folder),
+}
+BROWSERS = ("playwright", "chrome-devtools")
+OF_BROWSERS = ("browser_tabs", "browser_console_messages", "list_pages")  # others show how far a page has come
+NUMBERS = re.compile(r"[0-9a-f]*\d[0-9a-f]*|mcp-\w{6}")
+LEFT_OUT = {"trigger-long-running-operation", "performance_start_trace", "lighthouse_audit", "browser_install"}
+
+
+def arguments(tool: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The simplest arguments that a schema takes."""
+    simple = {"string": "x", "number": 1, "integer": 1, "boolean": False, "array": [], "object": {}}
+    found: dict[str, Any] = {}
+    for name in tool["inputSchema"].get("required", []):
+        schema = tool["inputSchema"].get("properties", {}).get(name, {})
+        kind = schema.get("type")
+        found[name] = schema.get("enum", [simple.get(kind if isinstance(kind, str) else "string", "x")])[0]
+        if name in ("path", "repo_path"):
+            found[name] = str(folder if name == "repo_path" else folder / "a.txt")
+        elif name == "url":
+            found[name] = f"{NOWHERE}/"
+        elif name == "action":
+            found[name] = "list"
+    return found
+
+
+def make_repository(folder: Path) -> None:
+    """A fresh folder with a file and a commit."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (folder / "a.txt").write_text("hello")
+    identity = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for command in (["init", "-q", "."], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run(["git", *command], cwd=folder, env={**os.environ, **identity}, check=True)
+
+
+async def answers(name: str, folder: Path, confine: Confining) -> dict[str, Any]:
+    """What each tool of a server answers, without what differs from one process to the next."""
+    make_repository(folder)
+    argv = OWN[name](folder) if name in OWN else CASES[name].argv()
+    env = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), NOWHERE)
+    env |= {"MEMORY_FILE_PATH": str(folder / "memory.json"), **(CASES[name].env if name in CASES else {})}
+    entry = ServerConfig(
+        name, command=argv[0], args=tuple(argv[1:]), env=env, cwd=str(folder), confine=confine, connect_timeout=60
+    )
+    found: dict[str, Any] = {}
+    environ = {**os.environ, "MULTI_MCP_HOME": str(folder.parent / "ours")}
+    async with real_connection(entry, environ=environ) as (connection, _):
+        for tool in (await connection.request("tools/list", {}))["tools"]:
+            if tool["name"] in LEFT_OUT or (name in BROWSERS and tool["name"] not in OF_BROWSERS):
+                continue
+            try:
+                call = {"name": tool["name"], "arguments": arguments(tool, folder)}
+                result: Any = await connection.request("tools/call", call)
+            except RpcError as error:
+                result = error.message
+            found[tool["name"]] = NUMBERS.sub("N", json.dumps(result))
+    return found
+
+
+@pytest.mark.parametrize("name", [*OWN, "fetch", "notion", *BROWSERS])
+async def test_every_tool_answers_confined_as_it_does_without(tmp_path: Path, name: str) -> None:
+    confine = Confine(sockets=True) if name in BROWSERS else Confine()
+    needs(confine)
+    folder = tmp_path / "work"
+    free = await answers(name, folder, False)
+    confined = await answers(name, folder, confine)
+    assert free
+    assert confined == free
