@@ -15,7 +15,7 @@ from tests.fixtures.clock import settle
 from tests.gateway.catalogue import mcp, refused, text_of
 from tests.gateway.world import Client, House, Message, Wire, house, serve, server
 from trayapp.catalog import pins
-from trayapp.gateway.asks.asks import Ask
+from trayapp.gateway.asks.asks import OpenAsk
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.settings import AskMode, Settings
 from trayapp.wire import control
@@ -46,7 +46,7 @@ def called(made: House, name: str = "a") -> list[str]:
     return [params["name"] for method, params in made.net[name].heard if method == "tools/call"]
 
 
-async def opened(made: House, count: int = 1) -> list[Ask]:
+async def opened(made: House, count: int = 1) -> list[OpenAsk]:
     """Wait until that many asks are open."""
     with anyio.fail_after(10):
         while len(asks := list(made.gateway.asks)) < count:

@@ -15,7 +15,7 @@ import pytest
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.gateway.world import Client, House, Wire, house, serve, server
-from trayapp.gateway.asks.asks import Ask, Asks
+from trayapp.gateway.asks.asks import Asks, OpenAsk
 from trayapp.gateway.asks.errors import AskOverError
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Settings
@@ -161,14 +161,14 @@ class Trial:
                 case _:
                     pass
 
-    def allow(self, ask: Ask, answer: Any) -> None:
+    def allow(self, ask: OpenAsk, answer: Any) -> None:
         assert ask.subject is not None
         self.yes.add(mark_of(ask))
         if answer == "session":
             self.granted.add((ask.subject.server, ask.subject.tool))
         self.answer(ask, answer)
 
-    def answer(self, ask: Ask, answer: Any) -> None:
+    def answer(self, ask: OpenAsk, answer: Any) -> None:
         with suppress(AskOverError):
             self.made.gateway.asks.answer(ask.id, answer, "a test")
 
@@ -208,7 +208,7 @@ class Trial:
         return found
 
 
-def mark_of(ask: Ask) -> int:
+def mark_of(ask: OpenAsk) -> int:
     """The mark among the arguments that the user is shown."""
     return next(int(shown.value) for shown in ask.arguments if shown.name == "mark")
 

@@ -53,7 +53,7 @@ class Question:
 
 
 @dataclass(eq=False, slots=True)
-class Ask:
+class OpenAsk:
     """One open ask. `ended` is called once, with the content of the answer to a question."""
 
     id: str
@@ -104,7 +104,7 @@ class Asks:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._open: dict[str, Ask] = {}  # oldest first
+        self._open: dict[str, OpenAsk] = {}  # oldest first
         self._over: OrderedDict[str, str] = OrderedDict()
         self._grants: WeakKeyDictionary[Any, set[tuple[str, str, str]]] = WeakKeyDictionary()
         self._watchers = 0
@@ -127,7 +127,7 @@ class Asks:
 
     # -- asks ----------------------------------------------------------------------------------------------------
 
-    def __iter__(self) -> Iterator[Ask]:
+    def __iter__(self) -> Iterator[OpenAsk]:
         """Yield the open asks, oldest first."""
         return iter(list(self._open.values()))
 
@@ -152,7 +152,7 @@ class Asks:
         subject: Subject,
         arguments: list[Shown],
         ended: Callable[[Ending, dict[str, Any] | None], None],
-    ) -> Ask:
+    ) -> OpenAsk:
         """Ask the user before a call."""
         lasting = ("session",) if asker.session is not None else ()
         answers = ("once", *lasting, "always", "deny")
@@ -164,7 +164,7 @@ class Asks:
         server: str,
         question: Question,
         ended: Callable[[Ending, dict[str, Any] | None], None],
-    ) -> Ask:
+    ) -> OpenAsk:
         """Put a server's question to the user."""
         return self._add(asker, server, ("once", "deny"), ended, question=question)
 
@@ -175,12 +175,12 @@ class Asks:
         answers: tuple[str, ...],
         ended: Callable[[Ending, dict[str, Any] | None], None],
         **what: Any,
-    ) -> Ask:
+    ) -> OpenAsk:
         wait_s, now = self._services.settings().ask_timeout, self._services.clock.time()
         ask_id = secrets.token_hex(ID_BYTES)
         while ask_id in self._open or ask_id in self._over:
             ask_id = secrets.token_hex(ID_BYTES)
-        ask = Ask(ask_id, asker, server, answers, now, now + wait_s, ended, **what)
+        ask = OpenAsk(ask_id, asker, server, answers, now, now + wait_s, ended, **what)
         ask.timer = asyncio.get_running_loop().call_later(wait_s, self._expire, ask)
         self._open[ask.id] = ask
         self._services.changes.changed()
@@ -213,7 +213,7 @@ class Asks:
         ask = self._open.get(ask_id)
         return ask.question.schema if ask is not None and ask.question is not None else None
 
-    def withdraw(self, ask: Ask, why: str) -> None:
+    def withdraw(self, ask: OpenAsk, why: str) -> None:
         """Take back an ask whose call has ended. Its `ended` is not called."""
         if self._remove(ask, why):
             self._services.changes.changed()
@@ -224,15 +224,15 @@ class Asks:
             if ask.subject is not None and self.is_granted(ask.asker.session, ask.subject):
                 self._end(ask, "allowed", f"it was allowed by {by}, with another one")
 
-    def _expire(self, ask: Ask) -> None:
+    def _expire(self, ask: OpenAsk) -> None:
         self._end(ask, "expired", "nobody answered in time")
 
-    def _end(self, ask: Ask, ending: Ending, how: str, content: dict[str, Any] | None = None) -> None:
+    def _end(self, ask: OpenAsk, ending: Ending, how: str, content: dict[str, Any] | None = None) -> None:
         if self._remove(ask, how):
             self._services.changes.changed()
             ask.ended(ending, content)
 
-    def _remove(self, ask: Ask, how: str) -> bool:
+    def _remove(self, ask: OpenAsk, how: str) -> bool:
         if self._open.pop(ask.id, None) is None:
             return False
         if ask.timer is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
-from trayapp.gateway.asks.asks import BEAT_S, Ask, Asker, Asks, Ending
+from trayapp.gateway.asks.asks import BEAT_S, Asker, Asks, Ending, OpenAsk
 from trayapp.gateway.asks.errors import NotAllowedError, denied, nobody, taken_away, timed_out, too_many
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.client import ClientSession
@@ -66,7 +66,7 @@ class UsersYes:
         self._beat: asyncio.TimerHandle | None = None
         asker = Asker(session.client.name, session.project, session if session.lasting else None)
         arguments = shown_arguments(call_arguments(request))
-        self._ask: Ask = asks.open_call(asker, subject, arguments, self._end)
+        self._ask: OpenAsk = asks.open_call(asker, subject, arguments, self._end)
         if self._token is not None:
             self._send_progress()
 
