@@ -167,6 +167,7 @@ def _notes(server: dict[str, Any]) -> list[str]:
         if error["hint"]:
             notes.append(one_line(error["hint"]))
     notes += [one_line(f"only in {server['project']}")] if server.get("project") else []
+    notes += [f"{server['connections']} connections"] if server.get("connections") else []
     tools = server["tools"]
     notes += [f"{tools['stale']} stale"] if tools["stale"] else []
     waiting = len(server.get("approvals") or ())

@@ -95,6 +95,7 @@ class ServerStatus:
     findings: tuple[str, ...] | None = None  # codes of what was found in those tools; None = nothing
     suspicious: tuple[str, ...] | None = None  # tools that are served although they read like orders; None = none
     confinement: ConfinementStatus | None = None  # None: it is not confined
+    connections: int | None = None  # processes, or sessions over HTTP, where it has more than one now
     unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) that it could not say, of which none is known
 
     @property
@@ -221,7 +222,9 @@ class NewerSnapshotError(ShapeError):
 
 
 RARE_OF_GATEWAY = frozenset({"keyring", "keyring_error", "today"})
-RARE = frozenset({"project", "signed_in", "auth", "approvals", "findings", "suspicious", "unlisted", "confinement"})
+RARE = frozenset(
+    {"project", "signed_in", "auth", "approvals", "findings", "suspicious", "unlisted", "confinement", "connections"}
+)
 
 
 def _server_json(server: ServerStatus) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from trayapp.gateway.calls.routed_call import MAX_ROUNDS
 from trayapp.gateway.calls.server_requests import HELD_S, STATE_PREFIX, STOPS_WITHIN_S
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.scopes.sharing import PROVE_S
+from trayapp.model.plan import Config
 from trayapp.model.settings import Profile, Settings
 from trayapp.wire.capabilities import EVERYTHING
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
@@ -458,7 +459,10 @@ async def test_a_server_that_has_asked_has_a_process_for_each_session_that_can_a
         await weak.call("a_echo")
         assert (await made.net["a#3"].heard_of("initialize"))["capabilities"] == {}
         (row,) = snapshot_of(made.gateway).servers
-        assert row.name == "a"
+        assert (row.name, row.state, row.connections) == ("a", "connected", 4)
+        made.gateway.servers.take(Config())
+        while any(made.net[key].open_now for key in ("a", "a#1", "a#2", "a#3")):
+            await settle()
 
 
 @pytest.mark.requirement("bridge-who")

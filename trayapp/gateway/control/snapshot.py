@@ -30,20 +30,27 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
         keyring_error=gateway.sign_ins.keyring_error,
         today=_today(gateway),
     )
-    shared = [connection for connection in gateway.services.pool if not gateway.servers.own.is_own(connection.name)]
-    latest = _shown_connections(gateway)
-    servers = tuple(_server(gateway, latest.get(one.name, one), now) for one in shared)
+    servers = tuple(_server(gateway, connections, now) for connections in _connections(gateway))
     asks = tuple(ask.status for ask in gateway.asks)
     return Snapshot(gateway.services.changes.revision, status, servers, gateway.problems, asks)
 
 
-def _shown_connections(gateway: Gateway) -> dict[str, Connection]:
-    """Return, for servers with per-session processes, the connection whose state is shown: the last used."""
-    used = [one for one in gateway.services.pool if gateway.servers.own.is_own(one.name) and one.last_used is not None]
-    return {gateway.servers.own.shared_key(one.name): one for one in sorted(used, key=lambda one: one.last_used or 0.0)}
+def _connections(gateway: Gateway) -> list[list[Connection]]:
+    """Return the connections of each server, its first one first."""
+    own, found = gateway.servers.own, dict[str, list[Connection]]()
+    for connection in sorted(gateway.services.pool, key=lambda one: own.is_own(one.name)):
+        found.setdefault(own.shared_key(connection.name), []).append(connection)
+    return list(found.values())
 
 
-def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatus:
+def _relevance(connection: Connection) -> tuple[bool, float]:
+    """Sort the connections of one server by whose state is shown: one that is up, then the last used."""
+    return connection.is_up, connection.last_used if connection.last_used is not None else -1.0
+
+
+def _server(gateway: Gateway, connections: list[Connection], now: float) -> ServerStatus:
+    connection = max(connections, key=_relevance)
+    up = sum(one.is_up for one in connections)
     server: ServerConfig = gateway.servers.shared.servers[gateway.servers.own.shared_key(connection.name)]
     offer = gateway.services.listings.get(server.name)
     view: View = gateway.servers.view_with(server.name)
@@ -61,7 +68,8 @@ def _server(gateway: Gateway, connection: Connection, now: float) -> ServerStatu
         error=_error_of(error) or _missing_lists_error(server.name, offer),
         failed_s_ago=_seconds_since(now, connection.failed_at),
         last_used_s_ago=_seconds_since(now, connection.last_used),
-        calls=connection.calls,
+        calls=sum(one.calls for one in connections),
+        connections=up if up > 1 else None,
         project=str(view.folder) if view.folder else None,
         signed_in=auth.signed_in if auth else None,
         auth=auth,
