@@ -42,6 +42,7 @@ _SELECTORS = late(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
 _CONTROLS = late("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _ESCAPE = late("\x1b|[\x90\x9b\x9d]")
 _FAR = late(rf"[^\S\n]{{{FAR_AWAY},}}+|(?:\n[^\S\n]*+){{{FAR_AWAY // 4},}}+")
+_FAR_ESCAPED = late(rb"(?: |\\[trf]){%d}|(?:\\n(?: |\\[trf])*+){%d}" % (FAR_AWAY, FAR_AWAY // 4))  # in JSON
 _SUSPECTS = late(
     f"[{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}\ue000-\uf8ff\U000f0000-\U0010fffd\ufe00-\ufe0e\U000e0100-\U000e01ef"
     "\x00-\x08\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
@@ -76,9 +77,14 @@ class Hidden(NamedTuple):
     evidence: str
 
 
-def may_be_hidden(text: bytes) -> bool:
-    """True if something could hide in a definition as JSON, its blanks unescaped, by what is quick to look for."""
-    if BLANKS in text or b"\x7f" in text or (b"\\" in text and (b"\\u" in text or b"\\b" in text)):
+def may_be_hidden(text: bytes, escaped: bytes) -> bool:
+    """True if something could hide in a definition as JSON, its blanks unescaped, by what is quick to look for.
+
+    `escaped` is the JSON as it was: indented manuals have many blanks, but few between two lines.
+    """
+    if b"\x7f" in text or (b"\\" in text and (b"\\u" in text or b"\\b" in text)):
+        return True
+    if BLANKS in text and _FAR_ESCAPED.search(escaped) is not None:
         return True
     return not text.isascii() and _has_suspects(text.translate(None, _PLAIN).decode("utf-8", "replace"))
 

@@ -54,7 +54,7 @@ def may_conceal(item: Item) -> bool:
     if not str(item.get("name", "")).isascii():
         return True
     try:
-        data = orjson.dumps(item)
+        data = escaped = orjson.dumps(item)
     except TypeError:  # a lone surrogate, a large integer, deep nesting
         return True
     if b"\\" in data:
@@ -62,7 +62,10 @@ def may_conceal(item: Item) -> bool:
         if b"\\" in data:
             data = data.replace(b"\\t", b" ").replace(b"\\r", b" ")
     return (
-        len(data) > READ_MOST or hidden.may_be_hidden(data) or encoded.may_be_coded(data) or encoded.may_be_turned(data)
+        len(data) > READ_MOST
+        or hidden.may_be_hidden(data, escaped)
+        or encoded.may_be_coded(data)
+        or encoded.may_be_turned(data)
     )
 
 
