@@ -9,7 +9,7 @@ import pytest
 from tests.cli.samples import FAILED, as_sent, full_snapshot, server, snapshot
 from trayapp.cli import status_view as view
 from trayapp.model.lifecycle import State
-from trayapp.model.status import KeyringState, Problem, SignInStatus, ToolCounts
+from trayapp.model.status import ConfinementStatus, KeyringState, Problem, RefusedAccess, SignInStatus, ToolCounts
 
 
 def test_the_header_counts_enabled_servers_and_their_tools() -> None:
@@ -122,3 +122,23 @@ def test_tools_that_wait_for_an_approval_are_a_note_with_the_command() -> None:
     waiting = replace(server("gh", State.IDLE), approvals=("a", "b"))
     shown = "\n".join(view.lines(snapshot(waiting).to_json()))
     assert "2 tools wait for you: multi-mcp approve gh" in shown
+
+
+@pytest.mark.requirement("confine-refused", "confine-or-not")
+def test_what_was_refused_and_what_runs_unconfined_stand_in_the_notes() -> None:
+    first = RefusedAccess("write", "~/out", "confine: {write: [~/out]}")
+    key = RefusedAccess("read", "~/.ssh/id", "confine: {read: [~/.ssh/id]}", secret=True)
+    told = {
+        "a": ConfinementStatus("landlock", refused=(first,)),
+        "b": ConfinementStatus("landlock", refused=(first, key)),
+        "c": ConfinementStatus("open", "no Landlock here"),
+        "d": ConfinementStatus("landlock"),
+    }
+    servers = [replace(server(name, State.IDLE), confinement=status) for name, status in told.items()]
+    sent = snapshot(*servers).to_json()["servers"]
+    assert [view.confinement_notes(one) for one in sent] == [
+        ["refused write ~/out (to allow it: confine: {write: [~/out]}; see multi-mcp confine a)"],
+        ["refused read ~/.ssh/id and 1 more (a secret; see multi-mcp confine b)"],
+        ["NOT CONFINED: no Landlock here"],
+        [],
+    ]

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -593,3 +594,35 @@ def test_a_browser_that_all_sessions_share_is_noted(world: CheckContext) -> None
     assert "scope: session" in found.remedy
     write_servers(world, "servers: {web: {command: chrome-devtools-mcp, scope: session}}")
     assert told(list(servers.launches(world))) == [("server.launch", "ok")]
+
+
+@pytest.mark.requirement("confine-or-not")
+def test_a_server_that_cannot_be_confined_is_a_problem_with_its_reason(
+    world: CheckContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from trayapp.confinement import ways
+    from trayapp.service.checks.confinement import available
+
+    def refuse(network: object, sockets: bool) -> NoReturn:
+        raise ways.NoWayError("no Landlock here", ways.INSTALL)
+
+    monkeypatch.setattr(ways, "choose", lambda network, sockets: "landlock")
+    assert [(one.state, one.message) for one in available(world)] == [
+        ("ok", "Servers can be confined here, by landlock")
+    ]
+    monkeypatch.setattr(ways, "choose", refuse)
+    assert [one.state for one in available(world)] == ["note"]
+    write_servers(world, "settings: {confine: true}\nservers:\n  a: {command: x}\n  b: {command: x, confine: try}\n")
+    assert [(one.state, one.message) for one in available(world)] == [
+        ("problem", "a cannot be confined and does not start: no Landlock here"),
+        ("problem", "b runs unconfined: no Landlock here"),
+    ]
+
+
+def test_an_unreadable_setting_confines_every_server(world: CheckContext) -> None:
+    from trayapp.config.read.parse import parse
+    from trayapp.model.confine import Confine
+
+    config = parse("settings: {confine: {reed: [/x]}}\nservers: {a: {command: x}}\n", "f")
+    assert config.settings.confine == Confine()
+    assert "Until then every server is confined" in config.problems[0].hint

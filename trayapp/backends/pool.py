@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
 
-from trayapp.backends.confine_trial import ConfineTrial, try_confined
 from trayapp.backends.connection import GATEWAY_STOPPED, Connection, Observer
 from trayapp.backends.context import BackendContext
 from trayapp.model.confine import Confine
@@ -20,6 +20,9 @@ from trayapp.model.errors import ServerBackoffError, ServerError, ServerNotFound
 from trayapp.model.lifecycle import RECONNECT_FIRST_S, State, reconnect_waits
 from trayapp.model.plan import Config, Plan
 from trayapp.model.servers import STARTS_AT_ONCE, ServerConfig
+
+if TYPE_CHECKING:
+    from trayapp.backends.confine_trial import ConfineTrial
 
 log = logging.getLogger(__name__)
 
@@ -197,6 +200,8 @@ class Pool:
 
     async def try_confined(self, connection: Connection, confine: Confine) -> ConfineTrial:
         """Run a process of its own of that server, confined, and end it."""
+        from trayapp.backends.confine_trial import try_confined  # for one verb
+
         return await try_confined(connection.server, self._context, confine)
 
     def probe(self) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trayapp.backends.confine_trial import ConfineTrial
 from trayapp.gateway.client import text_of
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.confine import Confine, confine_of
 from trayapp.model.errors import UsageError
 from trayapp.wire import control
+
+if TYPE_CHECKING:
+    from trayapp.backends.confine_trial import ConfineTrial
 
 
 class ConfinementRequests:
