@@ -105,16 +105,18 @@ class Record:
                 self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
 
     def _note(self, line: str) -> None:
-        for quoted, bare in _PATH.findall(line):
-            path = os.path.normpath(quoted or bare)
-            if self.policy is None or "\0" in path:
-                continue
-            real = os.path.realpath(path)
-            wants_write = bool(_WRITES.search(line)) or not os.path.lexists(real)
-            if not self.policy.allows(real, write=False):
-                self.add(Refusal("write" if wants_write else "read", real))
-            elif not self.policy.allows(real, write=True):
-                self.add(Refusal("write", real))
+        """Note what a message is about: of its paths those out of reach, else the last one, if it is only read."""
+        policy = self.policy
+        if policy is None:
+            return
+        named = [quoted or bare for quoted, bare in _PATH.findall(line) if "\0" not in quoted + bare]
+        paths = [os.path.realpath(path) for path in named]
+        hidden = [path for path in paths if not policy.allows(path, write=False)]
+        for path in hidden:
+            wants_write = bool(_WRITES.search(line)) or not os.path.lexists(path)
+            self.add(Refusal("write" if wants_write else "read", path))
+        if paths and not hidden and not policy.allows(paths[-1], write=True):
+            self.add(Refusal("write", paths[-1]))
 
     def traced(self) -> tuple[list[str], list[str]]:
         """Return the folders that a trial read in and the files that it wrote; note what of it was refused, in order.
