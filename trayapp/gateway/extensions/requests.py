@@ -24,7 +24,7 @@ from trayapp.gateway.extensions.routing import (
     unmet_server,
 )
 from trayapp.gateway.extensions.skills import SkillEntry, SkillFile
-from trayapp.gateway.extensions.streams import EventStream, Streams, TaskListening, TaskSession
+from trayapp.gateway.extensions.streams import StreamingCall, Streams, TaskListening, TaskSession
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.services import Spawn
 from trayapp.model.errors import MultiMcpError, ServerError
@@ -111,7 +111,7 @@ class ExtensionRequests:
         connection = await self._session.connected(request.id, to.server)
         if request.method == "events/stream":
             own = request.with_params(to.params)
-            EventStream(self._session, own, connection, str((request.params or {}).get("name"))).send(0)
+            StreamingCall(self._session, own, connection, str((request.params or {}).get("name"))).send(0)
             return
         finish = to.finish
         if request.method == "skills/get":

@@ -63,7 +63,7 @@ class TaskListening:
         self._session.notify(TASK_TOLD, {**self._result.changed(params), "_meta": meta}, self._request_id)
 
 
-class EventStream(RoutedCall):
+class StreamingCall(RoutedCall):
     """Request for the events of one name, open as long as the client wants (SEP-3415, events/stream)."""
 
     __slots__ = ("exposed", "own")
@@ -129,7 +129,7 @@ class Streams:
     @staticmethod
     def _tell_event(connection: Connection, method: str, params: dict[str, Any], about: Call | None) -> None:
         """Tell the client whose events/stream it belongs to."""
-        streams = [call for call in connection.open_calls if isinstance(call, EventStream)]
+        streams = [call for call in connection.open_calls if isinstance(call, StreamingCall)]
         number = _subscription(params)
         stream = next((one for one in streams if one is about or (about is None and one.number == number)), None)
         if stream is not None:
