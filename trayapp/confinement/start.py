@@ -50,7 +50,7 @@ def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> di
     return kept | {name: value for name, value in ours.items() if name not in confinement.said}
 
 
-class Start:
+class ConfinedStart:
     """How to start one confined program. `argv` and `env` are those of its launch until it runs in something."""
 
     def __init__(self, record: Record, policy: Policy | None, way: Way | None, program: Program) -> None:
@@ -140,7 +140,7 @@ def _filter_pipe(policy: Policy) -> int:
 @asynccontextmanager
 async def confining(
     confinement: Confinement, argv: tuple[str, ...], cwd: str, env: Mapping[str, str]
-) -> AsyncIterator[Start]:
+) -> AsyncIterator[ConfinedStart]:
     """Prepare the confined start of a program. Raises CannotConfineError."""
     record = confinement.record
     try:
@@ -161,7 +161,7 @@ async def confining(
         title = f"Cannot confine {record.server}: {error.strerror}: {error.filename}"
         raise CannotConfineError(record.server, title, "It was not started. Free the folder for it") from None
     async with AsyncExitStack() as stack:
-        start = Start(record, policy, way, program)
+        start = ConfinedStart(record, policy, way, program)
         await start.prepare(stack)
         record.policy = policy
         record.way = way or "open"

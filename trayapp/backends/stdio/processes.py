@@ -27,7 +27,7 @@ from trayapp.model.redact import redacted
 from trayapp.wire.memory import widen
 
 if TYPE_CHECKING:
-    from trayapp.confinement.start import Start
+    from trayapp.confinement.start import ConfinedStart
 
 STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again after SIGTERM (MCP lifecycle, shutdown)
 EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
@@ -172,7 +172,7 @@ async def running(
     on_stdout: Callable[[bytes], None],
     stderr: StderrTail,
     keeper: Keeper,
-    start: Start | None = None,
+    start: ConfinedStart | None = None,
 ) -> AsyncIterator[ServerProcess]:
     """Spawn, yield, and stop with every descendant, whatever happens inside. Raises ConnectFailedError.
 
@@ -222,7 +222,7 @@ class _Begun:
         self._work.close()
 
 
-async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str], start: Start | None) -> None:
+async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str], start: ConfinedStart | None) -> None:
     options: dict[str, Any] = {"start_new_session": True}
     if _WINDOWS:
         no_window = 0x08000000  # CREATE_NO_WINDOW; with CREATE_NEW_PROCESS_GROUP for CTRL_BREAK
