@@ -33,6 +33,12 @@ def test_the_same_word_as_a_noun_has_none_of_them(words: str) -> None:
     assert "a_reserve" not in found(HOTEL, words)
 
 
+@pytest.mark.requirement("search-verbs")
+def test_what_is_repeated_is_an_echo() -> None:
+    index = index_of(entry("a", "echo", "Echoes back the input"), entry("b", "run_task", "Performs a task"))
+    assert found(index, "repeat what I say") == ["a_echo"]
+
+
 def test_a_word_that_is_never_a_noun_is_a_verb_wherever_it_stands() -> None:
     assert stem("remove") in synonyms(stem("delete"), is_verb=False)
 
