@@ -214,7 +214,7 @@ class House:
             environ={"PATH": "/nowhere"},
             keyring=no_secrets,
             open=self.net.open,
-            stderr=lambda name: lambda data: None,
+            stderr=lambda server, *, further: lambda data: None,
             cache_dir=self.folder,
             write_switches=self._write,
             look=lambda folder, user: self.look(folder, user),
@@ -301,7 +301,7 @@ class House:
 
     def in_flight(self) -> dict[str, int]:
         """Of every server that has calls under way."""
-        return {c.name: c.in_flight for c in self.gateway.services.pool if c.in_flight}
+        return {c.key: c.in_flight for c in self.gateway.services.pool if c.in_flight}
 
 
 def as_link(wire: Wire) -> Link:

@@ -69,7 +69,7 @@ async def _run(server: ServerConfig, context: BackendContext, confine: Confine) 
     failure: MultiMcpError | None = None
     try:
         own = replace(context, confinements=kept)
-        async with connected(replace(server, confine=confine), own, _Deaf()) as live:
+        async with connected(server.name, replace(server, confine=confine), own, _Deaf()) as live:
             offer = await fetch_offer(live.channel, live.peer, {}, _ignore)
             tools = tuple(str(item.get("name")) for item in offer.tools)
     except MultiMcpError as error:

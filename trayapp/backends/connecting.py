@@ -14,7 +14,7 @@ import anyio
 from trayapp.backends.context import BackendContext, Live
 from trayapp.backends.handshake import shake_hands
 from trayapp.backends.http.refusal import SSE_AFTER, refused
-from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch, prepared
+from trayapp.backends.launch import HttpLaunch, StdioLaunch, prepared
 from trayapp.backends.open_transport import ways
 from trayapp.backends.transport import Inbound, Transport
 from trayapp.model.errors import ConnectFailedError, ServerError
@@ -24,17 +24,17 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
 
 @asynccontextmanager
-async def connected(server: ServerConfig, context: BackendContext, inbound: Inbound) -> AsyncIterator[Live]:
+async def connected(key: str, server: ServerConfig, context: BackendContext, inbound: Inbound) -> AsyncIterator[Live]:
     """The server with hands shaken, by the first way that leads to it; its process ends with the context.
 
     Raises MultiMcpError: what is wrong with its entry, or ServerError.
     """
-    stderr = context.stderr(server.name)
+    stderr = context.stderr(key)
     record = context.confinements.begin(server, context.settings(), context.environ, stderr)
     launch = await prepared(server, context.environ, context.keyring, context.clock.time(), record)
     if isinstance(launch, HttpLaunch) and launch.auth == "oauth":
         await context.sign_in(launch)  # here: a slow keyring is no slow server
-    hints = [context.hint(server.name)]
+    hints = [context.hint(key)]
     if not hints[0] and isinstance(launch, StdioLaunch):
         hints.append(HANDSHAKE_VERSIONS[-1])  # for servers that die of a request before initialize
     tries = [(way, hint) for way in ways(launch) for hint in hints]
@@ -42,8 +42,8 @@ async def connected(server: ServerConfig, context: BackendContext, inbound: Inbo
     for way, hint in tries:
         with anyio.move_on_after(timeout) as limit:
             async with AsyncExitStack() as stack:
-                transport = await stack.enter_async_context(_opened(way, server, context, inbound))
-                live = await _greeted(transport, server, context, hint, last=(way, hint) == tries[-1])
+                transport = await stack.enter_async_context(context.open(way, inbound, context.stderr(key)))
+                live = await _greeted(transport, key, server, context, hint, last=(way, hint) == tries[-1])
                 if live is None:
                     continue
                 limit.deadline = math.inf
@@ -56,19 +56,11 @@ async def connected(server: ServerConfig, context: BackendContext, inbound: Inbo
             )
 
 
-@asynccontextmanager
-async def _opened(
-    way: Launch, server: ServerConfig, context: BackendContext, inbound: Inbound
-) -> AsyncIterator[Transport]:
-    async with context.open(way, inbound, context.stderr(server.name)) as transport:
-        yield transport
-
-
 async def _greeted(
-    transport: Transport, server: ServerConfig, context: BackendContext, hint: str, *, last: bool
+    transport: Transport, key: str, server: ServerConfig, context: BackendContext, hint: str, *, last: bool
 ) -> Live | None:
     """Hands shaken; None when the next way should be tried. Raises ServerError."""
-    capabilities = context.capabilities(server.name)
+    capabilities = context.capabilities(key)
     try:
         return Live(transport, await shake_hands(transport.channel, capabilities, hint), capabilities)
     except RpcError as error:

@@ -73,9 +73,15 @@ class Connection:
     """
 
     def __init__(
-        self, server: ServerConfig, context: BackendContext, observer: Observer, tasks: anyio.abc.TaskGroup
+        self,
+        server: ServerConfig,
+        context: BackendContext,
+        observer: Observer,
+        tasks: anyio.abc.TaskGroup,
+        key: str | None = None,
     ) -> None:
         self.server = server
+        self.key = key or server.name  # in the pool: a server may have several connections. Nobody is told of it
         self.state = State.DISABLED if server.disabled else State.IDLE
         self.error: ServerError | None = None
         self.live: Live | None = None
@@ -394,7 +400,7 @@ class Connection:
             raise failure
 
     async def _connect_and_serve(self, attempt: _Attempt) -> None:
-        async with connected(self.server, self._context, self) as live:
+        async with connected(self.key, self.server, self._context, self) as live:
             await self._serve(live, attempt)
 
     async def _serve(self, live: Live, attempt: _Attempt) -> None:
@@ -435,4 +441,4 @@ class Connection:
 
     def input_schema(self, tool: str) -> Any:
         """See transport.Inbound."""
-        return self._context.input_schema(self.name, tool)
+        return self._context.input_schema(self.key, tool)

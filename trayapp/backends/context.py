@@ -54,18 +54,16 @@ class BackendContext:
     environ: Mapping[str, str]
     keyring: Keyring
     open: Open
-    stderr: Callable[[str], Callable[[bytes], None]]  # server name -> where its stderr goes
-    hint: Callable[[str], str]  # server name -> protocol revision of last time, "" when never met
-    wants_offer: Callable[[str], bool]  # server name -> whether its lists should be read once it is connected
-    capabilities: Callable[[str], Mapping[str, Any]] = _nothing  # server name -> what its clients can do for it
-    subscribed: Callable[[str], Set[str]] = _no_uris  # server name -> the resources whose updates somebody wants
-    input_schema: Callable[[str, str], Any] = _no_schema  # server name, tool -> its input schema as the server sent it
+    stderr: Callable[[str], Callable[[bytes], None]]  # key of a connection -> where its stderr goes
+    hint: Callable[[str], str]  # key -> protocol revision of last time, "" when never met
+    wants_offer: Callable[[str], bool]  # key -> whether its lists should be read once it is connected
+    capabilities: Callable[[str], Mapping[str, Any]] = _nothing  # key -> what its clients can do for it
+    subscribed: Callable[[str], Set[str]] = _no_uris  # key -> the resources whose updates somebody wants
+    input_schema: Callable[[str, str], Any] = _no_schema  # key, tool -> its input schema as the server sent it
     route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a way into the network, or after a while
     sign_in: Callable[[HttpLaunch], Awaitable[None]] = _no_sign_in  # has read what the user keeps for that address
     confinements: Confinements = field(default_factory=Confinements)
-    look_over: Callable[[str, Offer], Awaitable[None]] = (
-        _not_looked_over  # server name, what it offers, before others hear
-    )
+    look_over: Callable[[str, Offer], Awaitable[None]] = _not_looked_over  # key, what it offers, before others hear
 
 
 @dataclass(frozen=True, slots=True)

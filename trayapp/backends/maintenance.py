@@ -62,6 +62,7 @@ class _Round:
 class Maintained(Protocol):
     """What is read of a connection to look after it, and what may be done to it."""
 
+    key: str
     server: ServerConfig
     live: Live | None
     in_flight: int
@@ -94,7 +95,7 @@ class Maintenance:
         self._round: _Round | None = None  # while the lists are read
         self._tasks: anyio.abc.TaskGroup | None = None
         self.subscription = Subscription(
-            connection.name, live, context, self.lists_changed, lambda: connection.used_since_connected
+            connection.key, connection.name, live, context, self.lists_changed, lambda: connection.used_since_connected
         )
         self.lists_settled = anyio.Event()  # what had to be read of a new connection has been
         self._probing = False
@@ -140,7 +141,7 @@ class Maintenance:
         connection = self._connection
         while True:
             limit = idle_limit_s(connection.server, self._context.settings())
-            if self._context.subscribed(connection.name):
+            if self._context.subscribed(connection.key):
                 limit = None  # somebody waits for what it tells by itself
             idle_for = self._context.clock.now() - (connection.last_used or 0.0)
             if is_idle(connection.in_flight, idle_for, limit):
@@ -238,7 +239,7 @@ class Maintenance:
 
     async def _read(self, current: _Round) -> None:
         async def tell(offer: Offer) -> None:
-            await self._context.look_over(self._connection.name, offer)
+            await self._context.look_over(self._connection.key, offer)
             self._connection.tell_offer(offer)
             current.offer = offer
             if offer.failed.get("tools") != UNREAD:
@@ -269,7 +270,7 @@ class Maintenance:
 
         A list that fails changes nothing.
         """
-        if self._context.wants_offer(self._connection.name):
+        if self._context.wants_offer(self._connection.key):
             await self._fetch_quietly(soon=True)
         self.lists_settled.set()
         while True:

@@ -64,10 +64,10 @@ class Pool:
         for name in plan.removed:
             self._connections.pop(name, None)
         for name in (*plan.added, *plan.relaunched):
-            self._connections[name] = Connection(config.servers[name], self._context, self._observer, self._tasks)
+            self._connections[name] = Connection(config.servers[name], self._context, self._observer, self._tasks, name)
         self._connections = {name: self._connections[name] for name in config.servers if name in self._connections}
         for connection in leaving:
-            self._stop_keeping(connection.name)
+            self._stop_keeping(connection.key)
             connection.retire()
         for name in self._connections if plan.settings_changed else plan.adjusted:
             self._adjust(self._connections[name], config.servers[name])
@@ -84,13 +84,13 @@ class Pool:
 
     def _start_if_wanted(self, connection: Connection) -> None:
         server = connection.server
-        self._stop_keeping(server.name)
+        self._stop_keeping(connection.key)
         if server.disabled:
             return
         if server.lifecycle == "eager":
             self._tasks.start_soon(self._start, connection)
         elif "keep-alive" in server.lifecycle:
-            self._keepers[server.name] = scope = anyio.CancelScope()
+            self._keepers[connection.key] = scope = anyio.CancelScope()
             self._tasks.start_soon(self._keep, connection, scope)
 
     async def _start(self, connection: Connection) -> None:

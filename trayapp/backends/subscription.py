@@ -35,14 +35,21 @@ class _Listening:
 
 
 class Subscription:
-    """To one live connection of the server `name`. `missed` is told when something may not have been heard: a call may
-    have changed the lists before the server took the request; `used` says whether there was one.
+    """To one live connection, `key`, of the server `name`. `missed` is told when something may not have been heard: a
+    call may have changed the lists before the server took the request; `used` says whether there was one.
     """
 
     def __init__(
-        self, name: str, live: Live, context: BackendContext, missed: Callable[[], None], used: Callable[[], bool]
+        self,
+        key: str,
+        name: str,
+        live: Live,
+        context: BackendContext,
+        missed: Callable[[], None],
+        used: Callable[[], bool],
     ) -> None:
-        self._name, self._live, self._context, self._missed = name, live, context, missed
+        self._key, self._name = key, name
+        self._live, self._context, self._missed = live, context, missed
         self._used = used
         self._changed = anyio.Event()
         self._newest = self._asked = _Listening()  # the one for what is wanted now; the one that was made last
@@ -103,7 +110,7 @@ class Subscription:
     def _wanted(self) -> dict[str, Any]:
         announced = self._live.peer.capabilities
         kinds = [k for k in ("tools", "prompts", "resources") if (announced.get(k) or {}).get("listChanged")]
-        uris = sorted(self._context.subscribed(self._name))
+        uris = sorted(self._context.subscribed(self._key))
         return {**{f"{kind}ListChanged": True for kind in kinds}, **({"resourceSubscriptions": uris} if uris else {})}
 
     async def _keep_listening(self, wanted: dict[str, Any], listening: _Listening) -> None:

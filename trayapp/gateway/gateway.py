@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import anyio
 import anyio.abc
@@ -70,6 +70,12 @@ CALM_AT_LATEST_S = 0.5
 CALLS_TOLD_S = 5.0
 
 
+class Stderr(Protocol):
+    """Returns where the stderr of a process goes. `further`: others of the same server may run beside it."""
+
+    def __call__(self, server: str, *, further: bool) -> Callable[[bytes], None]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """Parts of the gateway from outside. Tests pass real parts or fakes of the same shape."""
@@ -78,7 +84,7 @@ class Parts:
     environ: dict[str, str]
     keyring: Keyring
     open: Open
-    stderr: Callable[[str], Callable[[bytes], None]]
+    stderr: Stderr
     cache_dir: Path
     write_switches: WriteSwitches
     look: Look = no_projects
@@ -153,7 +159,7 @@ class Gateway:
             environ=parts.environ,
             keyring=parts.keyring,
             open=parts.open,
-            stderr=parts.stderr,
+            stderr=lambda key: parts.stderr(own.shared_key(key), further=own.is_own(key)),
             hint=capabilities.revision_to_try,
             wants_offer=lambda key: (
                 listings.worth_asking(own.shared_key(key)) or listings.lacks_variant(own.shared_key(key), own.kind(key))
@@ -303,7 +309,7 @@ class Gateway:
     def state_changed(self, connection: Connection) -> None:
         """Update what depends on a server that has connected, then broadcast the change."""
         if connection.state is not State.CONNECTING:
-            self._capabilities.made(connection.name)
+            self._capabilities.made(connection.key)
         if connection.state is State.CONNECTED:
             self.sharing.note_connected(connection)
             self.session_parts.notifications.set_level(connection)

@@ -62,7 +62,7 @@ class Town:
             environ=self.environ,
             keyring=vault.secrets,
             open=partial(open_transport, accounts=self.accounts),
-            stderr=lambda name: lambda data: None,
+            stderr=lambda server, *, further: lambda data: None,
             cache_dir=self.folder,
             write_switches=lambda found: None,
             accounts=self.accounts,

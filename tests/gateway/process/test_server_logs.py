@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from trayapp.gateway.process.server_logs import LOG_BYTES, RedactingFormatter, StderrFile, StderrFiles, start_logging
+from trayapp.gateway.process.server_logs import (
+    LOG_BYTES,
+    RedactingFormatter,
+    RotatedFile,
+    StderrFiles,
+    StderrSink,
+    start_logging,
+)
 from trayapp.model.known_secrets import KNOWN
 
 SECRET = "hX7q2Lk9ZpR4vT1s"
@@ -31,7 +38,7 @@ def test_a_secret_that_arrives_in_pieces_is_not_in_the_file(tmp_path: Path) -> N
 @pytest.mark.requirement("log-redacted")
 def test_utf_16_is_read_as_such(tmp_path: Path, encoding: str) -> None:
     KNOWN.note(["plüm-tree-4-lantern"])
-    sink = StderrFile(tmp_path / "x.log")
+    sink = StderrSink(RotatedFile(tmp_path / "x.log"))
     for byte in "the key\r\nplüm-tree-4-lantern is wrong: Größe\r\n".encode(encoding):
         sink(bytes([byte]))
     sink(b"")
@@ -41,7 +48,7 @@ def test_utf_16_is_read_as_such(tmp_path: Path, encoding: str) -> None:
 @pytest.mark.requirement("log-redacted")
 def test_a_log_that_turns_to_utf_16_holds_no_secret_either(tmp_path: Path) -> None:
     KNOWN.note(["plum-tree-4-lantern"])
-    sink = StderrFile(tmp_path / "x.log")
+    sink = StderrSink(RotatedFile(tmp_path / "x.log"))
     sink(b"begin\n" + "plum-tree-4-lantern\n".encode("utf-16-le") + b"\n")
     sink(b"")
     assert "plum-tree" not in read(tmp_path / "x.log").replace("\0", "")
@@ -56,15 +63,28 @@ def test_an_unfinished_line_waits_for_its_end_or_for_the_end_of_the_process(tmp_
     files.sink("github")
 
 
+@pytest.mark.requirement("one-name-of-a-server")
+def test_processes_of_one_server_beside_each_other_write_whole_lines_into_one_file(tmp_path: Path) -> None:
+    files = StderrFiles(tmp_path)
+    first, second = files.sink("github"), files.sink("github", further=True)
+    first(b"one, fir")
+    second(b"two, first half")
+    first(b"st half\n")
+    second(b"")
+    first(b"end")
+    first(b"")
+    assert read(tmp_path / "github.log") == "one, first half\ntwo, first half\nend\n"
+
+
 def test_the_end_of_the_stream_writes_what_is_left(tmp_path: Path) -> None:
-    sink = StderrFile(tmp_path / "x.log")
+    sink = StderrSink(RotatedFile(tmp_path / "x.log"))
     sink(b"panic: no\xc3")
     sink(b"")
     assert read(tmp_path / "x.log") == "panic: no\ufffd\n"
 
 
 def test_a_letter_in_two_pieces_is_one_letter(tmp_path: Path) -> None:
-    sink = StderrFile(tmp_path / "x.log")
+    sink = StderrSink(RotatedFile(tmp_path / "x.log"))
     for byte in "Größe\n".encode():
         sink(bytes([byte]))
     sink(b"")
@@ -73,7 +93,7 @@ def test_a_letter_in_two_pieces_is_one_letter(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("life-stderr-log")
 def test_a_file_is_set_aside_once_it_is_large_and_two_are_kept(tmp_path: Path) -> None:
-    sink = StderrFile(tmp_path / "x.log")
+    sink = StderrSink(RotatedFile(tmp_path / "x.log"))
     for number in range(5):
         sink((f"{number} " + "y" * 1000 + "\n").encode() * (LOG_BYTES // 2000))
     sink(b"")
@@ -84,7 +104,7 @@ def test_a_file_is_set_aside_once_it_is_large_and_two_are_kept(tmp_path: Path) -
 
 def test_a_file_that_cannot_be_set_aside_stays_bounded(tmp_path: Path) -> None:
     (tmp_path / "x.log.1" / "in the way").mkdir(parents=True)
-    sink = StderrFile(tmp_path / "x.log")
+    sink = StderrSink(RotatedFile(tmp_path / "x.log"))
     for _ in range(5):
         sink((b"y" * 1000 + b"\n") * (LOG_BYTES // 1500))
     sink(b"the end\n")

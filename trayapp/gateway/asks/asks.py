@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from trayapp.catalog.schema.arguments import problems
 from trayapp.gateway.asks.errors import AskOverError, UnfitAnswerError
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.services import Services
@@ -194,6 +193,8 @@ class Asks:
         if answer not in ask.answers:
             raise UnfitAnswerError(ask_id, answer, ask.answers)
         if ask.question is not None and ask.question.schema is not None and answer == "once":
+            from trayapp.catalog.schema.arguments import problems  # not before a form is answered
+
             wrong = problems(content or {}, ask.question.schema)
             if wrong:
                 raise UnfitAnswerError(ask_id, answer, ask.answers, "; ".join(wrong))

@@ -52,7 +52,7 @@ class Notifications:
 
     def _listening(self, connection: Connection) -> list[ClientSession]:
         """Return the sessions that hear what a server sends outside a call: they use it, and still may."""
-        name = connection.name
+        name = connection.key
         return [s for s in self._services.sessions if name in s.called_servers and s.has_server(name)]
 
     def _log(self, connection: Connection, params: Params, busy: dict[ClientSession, RoutedCall]) -> None:
@@ -77,14 +77,14 @@ class Notifications:
         for method, calls in announced.items():
             calling = {call.session for call in calls if isinstance(call, RoutedCall)}
             for session in list(self._services.sessions):
-                if (session.client.modern or session in calling) and session.has_server(connection.name):
+                if (session.client.modern or session in calling) and session.has_server(connection.key):
                     session.repeat_list(method.split("/")[1])
 
     def tell_servers(self, session: ClientSession, method: str, params: Params) -> None:
         """Pass a client's notification to the connected servers of its session, except those of an era without it."""
         for connection in self._services.pool:
             live = connection.live
-            if live is None or not session.has_server(connection.name) or (live.peer.modern and method in OLDER_ONLY):
+            if live is None or not session.has_server(connection.key) or (live.peer.modern and method in OLDER_ONLY):
                 continue
             if params is not None and has_envelope(params):
                 self._services.spawn(
@@ -109,14 +109,14 @@ class Notifications:
         if not levels or live is None or live.peer.modern or "logging" not in live.peer.capabilities:
             return
         lowest = min(levels)
-        if self._asked.get(connection.name) != (live, lowest):
-            self._asked[connection.name] = (live, lowest)
+        if self._asked.get(connection.key) != (live, lowest):
+            self._asked[connection.key] = (live, lowest)
             live.channel.relay("logging/setLevel", {"level": LEVELS[lowest]}, IgnoredCall())
 
     def _levels(self, connection: Connection, wanted: str | None) -> set[str]:
         of_calls = {call.log_level for call in _busy(connection).values()}
         sessions = [session for session in self._services.sessions if session.client.log_level]
-        of_sessions = {session.client.log_level for session in sessions if session.has_server(connection.name)}
+        of_sessions = {session.client.log_level for session in sessions if session.has_server(connection.key)}
         return {level for level in (wanted, *of_calls, *of_sessions) if isinstance(level, str)}
 
 

@@ -121,7 +121,7 @@ class RoutedCall:
         self.log_level = meta.get(LOG_LEVEL) if isinstance(meta, dict) else None
         try:
             self.connection.begin(self)
-            self.session.called_servers.add(self.connection.name)
+            self.session.called_servers.add(self.connection.key)
             self._live = live
             if live.peer.modern or (params is not None and "_meta" in params):
                 params = live.peer.stamped(params, self.session.capabilities)
@@ -256,7 +256,7 @@ class RoutedCall:
             self.connection.in_flight += 1  # keeps the connection from being closed as idle while a person thinks
             try:
                 asked = self.session.questioner.answers
-                again = await asked(self.session, self.request_id, question, self.connection.name)
+                again = await asked(self.session, self.request_id, question, self.connection.key)
                 await self.connection.up()
             finally:
                 self.connection.in_flight -= 1
@@ -301,7 +301,7 @@ class RoutedCall:
         request = self.request
         if request.method in RECORDED:
             answer, size = answer_of(reply) if reply is not None else (None, 0)
-            server = self.connection.server.name
+            server = self.connection.name
             self.session.history.note(
                 EndedCall(
                     perf_counter(), self._began, self.session, server, request.method, request.params, answer, size,

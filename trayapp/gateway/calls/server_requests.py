@@ -80,7 +80,7 @@ class ServerRequests:
         `about`: the call that the request belongs to, if the transport names it. Otherwise all calls in progress on the
         connection must belong to one session. The client is never guessed: the wrong user would answer.
         """
-        purpose = self._purpose(connection.name)
+        purpose = self._purpose(connection.key)
         owner: ClientSession | None = purpose.session if purpose.alone else None
         among = await self._held(connection) if about is None and owner is None else None
         calls, session = self._find_session(connection, method, about, owner, among)
@@ -121,7 +121,7 @@ class ServerRequests:
         def is_wanted() -> bool:
             return not calls or any(call.is_under_way for call in calls)
 
-        return await self._user.ask(asker, self._plain_name(connection.name), params, is_wanted)
+        return await self._user.ask(asker, self._plain_name(connection.key), params, is_wanted)
 
     def _plain_name(self, key: str) -> str:
         """Return a server's name for people; a project's own runs under NAME@DIGEST."""
@@ -152,7 +152,7 @@ class ServerRequests:
             calls = [call for call in calls if call.session in among]
         asking: dict[ClientSession | None, None] = dict.fromkeys(call.session for call in calls)
         if not calls:  # it starts for requests that wait
-            asking = dict.fromkeys(s for s in self._services.sessions if connection.name in s.awaited_servers())
+            asking = dict.fromkeys(s for s in self._services.sessions if connection.key in s.awaited_servers())
         if len(asking) > 1 or (connection.own_requests and asking):
             raise self._refusal(connection, method, _SEVERAL)
         session, given_up = next(iter(asking), None), self._sessions_given_up(connection)
@@ -217,7 +217,7 @@ class ServerRequests:
 
     def _refusal(self, connection: Connection, method: str, why: str) -> RpcError:
         """Return the error of a question that no client is asked, and log the first of each kind for a server."""
-        server = self._services.shared_key(connection.name)
+        server = connection.name
         first = (server, why) not in self._refused
         self._refused.add((server, why))
         level = logging.DEBUG if not first else logging.WARNING if why in (_SEVERAL, _GIVEN_UP) else logging.INFO
@@ -300,7 +300,7 @@ class ServerRequests:
         if (
             call is None
             or call.session.client.name != session.client.name
-            or not session.has_server(self._services.shared_key(call.connection.name))
+            or not session.has_server(self._services.shared_key(call.connection.key))
             or _has_other_arguments(request, call.request)
         ):
             raise RpcError(INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"})

@@ -60,7 +60,7 @@ class AccountRequests:
             await self._unlock()
         target = await self._target(connection)
         if locked and await accounts.of(*target.key).grant(asked=True) is not None:
-            outcome = await self._outcome(connection.name)
+            outcome = await self._outcome(connection.key)
             if outcome["state"] != State.NEEDS_AUTH:
                 return {"url": None, "outcome": outcome}
         begun = accounts.sign_in(target)
@@ -73,7 +73,7 @@ class AccountRequests:
         connection = self._connection(params)
         begun = await self._find_sign_in(connection)
         await begun.finished()
-        return await self._outcome(connection.name)
+        return await self._outcome(connection.key)
 
     async def _outcome(self, name: str) -> dict[str, Any]:
         """Connect the server with the current sign-in and return the result."""

@@ -143,14 +143,14 @@ class Control:
         """Return the server that is named, if one is. Raises ServerNotFoundError, RpcError."""
         if params.get("server") is None:
             return None
-        return self._gateway.services.pool.find(text_of(params, "server", "the request")).name
+        return self._gateway.services.pool.find(text_of(params, "server", "the request")).key
 
     async def _refresh(self, params: dict[str, Any]) -> Any:
         async def one(connection: Connection) -> dict[str, Any]:
-            self._gateway.services.listings.changes.pop(connection.name, None)
+            self._gateway.services.listings.changes.pop(connection.key, None)
             await self._gateway.services.pool.refresh(connection)
-            change = self._gateway.services.listings.changes.get(connection.name, ToolsChange())
-            waiting = list(self._gateway.services.approvals.names(connection.name))
+            change = self._gateway.services.listings.changes.get(connection.key, ToolsChange())
+            waiting = list(self._gateway.services.approvals.names(connection.key))
             told = {"added": list(change.added), "gone": list(change.gone), "back": list(change.back)}
             return {**told, "waiting": waiting}
 
@@ -165,9 +165,7 @@ class Control:
 
         async def one(connection: Connection) -> dict[str, Any]:
             for own in [
-                c
-                for c in self._gateway.services.pool
-                if self._gateway.servers.own.shared_key(c.name) == connection.name
+                c for c in self._gateway.services.pool if self._gateway.servers.own.shared_key(c.key) == connection.key
             ]:
                 if own is not connection:
                     await own.close()  # each session starts its own again with its next call
@@ -200,16 +198,16 @@ class Control:
                 log.exception("Unexpected error in %s", connection.name)
                 unknown = ServerError(connection.name, f"Cannot use {connection.name}: {type(error).__name__}")
                 outcome = {**nothing, "error": error_json(unknown)}
-            results[connection.name] = {"state": connection.state.value, **outcome}
+            results[connection.key] = {"state": connection.state.value, **outcome}
 
         named = self._server(params)
-        usable = [c for c in pool if c.state is not State.DISABLED and not self._gateway.servers.own.is_own(c.name)]
+        usable = [c for c in pool if c.state is not State.DISABLED and not self._gateway.servers.own.is_own(c.key)]
         awake = [c for c in usable if asleep or not sleeps(c)]
         chosen = [pool.find(named)] if named is not None else awake
         async with anyio.create_task_group() as tasks:
             for connection in chosen:
                 tasks.start_soon(one, connection)
-        return {"servers": {c.name: results[c.name] for c in chosen}}
+        return {"servers": {c.key: results[c.key] for c in chosen}}
 
     async def _reload_file(self, params: dict[str, Any]) -> Any:
         await self._reload()

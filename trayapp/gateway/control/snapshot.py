@@ -38,8 +38,8 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
 def _connections(gateway: Gateway) -> list[list[Connection]]:
     """Return the connections of each server, its first one first."""
     own, found = gateway.servers.own, dict[str, list[Connection]]()
-    for connection in sorted(gateway.services.pool, key=lambda one: own.is_own(one.name)):
-        found.setdefault(own.shared_key(connection.name), []).append(connection)
+    for connection in sorted(gateway.services.pool, key=lambda one: own.is_own(one.key)):
+        found.setdefault(own.shared_key(connection.key), []).append(connection)
     return list(found.values())
 
 
@@ -51,7 +51,7 @@ def _relevance(connection: Connection) -> tuple[bool, float]:
 def _server(gateway: Gateway, connections: list[Connection], now: float) -> ServerStatus:
     connection = max(connections, key=_relevance)
     up = sum(one.is_up for one in connections)
-    server: ServerConfig = gateway.servers.shared.servers[gateway.servers.own.shared_key(connection.name)]
+    server: ServerConfig = gateway.servers.shared.servers[gateway.servers.own.shared_key(connection.key)]
     offer = gateway.services.listings.get(server.name)
     view: View = gateway.servers.view_with(server.name)
     live = connection.live
@@ -77,7 +77,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         findings=_findings(gateway, server.name),
         suspicious=gateway.services.approvals.flagged(server.name) or None,
         unlisted=_unknown_lists(connection, offer),
-        confinement=gateway.services.confinements.status(connection.name),
+        confinement=gateway.services.confinements.status(server.name),
     )
 
 

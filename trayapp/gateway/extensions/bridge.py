@@ -126,7 +126,7 @@ class TaskBridge:
             session = self._session
             if session.client.modern:
                 raise RpcError(MISSING_CAPABILITY, "The tool asks for input, which needs tasks here", NEEDS_TASKS)
-            question, key = {"inputRequests": left}, self._connection.name
+            question, key = {"inputRequests": left}, self._connection.key
             again = await session.questioner.answers(session, self._request.id, question, key)
             _result_of(await self._ask("tasks/update", {"taskId": name, **again}))
 

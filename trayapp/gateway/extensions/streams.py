@@ -120,10 +120,10 @@ class Streams:
         """Tell the sessions that know the task: it is nobody else's."""
         own = params.get("taskId")
         for session in self._sessions:
-            if isinstance(own, str) and session.has_server(connection.name):
+            if isinstance(own, str) and session.has_server(connection.key):
                 for name in session.seen.exposure.servers:
                     handle = prefixed(name, own)
-                    if handle in session.task_handles and session.server_key(name) == connection.name:
+                    if handle in session.task_handles and session.server_key(name) == connection.key:
                         session.notify(OLDER_TASK_TOLD, {**params, "taskId": handle})
 
     @staticmethod

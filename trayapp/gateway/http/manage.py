@@ -84,7 +84,7 @@ class Manage:
     def health(self) -> Answer:
         """Return 200 once the gateway runs; a server that is down does not make it unready."""
         own = self._gateway.servers.own
-        states = [one.state for one in self._gateway.services.pool if not own.is_own(one.name)]
+        states = [one.state for one in self._gateway.services.pool if not own.is_own(one.key)]
         ready = self._gateway.state == "running"
         body = {
             "status": "ok" if ready else self._gateway.state,

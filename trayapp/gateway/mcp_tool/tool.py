@@ -138,7 +138,7 @@ class McpTool:
         connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
             await self._parts.services.pool.reconnect(connection)
-        if not self._parts.is_own(connection.name):  # its lists are those of the shared one
+        if not self._parts.is_own(connection.key):  # its lists are those of the shared one
             await connection.fetch(explicit=True)
         self._answer_text(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
 

@@ -15,28 +15,34 @@ from trayapp.service.logging import start_logging as start_logging
 
 
 class StderrFiles:
-    """Files `logs/servers/NAME.log`, one for each server."""
+    """Files `logs/servers/NAME.log`, one for each server, whole lines of all its processes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files: dict[str, StderrFile] = {}
+        self._files: dict[str, RotatedFile] = {}
+        self._sinks: dict[str, StderrSink] = {}
 
-    def sink(self, server: str) -> StderrFile:
-        """Return the sink for the stderr of a server, from the start to the end of one process."""
-        file = self._files.setdefault(server, StderrFile(self._folder / log_name(server)))
-        file(b"")  # ends an unfinished line of the process before
-        return file
+    def sink(self, server: str, *, further: bool = False) -> StderrSink:
+        """Return the sink for the stderr of a server, from the start to the end of one process.
+
+        `further`: other processes of the server may run beside that one.
+        """
+        file = self._files.setdefault(server, RotatedFile(self._folder / log_name(server)))
+        if further:
+            return StderrSink(file)
+        sink = self._sinks.setdefault(server, StderrSink(file))
+        sink(b"")  # ends an unfinished line of the process before
+        return sink
 
 
-class StderrFile:
+class StderrSink:
     """Sink that appends whole lines, without secrets. b"" ends the last line.
 
     What cannot be written is dropped: a server must not fail because of its log.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: IO[bytes] | None = None
+    def __init__(self, file: RotatedFile) -> None:
+        self._file = file
         self._lines = LineRedactor()
         self._decoder = StderrDecoder()
 
@@ -44,20 +50,29 @@ class StderrFile:
         text = self._lines.feed(self._decoder.decode(data)) if data else self._take_rest()
         with suppress(OSError):
             if text:
-                self._write(text.encode())
+                self._file.write(text.encode())
             if not data:
-                self._close()
+                self._file.close()
 
     def _take_rest(self) -> str:
         decoder, self._decoder = self._decoder, StderrDecoder()
         return self._lines.feed(decoder.decode(b"", final=True)) + self._lines.end()
 
-    def _write(self, data: bytes) -> None:
+
+class RotatedFile:
+    """File of bounded size, and one older file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+
+    def write(self, data: bytes) -> None:
+        """Append. Raises OSError."""
         file = self._file or self._open()
         file.write(data)
         file.flush()
         if file.tell() > LOG_BYTES:
-            self._close()
+            self.close()
             self._set_aside()
 
     def _set_aside(self) -> None:
@@ -66,7 +81,8 @@ class StderrFile:
         except OSError:  # somebody reads it (Windows), or something is in the way: better lost than without bound
             self._path.write_bytes(b"")
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close; the next write opens it again. Raises OSError."""
         file, self._file = self._file, None
         if file is not None:
             file.close()

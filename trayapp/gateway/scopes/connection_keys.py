@@ -190,12 +190,10 @@ class ConnectionKeys:
             for key, mine in own.keys.items() if own else ():
                 server = shared.get(key)
                 if server is not None:
-                    found[mine] = _own_form(server, mine, session)
+                    found[mine] = _own_form(server, session)
         of_all = {**self._weak, **{key: server for key, (server, _) in self._eras.items()},
                   **{key: server for key, (server, _) in self._calls.items()}}  # fmt: skip
-        return found | {
-            key: replace(shared[name], name=key, lifecycle="lazy") for key, name in of_all.items() if name in shared
-        }
+        return found | {key: replace(shared[name], lifecycle="lazy") for key, name in of_all.items() if name in shared}
 
 
 def era_key(server: str, *, newer: bool) -> str:
@@ -203,11 +201,11 @@ def era_key(server: str, *, newer: bool) -> str:
     return f"{server}#{'newer' if newer else 'older'}"
 
 
-def _own_form(server: ServerConfig, key: str, session: Viewer) -> ServerConfig:
+def _own_form(server: ServerConfig, session: Viewer) -> ServerConfig:
     """Return the entry of a session's own connection. With `scope: session` it runs in the session's folder."""
     if server.scope == "session":
-        return replace(server, name=key, cwd=folder_of(server, session.cwd))
-    return replace(server, name=key, lifecycle="lazy")
+        return replace(server, cwd=folder_of(server, session.cwd))
+    return replace(server, lifecycle="lazy")
 
 
 def folder_of(server: ServerConfig, said: Any) -> str | None:

@@ -40,15 +40,15 @@ class Intake:
     def take(self, connection: Connection, offer: Offer) -> None:
         """Take lists that a server has just sent."""
         services = self._services
-        server = self._servers.shared.servers.get(services.shared_key(connection.name))
-        if server is None or services.pool.get(connection.name) is not connection:
+        server = self._servers.shared.servers.get(services.shared_key(connection.key))
+        if server is None or services.pool.get(connection.key) is not connection:
             return  # removed or launched again meanwhile
         offer = replace(offer, signed=self._sign_ins.is_signed_in(server))
         self._judge(server.name)  # pin the earlier offer first, if no list has asked for it yet
         kind = kind_of(connection.told, newer=offer.protocol in MODERN_VERSIONS)
-        further = connection.name != server.name
+        further = connection.key != server.name
         probed = further and (
-            self._servers.own.purpose(connection.name).is_probe or services.listings.lacks_variant(server.name, kind)
+            self._servers.own.purpose(connection.key).is_probe or services.listings.lacks_variant(server.name, kind)
         )
         if services.listings.take(server, offer, kind, probed=probed):
             self._servers.forget_catalogs()

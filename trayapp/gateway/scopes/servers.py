@@ -104,8 +104,8 @@ class Servers:
         key = self.sharing.key_for(session, first, alone=alone)
         if key is None:
             return None
-        self.own.use(session, first.name, key)
-        if key == first.name:
+        self.own.use(session, first.key, key)
+        if key == first.key:
             return first
         return self.further(key) or first
 
@@ -147,11 +147,9 @@ class Servers:
         try:
             await connection.up()
         except ServerError as error:
-            if not self.sharing.note_failure(connection.name):
+            if not self.sharing.note_failure(connection.key):
                 raise
-            log.info(
-                "%s serves clients of the other era by the bridge: %s", self.own.shared_key(connection.name), error
-            )
+            log.info("%s serves clients of the other era by the bridge: %s", connection.name, error)
             return False
         return True
 

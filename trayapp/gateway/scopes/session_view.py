@@ -120,7 +120,8 @@ class SessionView:
         A project's setting applies to its own sessions, also if the process is the user's.
         """
         config = self.view.config
-        server = config.servers.get(self.view.name_of(connection.name) or "", connection.server)
+        shared = self.view.shared_key(connection.key)
+        server = config.servers.get(self.view.name_of(shared) or "", connection.server)
         return config.settings.request_timeout if server.request_timeout is None else server.request_timeout
 
     # -- routes --------------------------------------------------------------------------------------------------

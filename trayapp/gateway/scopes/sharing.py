@@ -64,7 +64,7 @@ class Sharing:
 
         `first`: the server's first connection. `alone`: none that others use.
         """
-        name = first.name
+        name = first.key
         if first.server.scope == "session":
             return self._keys.own(session, name) if session.lasting else name
         newer = session.client.modern
@@ -82,7 +82,7 @@ class Sharing:
 
     def _key_of_era(self, first: Connection, *, newer: bool) -> str:
         """Return the key of the connection that serves an era, where the server speaks it."""
-        name, live = first.name, first.live
+        name, live = first.key, first.live
         if live is not None and live.peer.modern == newer:
             return name
         if self._services.listings.traits(name).speaks(newer=newer) is False or (name, newer) in self._failed:
@@ -95,7 +95,7 @@ class Sharing:
         """Return True if that connection is, or is going to be, of the newer era."""
         if connection.live is not None:
             return connection.live.peer.modern
-        traits = self._services.listings.traits(self._keys.shared_key(connection.name))
+        traits = self._services.listings.traits(self._keys.shared_key(connection.key))
         return traits.newer is True and (newer or traits.older is False)
 
     def _needs_own(self, session: Viewer, live: Any, name: str) -> bool:
@@ -125,9 +125,9 @@ class Sharing:
     def may_join(self, session: Viewer, connection: Connection, topic: Topic | None) -> bool:
         """Return True if a request may be sent on that connection now: a question would belong to one session."""
         live = connection.live
-        if live is None or live.peer.modern or self._keys.purpose(connection.name).alone:
+        if live is None or live.peer.modern or self._keys.purpose(connection.key).alone:
             return True
-        quiet = self._quiet.get(self._keys.shared_key(connection.name), set())
+        quiet = self._quiet.get(self._keys.shared_key(connection.key), set())
         if topic is None or topic in quiet:
             return True
         calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
@@ -141,8 +141,8 @@ class Sharing:
 
     def is_settled(self, session: Viewer, connection: Connection, topic: Topic) -> bool:
         """Return True if all calls of that topic by sessions like this one may use that connection unseen."""
-        live, name = connection.live, self._keys.shared_key(connection.name)
-        if live is None or name in session.apart or self._keys.purpose(connection.name).alone:
+        live, name = connection.live, self._keys.shared_key(connection.key)
+        if live is None or name in session.apart or self._keys.purpose(connection.key).alone:
             return False
         return live.peer.modern or topic in self._quiet.get(name, ())
 
@@ -150,11 +150,11 @@ class Sharing:
 
     def note_connected(self, connection: Connection) -> None:
         """Keep which eras a server that has just connected speaks."""
-        live, name = connection.live, self._keys.shared_key(connection.name)
+        live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None:
             return
         traits = self._services.listings.traits(name)
-        tried_older = self._capabilities.tried_older(connection.name)
+        tried_older = self._capabilities.tried_older(connection.key)
         if live.peer.modern:
             known = replace(traits, newer=True, older=False if tried_older else traits.older)
         else:
@@ -163,7 +163,7 @@ class Sharing:
 
     def note_question(self, connection: Connection, method: str) -> bool:
         """Keep that a server asks. Return True if that is news."""
-        name = self._keys.shared_key(connection.name)
+        name = self._keys.shared_key(connection.key)
         traits = self._services.listings.traits(name)
         asked = QUESTIONS.get(method, method)
         if asked in traits.asks:
@@ -175,7 +175,7 @@ class Sharing:
 
     def note_answer(self, connection: Connection, request: Request) -> None:
         """Keep that a request was answered. A server that never asked answered it without a question."""
-        name = self._keys.shared_key(connection.name)
+        name = self._keys.shared_key(connection.key)
         quiet = self._quiet.setdefault(name, set())
         topic = topic_of(request)
         if topic not in quiet and not self._services.listings.traits(name).asks:
@@ -192,7 +192,7 @@ class Sharing:
 
     def note_wanted(self, session: ClientSession, connection: Connection) -> None:
         """Note that a session needs that connection, which is about to be made."""
-        self._capabilities.wanted_by(session, connection.name)
+        self._capabilities.wanted_by(session, connection.key)
 
     def forget(self, servers: Mapping[str, Any]) -> None:
         """Forget what was learned of servers that are not among these."""

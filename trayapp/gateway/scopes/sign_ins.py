@@ -108,7 +108,7 @@ class SignIns:
         for connection in self.at(key):
             if connection.server.disabled or connection.state is State.DISABLED:
                 continue
-            if self._services.shared_key(connection.name) != connection.name:
+            if self._services.shared_key(connection.key) != connection.key:
                 await connection.close()  # its next request makes it again
                 continue
             try:
@@ -123,7 +123,7 @@ class SignIns:
             state, signed_in = connection.state, self.is_signed_in(connection.server)
             if state is State.KEYRING_LOCKED or (state is State.FAILED and keyring_names(connection.server)):
                 connection.begin_close()
-            if self._services.shared_key(connection.name) != connection.name:
+            if self._services.shared_key(connection.key) != connection.key:
                 continue
             if state is State.KEYRING_LOCKED and signed_in:
                 self._services.spawn(_connect, connection)

@@ -32,7 +32,7 @@ class VariantProbes:
 
     def consider(self, connection: Connection) -> None:
         """Probe a server whose lists were read on its first connection, if they may differ."""
-        name, own, listings = connection.name, self._servers.own, self._services.listings
+        name, own, listings = connection.key, self._servers.own, self._services.listings
         if own.is_own(name) or name not in self._servers.shared.servers:
             return
         traits, kinds = listings.traits(name), [one.kind for one in listings.variants(name)]

@@ -136,7 +136,7 @@ class Session:
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
         """Return what the user is asked about before that request, None if it needs no yes."""
         name = request.params["name" if request.method == "tools/call" else "uri"]
-        return self.seen.subject(connection.name, request.method, name, listed=listed)
+        return self.seen.subject(connection.key, request.method, name, listed=listed)
 
     def end(self) -> None:
         """Cancel the calls of a client that is gone, and end its subscriptions."""
@@ -200,7 +200,7 @@ class Session:
         Raises ServerNotFoundError.
         """
         shared = self.seen.connection(server)
-        return self._parts.services.pool.get(self._parts.servers.own.key(self, shared.name)) or shared
+        return self._parts.services.pool.get(self._parts.servers.own.key(self, shared.key)) or shared
 
     async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
         """Return the connection for a request, connected. Raises ServerError.
@@ -215,7 +215,7 @@ class Session:
         server, own = self.seen.resource(uri)
         first = self.seen.connection(server)
         alone = first.server.scope == "session" and self.lasting
-        return (self.connection(server) if alone else self.present(server)).name, own
+        return (self.connection(server) if alone else self.present(server)).key, own
 
     # -- answers -------------------------------------------------------------------------------------------------
 

@@ -156,7 +156,7 @@ class Subscriptions:
 
     def updated(self, connection: Connection, params: Params) -> None:
         """Notify the listeners of a resource that its server reports as updated."""
-        place = (connection.name, (params or {}).get("uri"))
+        place = (connection.key, (params or {}).get("uri"))
         for listener in list(self._all_listeners()):
             uri = listener.places.get(place)  # type: ignore[arg-type]  # a URI that is not text is not among the keys
             if uri is not None:
@@ -166,8 +166,8 @@ class Subscriptions:
         """Subscribe again at a server that was connected again: it knows no subscriptions."""
         live = connection.live
         if live is not None and not live.peer.modern:
-            for uri in self.wanted(connection.name):
-                self._subscribed[connection.name, uri] = live
+            for uri in self.wanted(connection.key):
+                self._subscribed[connection.key, uri] = live
                 live.channel.relay("resources/subscribe", {"uri": uri}, IgnoredCall())
 
     def _all_listeners(self) -> Iterable[_Listener]:
