@@ -26,8 +26,20 @@ ROOMS: dict[str, set[str]] = {
     "backends": {"model", "config", "auth", "wire", "confinement"},
     "inspection": {"model"},
     "catalog": {"model", "config", "auth", "wire", "inspection"},
+    "panel": {"model", "config", "wire", "service", "catalog", "history"},
     "history": {"model", "config", "wire", "catalog"},
-    "gateway": {"model", "config", "auth", "wire", "backends", "catalog", "inspection", "history", "service.logging"},
+    "gateway": {
+        "model",
+        "config",
+        "auth",
+        "wire",
+        "backends",
+        "catalog",
+        "inspection",
+        "history",
+        "panel",
+        "service.logging",
+    },
     "service": {"model", "config", "wire", "confinement"},  # doctor tells what this kernel can do
     "clients": {"model", "config", "wire", "service"},
     "sources": {"model", "config", "clients"},
@@ -75,8 +87,9 @@ LIBRARIES: dict[str, set[str]] = {
     "PyObjCTools": {"tray.darwin"},
     "click": {"cli"},
     "rich": {"cli"},
+    "jinja2": {"panel.pages"},
     "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli", "inspection.inspect"},
-    "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service", "confinement"},
+    "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service", "confinement", "panel"},
     "psutil": {"backends", "service", "cli"},
 }
 

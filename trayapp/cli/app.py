@@ -59,6 +59,7 @@ VERBS: dict[str, VerbEntry] = {
     "import": VerbEntry("import_servers", "Take over the servers that AI tools have."),
     "connect": VerbEntry("connect", "Point an AI tool, or all of them, at multi-mcp."),
     "disconnect": VerbEntry("connect", "Take multi-mcp out of an AI tool."),
+    "panel": VerbEntry("panel", "Open the panel in your browser."),
     "history": VerbEntry("history", "Show what AI tools called, and what came of it."),
     "logs": VerbEntry("logs", "Show the gateway's log, or one server's."),
     "doctor": VerbEntry("doctor", "Look for what is wrong, and say what to do."),
@@ -90,6 +91,7 @@ STARTING = frozenset(
         "confine",
         "auth",
         "history",
+        "panel",
     )
 )
 HIDDEN: dict[str, VerbEntry] = {

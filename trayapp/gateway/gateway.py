@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 import anyio.abc
@@ -63,6 +63,9 @@ from trayapp.model.plan import Config
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.status import GatewayState, Problem
 from trayapp.wire.messages import Call, Params
+
+if TYPE_CHECKING:
+    from trayapp.panel.access import Access
 
 # Work that no client waits for begins after the first list, or after this time without a client. A file that is saved
 # before that is to be applied within a second, too.
@@ -197,6 +200,13 @@ class Gateway:
         )
         recorder.changed = lambda: self.services.changes.changed()
         return recorder
+
+    @cached_property
+    def panel_access(self) -> Access:
+        """Return who may see the panel."""
+        from trayapp.panel.access import Access  # loaded with its first use
+
+        return Access(self.services.history.path.with_name("panel-cookies"))
 
     def _tell_calls(self) -> None:
         """Broadcast the count of calls, at most every CALLS_TOLD_S: nobody follows each of them by snapshots."""

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import anyio
 import anyio.abc
@@ -54,6 +54,7 @@ from trayapp.wire.rundir import STOPPING, run_dir
 
 if TYPE_CHECKING:
     from trayapp.gateway.control.accounts import AccountRequests
+    from trayapp.panel.host import PanelHost
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +114,13 @@ def _log_end(cause: BaseException) -> None:
     log.critical("The gateway ends: %s", cause, exc_info=mistake)
 
 
+class NoLink:
+    """Link of the panel's control requests, whose notes nobody reads."""
+
+    def write(self, data: bytes) -> None:
+        """Drop it."""
+
+
 class GatewayHost:
     """Process around the gateway: listener, connections, signals, shutdown. It is broad: all of a process meets here.
 
@@ -158,7 +166,7 @@ class GatewayHost:
             await anyio.to_thread.run_sync(close_to_others, self._private_places())
             tokens = ClientTokens(self._paths.config_file.parent)
             self._http_port = HttpPort(
-                gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed
+                gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed, self._panel_host
             )
             await anyio.to_thread.run_sync(self._file.create)
             await anyio.to_thread.run_sync(gateway.services.given_names.load)
@@ -186,6 +194,7 @@ class GatewayHost:
             with anyio.move_on_after(LAST_WRITES_S):
                 await gateway.services.writer.written()
                 await gateway.services.history.close()
+                gateway.panel_access.end()
             self._listener.close()
             await gateway.services.pool.stop()
             self._keeper.close()
@@ -292,6 +301,23 @@ class GatewayHost:
 
         gateway = self._gateway
         return AccountRequests(gateway.services, gateway.sign_ins, self._environ, self._secrets)
+
+    def _panel_host(self) -> PanelHost:
+        """Return what the panel sees of the gateway: the control requests, without a connection."""
+        from trayapp.gateway.control.server import Control
+        from trayapp.panel.host import PanelHost
+
+        control = Control(self._gateway, self._account_requests, cast(Link, NoLink()), self._reload)
+        services = self._gateway.services
+        return PanelHost(
+            ask=control.answer,
+            changes=services.changes.listen,
+            calls=services.history.listen,
+            per_minute=services.history.per_minute,
+            access=self._gateway.panel_access,
+            paths=self._paths,
+            environ=self._environ,
+        )
 
     def _http_changed(self, url: str | None) -> None:
         """Publish the URL of the HTTP port, or that it is closed, in snapshot and endpoint file."""

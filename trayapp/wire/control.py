@@ -49,6 +49,7 @@ HISTORY = "history"
 HISTORY_SHOW = "history_show"  # {id} -> one row with its texts
 HISTORY_CLEAR = "history_clear"  # -> {"cleared"}
 HISTORY_USED = "history_used"  # -> {"since": Unix seconds, 0 = nothing is kept, "tools": [{"server", "tool", "calls"}]}
+PANEL = "panel"  # -> {"url"}: opens the panel once, within 60 s
 SETTLE = "settle"  # -> {} once no server is being discovered
 # {server} -> {"url", "redirect_uri", "expires_s"}: whoever asked opens the url in a browser; or, where a kept sign-in
 # was found once the user had unlocked the keyring, {"url": None, "outcome": as of LOGIN_WAIT}

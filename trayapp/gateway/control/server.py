@@ -22,6 +22,7 @@ from trayapp.gateway.control.asks import AskRequests
 from trayapp.gateway.control.catalog import CatalogRequests
 from trayapp.gateway.control.confinement import ConfinementRequests
 from trayapp.gateway.control.history import HistoryRequests
+from trayapp.gateway.control.panel import PanelRequests
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import MultiMcpError, ServerError
@@ -76,6 +77,7 @@ class Control:
             **ConfinementRequests(gateway).handlers,
             **AskRequests(gateway).handlers,
             **HistoryRequests(gateway).handlers,
+            **PanelRequests(gateway).handlers,
             **accounts.handlers,
         }
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -87,11 +89,15 @@ class Control:
             self._tasks.cancel_scope.cancel()
 
     async def _on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+        return await self.answer(method, dict(params or {}))
+
+    async def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Carry out a request. Raises RpcError."""
         handler = self._handlers.get(method)
         if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"No control request is named {method}")
         try:
-            result: dict[str, Any] = await handler(dict(params or {}))
+            result: dict[str, Any] = await handler(params)
         except MultiMcpError as error:
             rpc = to_rpc(explained(error, self._gateway.problems))
             raise RpcError(rpc.code, shown(error.title), rpc.data) from None

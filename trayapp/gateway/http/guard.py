@@ -29,6 +29,7 @@ LONG_HEADERS = "Too many headers, or too long ones"
 UNAUTHORIZED = 401
 
 CHANGING = frozenset({"POST", "DELETE"})
+PANEL = "/panel"
 MANAGED = "/mcp_servers"  # adding and removing servers: starts programs
 
 
@@ -70,8 +71,9 @@ class Guard:
         values: dict[str, list[str]] = {}
         for name, value in headers:
             values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        refusal = of_another_page(values, None if self._access.client else scope["server"][1])
-        refusal = refusal or self._without_token(values, scope)
+        panel = is_of_panel(scope["path"])  # it has a cookie, and pages of our own origin alone may come in
+        refusal = of_another_page(values, scope["server"][1] if panel or not self._access.client else None)
+        refusal = refusal or (None if panel else self._without_token(values, scope))
         connection = scope.get("state", {}).get(CONNECTION)
         if refusal is None and connection is not None and not connection.let_in():
             refusal = 403, "Another user of this machine may not come in"
@@ -94,6 +96,11 @@ class Guard:
                 "This is a client's token; to add or remove servers, send the one of the gateway's endpoint.json",
             )
         return None
+
+
+def is_of_panel(path: str) -> bool:
+    """True if the path is one of the panel's."""
+    return path == PANEL or path.startswith(f"{PANEL}/")
 
 
 def unauthorized(message: str, path: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from trayapp.wire.loopback import holder_words, is_ours, port_holder
 if TYPE_CHECKING:
     from trayapp.gateway.gateway import Gateway
     from trayapp.gateway.http.manage import FileEdits
+    from trayapp.panel.host import PanelHost
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,9 @@ class HttpPort:
         tokens: ClientTokens,
         owner_token: Callable[[], str],
         changed: Callable[[str | None], None],
+        panel: Callable[[], PanelHost] | None = None,
     ) -> None:
+        self._panel = panel
         self._gateway = gateway
         self._file = file
         self._tokens = tokens
@@ -103,7 +106,7 @@ class HttpPort:
                 await anyio.wait_readable(bound.sock)
                 server = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.server")
                 access = server.Access(token if settings.token else "", self._owner_token(), place)
-                await server.serve(self._gateway, self._file, bound.sock, access)
+                await server.serve(self._gateway, self._file, bound.sock, access, panel=self._panel)
             finally:
                 self._tokens.release()
                 self._gateway.http_problem = None

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
+import anyio.to_thread
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trayapp.gateway.client import ClientPeer
 from trayapp.gateway.http.asgi import CONNECTION, STREAM, Asgi, Headers, respond
-from trayapp.gateway.http.guard import LONG_HEADERS, Access, Guard
+from trayapp.gateway.http.guard import LONG_HEADERS, Access, Guard, is_of_panel
 from trayapp.gateway.http.legacy_sse import MESSAGES, LegacySse
 from trayapp.gateway.http.manage import Manage
 from trayapp.gateway.http.sessions import IDLE_MOST, HttpSessions
@@ -36,6 +39,7 @@ from trayapp.wire.pending_connections import PendingConnections
 if TYPE_CHECKING:
     from trayapp.gateway.gateway import Gateway
     from trayapp.gateway.http.manage import FileEdits
+    from trayapp.panel.host import PanelHost
 
 LINGER_S = 1.0  # after a refusal: closed at once, with bytes unread, the connection takes the answer with it
 LAST_ANSWERS_S = 1.0  # at the end, for what is on its way
@@ -44,7 +48,12 @@ CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before th
 
 
 async def serve(
-    gateway: Gateway, file: FileEdits, sock: socket.socket, access: Access, idle_most: int = IDLE_MOST
+    gateway: Gateway,
+    file: FileEdits,
+    sock: socket.socket,
+    access: Access,
+    idle_most: int = IDLE_MOST,
+    panel: Callable[[], PanelHost] | None = None,
 ) -> None:
     """Serve on a listening socket until cancelled. `idle_most`: sessions without an open request."""
     async with anyio.create_task_group() as tasks:
@@ -56,7 +65,9 @@ async def serve(
         tasks.start_soon(sessions.end_idle)
         streamable = StreamableHttp(sessions, StatelessHttp(begin, partial(schema_of, gateway)))
         try:
-            await listen(Guard(by_path(streamable, LegacySse(begin), Manage(gateway, file)), access), sock)
+            await listen(
+                Guard(by_path(streamable, LegacySse(begin), Manage(gateway, file), PanelLoader(panel)), access), sock
+            )
         finally:
             tasks.cancel_scope.cancel()
 
@@ -72,7 +83,25 @@ def schema_of(gateway: Gateway, name: str) -> Any:
     return known.item.get("inputSchema") if known is not None else None
 
 
-def by_path(streamable: Asgi, sse: LegacySse, others: Asgi) -> Asgi:
+class PanelLoader:
+    """The panel, loaded with the first request for it: nobody else pays for templates."""
+
+    def __init__(self, host: Callable[[], PanelHost] | None) -> None:
+        self._host = host
+        self._panel: Asgi | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass the request on to the panel."""
+        if self._panel is None:
+            if self._host is None:
+                await respond(send, dumps({"error": "Not Found"}), 404)
+                return
+            module = await anyio.to_thread.run_sync(import_module, "trayapp.panel.app")
+            self._panel = self._panel or module.Panel(self._host())
+        await self._panel(scope, receive, send)
+
+
+def by_path(streamable: Asgi, sse: LegacySse, others: Asgi, panel: Asgi) -> Asgi:
     """Return an application that routes each request by its path."""
 
     async def routed(scope: Any, receive: Any, send: Any) -> None:
@@ -85,6 +114,8 @@ def by_path(streamable: Asgi, sse: LegacySse, others: Asgi) -> Asgi:
             await sse.post(scope, receive, send)
         elif path in ("/sse", MESSAGES):
             await respond(send, b"", 405, more=[(b"allow", b"GET" if path == "/sse" else b"POST")])
+        elif is_of_panel(path):
+            await panel(scope, receive, send)
         else:
             await others(scope, receive, send)
 

@@ -1,0 +1,24 @@
+"""Answer the control request for a link to the panel."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from trayapp.gateway.gateway import Gateway
+from trayapp.model.errors import MultiMcpError
+from trayapp.wire import control
+
+
+class PanelRequests:
+    """Panel requests of one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self.handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {control.PANEL: self._link}
+
+    async def _link(self, asked: dict[str, Any]) -> Any:
+        url = self._gateway.http_url
+        if url is None:
+            raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
+        return {"url": f"{url.removesuffix('/mcp')}/panel/enter?code={self._gateway.panel_access.code()}"}

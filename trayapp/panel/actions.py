@@ -1,0 +1,207 @@
+"""What the panel's buttons do: each is a control request, or a verb of the command line. Never here: HTTP, pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+
+from trayapp.model.errors import MultiMcpError, UsageError
+from trayapp.model.redact import redacted
+from trayapp.panel.host import PanelHost
+from trayapp.service.verb import run_verb
+from trayapp.wire import control
+
+VERB_S = 60.0
+BY = "the panel"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What came of an action, in words. `wrong`: it failed. `text`: a result. `url`: an address to go to."""
+
+    title: str
+    hint: str = ""
+    wrong: bool = False
+    text: str = ""
+    url: str = ""
+
+
+class Form:
+    """Values of a form."""
+
+    def __init__(self, values: dict[str, list[str]]) -> None:
+        self._values = values
+
+    def text(self, name: str) -> str:
+        """Return a value. Raises UsageError without one."""
+        found = self._values.get(name, [""])[-1]
+        if not found:
+            raise UsageError(f"The form lacks {name}", "Reload the page and try again")
+        return found
+
+    def get(self, name: str, default: str = "") -> str:
+        """Return a value that may be missing."""
+        return self._values.get(name, [default])[-1]
+
+    def below(self, prefix: str) -> dict[str, str]:
+        """Return the values whose names begin with a prefix, without it; empty ones are left out."""
+        return {
+            name.removeprefix(prefix): values[-1]
+            for name, values in self._values.items()
+            if name.startswith(prefix) and values[-1] != ""
+        }
+
+
+Action = Callable[[PanelHost, Form], Awaitable[Said]]
+
+
+async def verb(host: PanelHost, *argv: str) -> Any:
+    """Run a verb as the command line does. Raises MultiMcpError."""
+    return await anyio.to_thread.run_sync(partial(run_verb, argv, host.environ, VERB_S))
+
+
+def literal(tool: str) -> str:
+    """Return a glob that fits just this name."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in tool)
+
+
+async def reconnect(host: PanelHost, form: Form) -> Said:
+    """Reconnect one server, or all."""
+    return _each(await host.ask(control.RECONNECT, {"server": form.get("server") or None}), "Reconnected")
+
+
+async def refresh(host: PanelHost, form: Form) -> Said:
+    """Ask one server, or all, for its tools again."""
+    return _each(await host.ask(control.REFRESH, {"server": form.get("server") or None}), "Refreshed")
+
+
+def _each(done: dict[str, Any], word: str) -> Said:
+    failed = {name: row["error"] for name, row in done["servers"].items() if row.get("error")}
+    if failed:
+        name, error = next(iter(failed.items()))
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        return Said(
+            f"{error['title']}{more}" if name in error["title"] else f"{name}: {error['title']}{more}",
+            error["hint"],
+            wrong=True,
+        )
+    names = list(done["servers"])
+    return Said(f"{word} {names[0] if len(names) == 1 else f'{len(names)} servers'}")
+
+
+async def switch(host: PanelHost, form: Form) -> Said:
+    """Switch a server or a tool on or off in servers.yaml."""
+    server, tool, on = form.text("server"), form.get("tool"), form.text("on") == "yes"
+    target = f"{server}/{literal(tool)}" if tool else server
+    done = await verb(host, "enable" if on else "disable", "--", target)
+    word = "Switched on" if on else "Switched off"
+    names = ", ".join(done["changed"]) if isinstance(done, dict) else target
+    return Said(f"{word}: {names}" if names else f"{tool or server} was already {'on' if on else 'off'}")
+
+
+async def sign_in(host: PanelHost, form: Form) -> Said:
+    """Begin a sign-in; the page of the service opens in this browser."""
+    begun = await host.ask(control.LOGIN, {"server": form.text("server")})
+    if begun["url"] is None:
+        return Said(f"Signed in to {form.text('server')}")
+    return Said(f"Go on at the sign-in page of {form.text('server')}", url=str(begun["url"]))
+
+
+async def sign_out(host: PanelHost, form: Form) -> Said:
+    """Sign out of a server."""
+    await host.ask(control.LOGOUT, {"server": form.text("server")})
+    return Said(f"Signed out of {form.text('server')}")
+
+
+async def approve(host: PanelHost, form: Form) -> Said:
+    """Approve a definition by the hash with which it was shown."""
+    tool = {name: form.text(name) for name in ("server", "tool", "hash")}
+    done = await host.ask(control.APPROVE, {"tools": [tool]})
+    if done["missed"]:
+        return Said(f"{tool['tool']} changed again meanwhile", "Look at the new difference", wrong=True)
+    problems = done.get("problems") or []
+    return Said(
+        f"Approved {tool['server']}/{tool['tool']}",
+        redacted(str(problems[0])) if problems else "",
+        wrong=bool(problems),
+    )
+
+
+async def answer(host: PanelHost, form: Form) -> Said:
+    """Allow or deny a call that waits, or answer a server's question."""
+    given = form.text("answer")
+    if given == "deny":
+        await host.ask(control.DENY, {"id": form.text("id"), "by": BY})
+        return Said("Denied")
+    asked: dict[str, Any] = {"id": form.text("id"), "answer": given, "by": BY}
+    if form.get("form"):
+        typed = form.below("arg.")
+        asked |= {"content": {}, "typed": typed}
+    await host.ask(control.ALLOW, asked)
+    return Said("Allowed" if not form.get("form") else "Answered")
+
+
+async def call(host: PanelHost, form: Form) -> Said:
+    """Call a tool with the values of its form, or with arguments as JSON."""
+    raw = form.get("json").strip()
+    try:
+        args = json.loads(raw) if raw else {}
+    except ValueError as error:
+        raise UsageError(f"The arguments are no JSON: {error}", 'Write them as {"name": "value"}') from None
+    if not isinstance(args, dict):
+        raise UsageError("The arguments must be an object", 'Write them as {"name": "value"}')
+    asked = {"tool": form.text("tool"), "server": form.text("server"), "args": args, "typed": form.below("arg.")}
+    done = await host.ask(control.CALL, {**asked, "panel": True})
+    result = done["result"]
+    failed = isinstance(result, dict) and result.get("isError") is True
+    return Said("The tool answered with an error" if failed else "It worked", wrong=failed, text=result_text(result))
+
+
+def result_text(result: Any) -> str:
+    """Return a result as a person reads it: its texts, or its JSON."""
+    content = result.get("content") if isinstance(result, dict) else None
+    texts = [item["text"] for item in content or () if isinstance(item, dict) and isinstance(item.get("text"), str)]
+    if isinstance(content, list) and texts and len(texts) == len(content):
+        return redacted("\n".join(texts))[:50_000]
+    return redacted(json.dumps(result, indent=2, ensure_ascii=False))[:50_000]
+
+
+async def connect(host: PanelHost, form: Form) -> Said:
+    """Connect or disconnect an AI tool; `dry` only shows the change."""
+    on, name, dry = form.text("on") == "yes", form.text("client"), form.get("dry") == "yes"
+    argv = ["connect" if on else "disconnect", *(["--dry-run"] if dry else []), "--", name]
+    done = await verb(host, *argv)
+    rows = done.get("clients", []) if isinstance(done, dict) else []
+    if not rows:
+        raise MultiMcpError("Nothing changed", "See: multi-mcp connect")
+    row = rows[0]
+    diff = "\n".join(row.get("diff", []))
+    if dry:
+        return Said(f"This would change in {row.get('file', '')}" if diff else "Nothing would change", text=diff)
+    word = "Connected" if on else "Disconnected"
+    return Said(f"{word} {row.get('title', name)}", row.get("needs", ""), text=diff)
+
+
+async def clear_history(host: PanelHost, form: Form) -> Said:
+    """Delete the history."""
+    done = await host.ask(control.HISTORY_CLEAR, {})
+    return Said(f"Deleted {done['cleared']} calls")
+
+
+ACTIONS: dict[str, Action] = {
+    "do/reconnect": reconnect,
+    "do/refresh": refresh,
+    "do/switch": switch,
+    "do/sign-in": sign_in,
+    "do/sign-out": sign_out,
+    "do/approve": approve,
+    "do/answer": answer,
+    "do/call": call,
+    "do/connect": connect,
+    "do/clear-history": clear_history,
+}

@@ -1,0 +1,251 @@
+"""The panel as an ASGI application: who may come in, which page or action a path is, what browsers are told.
+
+Loaded with the first request for it. Never here: what stands on a page (pages), what an action does (actions).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+import anyio
+import anyio.to_thread
+
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.redact import redacted
+from trayapp.panel.actions import ACTIONS, Form, Said
+from trayapp.panel.host import PanelHost
+from trayapp.panel.pages import PAGES, Page, render
+from trayapp.wire.messages import RpcError
+
+log = logging.getLogger(__name__)
+
+ROOT = "/panel"
+COOKIE = "multi_mcp_panel"
+STATIC = Path(__file__).with_name("static")
+TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+LARGEST_FORM = 1 << 20
+THROTTLE_S = 0.1  # changes within this time are one look of the page
+KEEP_ALIVE_S = 20.0
+# No style, script or picture but our own files; no frame, no other address.
+POLICY = "; ".join(
+    ("default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+     "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'")
+)  # fmt: skip
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+NO_STORE = (b"cache-control", b"no-store")
+FRESH = (b"cache-control", b"no-cache")
+HTML = "text/html; charset=utf-8"
+
+Line = tuple[bytes, bytes]
+
+
+class Panel:
+    """The panel of one gateway at one port."""
+
+    def __init__(self, host: PanelHost) -> None:
+        self._host = host
+        self._static: dict[str, bytes] = {}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request: the boundary at which a page's failure becomes a page."""
+        if scope["type"] != "http":
+            return
+        reply = Answer(scope, send)
+        try:
+            await self._route(scope, receive, reply)
+        except (MultiMcpError, RpcError) as error:
+            await reply.html(render("error.html", said=said_of(error)), 400)
+        except OSError as error:
+            await reply.html(render("error.html", said=Said(f"Cannot read a file: {error.strerror}", wrong=True)), 500)
+        except Exception:
+            log.exception("Unexpected error in the panel")
+            if not reply.begun:
+                said = Said("The page could not be made", "See the gateway's log: multi-mcp logs", wrong=True)
+                await reply.html(render("error.html", said=said), 500)
+
+    async def _route(self, scope: Any, receive: Any, reply: Answer) -> None:
+        path, method = scope["path"].removeprefix(ROOT).strip("/"), scope["method"]
+        if path.startswith("static/") and method in ("GET", "HEAD"):
+            await self._send_static(path.removeprefix("static/"), reply)
+            return
+        query = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
+        if path == "enter":
+            await self._enter(query.get("code", ""), method, scope, reply)
+            return
+        cookie = cookie_of(scope)
+        if cookie is None or not self._host.access.knows(cookie):
+            await reply.html(render("signin.html"), 401)
+        elif method == "POST":
+            await self._change(path, cookie, scope, receive, reply)
+        elif method not in ("GET", "HEAD"):
+            await reply.html(render("error.html", said=Said("This page takes GET and POST only", wrong=True)), 405)
+        elif path == "events":
+            await self._send_events(receive, reply)
+        else:
+            await self._send_page(path, query, cookie, scope, reply)
+
+    async def _enter(self, code: str, method: str, scope: Any, reply: Answer) -> None:
+        cookie = self._host.access.redeem(code) if method == "GET" else None
+        if cookie is None:
+            await reply.html(render("signin.html", used=bool(code)), 401)
+            return
+        value = f"{name_of(scope)}={cookie}; Path={ROOT}; HttpOnly; SameSite=Strict".encode()
+        await reply.send(b"", 303, "", [(b"location", f"{ROOT}/".encode()), (b"set-cookie", value), NO_STORE])
+
+    async def _send_page(self, path: str, query: dict[str, str], cookie: str, scope: Any, reply: Answer) -> None:
+        name, _, rest = path.partition("/")
+        page = PAGES.get(name)
+        if page is None:
+            await reply.html(render("error.html", said=Said("There is no such page", wrong=True)), 404)
+            return
+        context = await page(Page(self._host, unquote(rest), query))
+        here = scope["raw_path"].decode("latin-1") if scope.get("raw_path") else scope["path"]
+        if scope["query_string"]:
+            here += "?" + scope["query_string"].decode("latin-1")
+        token = self._host.access.token(cookie)
+        text = await anyio.to_thread.run_sync(lambda: render(here=here, token=token, page=name, **context))
+        await reply.html(text)
+
+    async def _change(self, path: str, cookie: str, scope: Any, receive: Any, reply: Answer) -> None:
+        """Carry out an action for the page that our own origin sent, with its token."""
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        own = f"http://{headers.get(b'host', '')}"
+        if headers.get(b"origin") != own or not self._host.access.is_token(cookie, headers.get(b"x-panel-token", "")):
+            await reply.html(
+                render("said.html", said=Said("This change was not asked for by the panel", wrong=True)), 403
+            )
+            return
+        action = ACTIONS.get(path)
+        body = await body_of(receive)
+        if action is None or body is None:
+            said = Said("There is no such action" if action is None else "The form is too large", wrong=True)
+            await reply.html(render("said.html", said=said), 404 if action is None else 413)
+            return
+        values = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=500)
+        try:
+            said = await action(self._host, Form(values))
+        except (MultiMcpError, RpcError) as error:
+            said = said_of(error)
+        await reply.html(render("said.html", said=said), more=[(b"hx-trigger", b"panel-changed")])
+
+    async def _send_static(self, name: str, reply: Answer) -> None:
+        known = self._static.get(name)
+        path = STATIC / name
+        if known is None and path.parent == STATIC and path.suffix in TYPES and path.is_file():
+            known = self._static[name] = await anyio.to_thread.run_sync(path.read_bytes)
+        if known is None:
+            await reply.send(b"Not Found", 404, "text/plain")
+        else:
+            await reply.send(known, 200, TYPES[path.suffix], [FRESH])
+
+    async def _send_events(self, receive: Any, reply: Answer) -> None:
+        """Tell the page when to look again, until it is gone."""
+        news, names = anyio.Event(), set[str]()
+
+        def hear(name: str) -> None:
+            names.add(name)
+            news.set()
+
+        ends = (self._host.changes(lambda: hear("change")), self._host.calls(lambda: hear("calls")))
+        try:
+            await reply.begin_events()
+            async with anyio.create_task_group() as tasks:
+
+                async def watch() -> None:
+                    while (await receive())["type"] != "http.disconnect":
+                        pass
+                    tasks.cancel_scope.cancel()
+
+                tasks.start_soon(watch)
+                while True:
+                    with anyio.move_on_after(KEEP_ALIVE_S):
+                        await news.wait()
+                    news = anyio.Event()
+                    told, names = names, set()
+                    await reply.tell(sorted(told))
+                    await anyio.sleep(THROTTLE_S)
+        finally:
+            for end in ends:
+                end()
+
+
+class Answer:
+    """One response."""
+
+    def __init__(self, scope: Any, send: Any) -> None:
+        self._head = scope["method"] == "HEAD"
+        self._send = send
+        self.begun = False
+
+    async def html(self, text: str, status: int = 200, more: Sequence[Line] = ()) -> None:
+        """Send a page or a part of one."""
+        await self.send(text.encode("utf-8", "replace"), status, HTML, [NO_STORE, *more])
+
+    async def send(self, body: bytes, status: int, kind: str, more: Sequence[Line] = ()) -> None:
+        """Send a whole response."""
+        self.begun = True
+        headers = [*HEADERS, *more, (b"content-length", str(len(body)).encode())]
+        headers += [(b"content-type", kind.encode())] if kind else []
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": b"" if self._head else body})
+
+    async def begin_events(self) -> None:
+        """Send the head of an event stream."""
+        self.begun = True
+        headers = [*HEADERS, NO_STORE, (b"content-type", b"text/event-stream; charset=utf-8")]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self._send({"type": "http.response.body", "body": b"retry: 500\n\n", "more_body": True})
+
+    async def tell(self, names: Sequence[str]) -> None:
+        """Send an event of each name; a comment without any."""
+        body = "".join(f"event: {name}\ndata: .\n\n" for name in names) or ":\n\n"
+        await self._send({"type": "http.response.body", "body": body.encode(), "more_body": True})
+
+
+def said_of(error: MultiMcpError | RpcError) -> Said:
+    """Return an error in words for a person."""
+    if isinstance(error, MultiMcpError):
+        return Said(redacted(error.title), redacted(error.hint), wrong=True)
+    hint = error.data.get("hint", "") if isinstance(error.data, dict) else ""
+    return Said(redacted(error.message), redacted(str(hint)), wrong=True)
+
+
+def name_of(scope: Any) -> str:
+    """Return the name of our cookie: cookies know no ports, so that two gateways need two."""
+    return f"{COOKIE}_{scope['server'][1]}"
+
+
+def cookie_of(scope: Any) -> str | None:
+    """Return our cookie, if the request has one."""
+    text = "; ".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
+    try:
+        morsel = SimpleCookie(text).get(name_of(scope))
+    except CookieError:
+        return None
+    return morsel.value if morsel is not None else None
+
+
+async def body_of(receive: Any) -> bytes | None:
+    """Return the body; None if it is too large or the client is gone."""
+    body: bytes = b""
+    while True:
+        event = await receive()
+        if event["type"] != "http.request":
+            return None
+        body += event.get("body", b"")
+        if len(body) > LARGEST_FORM:
+            return None
+        if not event.get("more_body"):
+            return body

@@ -1,0 +1,29 @@
+"""What the panel needs of the gateway. Never here: the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trayapp.config.paths import Paths
+from trayapp.panel.access import Access
+
+Listen = Callable[[Callable[[], None]], Callable[[], None]]
+
+
+@dataclass(frozen=True, slots=True)
+class PanelHost:
+    """The gateway, as its pages see it.
+
+    `ask`: carries out a control request; raises MultiMcpError, RpcError. `changes`, `calls`: call a listener after the
+    state changed or calls were written; they return a function that ends it. `per_minute`: calls of each last minute.
+    """
+
+    ask: Callable[[str, dict[str, Any]], Awaitable[Any]]
+    changes: Listen
+    calls: Listen
+    per_minute: Callable[[int], Awaitable[list[int]]]
+    access: Access
+    paths: Paths
+    environ: Mapping[str, str]

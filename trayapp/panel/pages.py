@@ -1,0 +1,309 @@
+"""What stands on each page: values for its template. Never here: HTTP, what a button does (actions)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import anyio
+import anyio.to_thread
+from jinja2 import Environment, FileSystemLoader
+
+from trayapp import __version__
+from trayapp.config.read.parse import parse
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
+from trayapp.model.redact import redacted
+from trayapp.model.text import ago, clean, count, one_line
+from trayapp.panel.host import PanelHost
+from trayapp.service.verb import run_verb
+from trayapp.wire import control
+from trayapp.wire.messages import RpcError
+
+LOG_BYTES = 24 * 1024
+LOG_LINES = 120
+MINUTES = 60
+ROWS = 100
+VERB_S = 20.0
+UNUSED_S = 30 * 86_400.0
+TEXT_MOST = 4_000
+STATE_WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked", "idle": "ready, idle"}
+TONES = {
+    "connected": "good",
+    "idle": "good",
+    "connecting": "busy",
+    "stopping": "quiet",
+    "disabled": "quiet",
+    "failed": "bad",
+}
+OUTCOME_TONES = {"ok": "good", "cancelled": "quiet", "refused": "warn"}
+NAV = (
+    ("", "Overview"), ("activity", "Activity"), ("approvals", "Approvals"), ("clients", "AI tools"),
+    ("tokens", "Tokens"), ("health", "Health"),
+)  # fmt: skip  # Add stands behind Overview once it is there
+
+Context = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A request for a page. `rest`: what stands behind its name in the path."""
+
+    host: PanelHost
+    rest: str
+    query: dict[str, str]
+
+
+def shown(value: Any, most: int = TEXT_MOST) -> str:
+    """Return a foreign text without control sequences, cut at `most` characters."""
+    text = clean(str(value if value is not None else ""))
+    return text if len(text) <= most else text[:most] + " ..."
+
+
+def line(value: Any, most: int = 300) -> str:
+    """Return a foreign text in one line."""
+    return shown(one_line(str(value if value is not None else "")), most)
+
+
+def pretty(text: str) -> str:
+    """Return JSON text indented, or what was cut as it is."""
+    try:
+        return shown(json.dumps(json.loads(text), indent=2, ensure_ascii=False), 20_000)
+    except ValueError:
+        return shown(text, 20_000)
+
+
+def took(ms: float) -> str:
+    """`3 ms`, `1.2 s`."""
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
+def size(number: int) -> str:
+    """`800 B`, `12 kB`, `3.4 MB`."""
+    if number < 1000:
+        return f"{number} B"
+    return f"{number / 1000:.0f} kB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
+
+
+def clock(seconds: float) -> str:
+    """The time of day; the date too when it is not today."""
+    at = datetime.fromtimestamp(seconds)
+    return at.strftime("%H:%M:%S" if at.date() == datetime.now().date() else "%d %b %H:%M")
+
+
+def environment() -> Environment:
+    """Return the templates. What they show is text, never HTML."""
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        shown=shown, line=line, pretty=pretty, took=took, size=size, clock=clock, ago=ago, path=partial(quote, safe=""),
+        number=lambda value: f"{value:,}",
+    )  # fmt: skip
+    made.globals.update(
+        nav=NAV, version=__version__, count=count, urlencode=urlencode,
+        state_word=lambda state: STATE_WORDS.get(state, state), tone=lambda state: TONES.get(state, "warn"),
+        outcome_tone=lambda outcome: OUTCOME_TONES.get(outcome, "bad"),
+    )  # fmt: skip
+    return made
+
+
+TEMPLATES = environment()
+
+
+def render(template: str = "", **context: Any) -> str:
+    """Return a page or a part of one."""
+    return TEMPLATES.get_template(template or context.pop("template")).render(**context)
+
+
+async def overview(page: Page) -> Context:
+    """Every server's state and what wants the user."""
+    snapshot = await page.host.ask(control.SNAPSHOT, {})
+    waiting = await asks(page.host)
+    minutes = [0] * MINUTES
+    with suppress(MultiMcpError):
+        minutes = await page.host.per_minute(MINUTES)
+    wanting = [one for one in snapshot["servers"] if one["state"] == "needs_auth" or one.get("signed_in") is False]
+    approvals = [one for one in snapshot["servers"] if one.get("approvals") or one.get("suspicious")]
+    return {
+        "template": "overview.html", "title": "Overview", "snapshot": snapshot, "asks": waiting, "minutes": minutes,
+        "wanting": wanting, "approvals": approvals,
+    }  # fmt: skip
+
+
+async def asks(host: PanelHost) -> list[Context]:
+    """Return the calls and questions that wait for the user."""
+    rows: list[Context] = (await host.ask(control.ASKS, {}))["asks"]
+    for row in rows:
+        row["fields"] = fields(row.get("schema"))
+    return rows
+
+
+def fields(schema: Any) -> list[Context]:
+    """Return the fields of a form made of an input schema."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    required = schema.get("required") if isinstance(schema, dict) else None
+    made = []
+    for name, one in (properties if isinstance(properties, dict) else {}).items():
+        known = one if isinstance(one, dict) else {}
+        options = known.get("enum") if isinstance(known.get("enum"), list) else None
+        kind = known.get("type")
+        if kind == "boolean":
+            options = ["true", "false"]
+        made.append(
+            {
+                "name": str(name)[:200], "required": isinstance(required, list) and name in required,
+                "description": line(known.get("description") or known.get("title") or ""),
+                "options": [str(option)[:200] for option in options[:200]] if options else None,
+                "number": kind in ("integer", "number"), "long": kind in ("object", "array"),
+                "default": "" if known.get("default") is None else str(known["default"])[:200],
+            }
+        )  # fmt: skip
+    return made[:100]
+
+
+async def server(page: Page) -> Context:
+    """One server: its tools, log, entry, sign-in."""
+    name = page.rest
+    snapshot = await page.host.ask(control.SNAPSHOT, {})
+    status = next((one for one in snapshot["servers"] if one["name"] == name), None)
+    if status is None:
+        raise MultiMcpError(f"No server is named {name[:200]}", "It may have been removed")
+    rows = await page.host.ask(control.LIST, {"server": name})
+    words = page.query.get("q", "").strip().lower()
+    tools = [row for row in rows if words in f"{row['name']} {row['description']}".lower()]
+    tried = page.query.get("tool", "")
+    described: Context | None = None
+    if tried:
+        with suppress(MultiMcpError, RpcError):
+            described = await page.host.ask(control.DESCRIBE, {"tool": tried, "server": name})
+    definition = described["tool"] if described else {}
+    log_file = page.host.paths.log_dir / SERVER_LOGS / log_name(name)
+    return {
+        "template": "server.html", "title": name, "server": status, "tools": tools, "total": len(rows),
+        "words": page.query.get("q", ""), "tried": described, "fields": fields(definition.get("inputSchema")),
+        "log": await anyio.to_thread.run_sync(tail, log_file),
+        "entry": await anyio.to_thread.run_sync(entry_of, page.host.paths.config_file, name),
+        "file": str(page.host.paths.config_file),
+    }  # fmt: skip
+
+
+def tail(path: Path) -> str:
+    """Return the last lines of a log, as nothing that is obeyed."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - LOG_BYTES))
+            data = file.read(LOG_BYTES)
+    except OSError:
+        return ""
+    lines = redacted(data.decode("utf-8", "replace")).splitlines()[-LOG_LINES:]
+    return "\n".join(line(one, 500) for one in lines)
+
+
+def entry_of(path: Path, name: str) -> str:
+    """Return a server's entry as servers.yaml has it, without secrets; "" if it is not there."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        parse(text, path.name)
+    except (OSError, ValueError, MultiMcpError):
+        return ""
+    lines, found = text.splitlines(), list[str]()
+    depth = -1
+    inside = False
+    for each in lines:
+        bare = each.strip()
+        indent = len(each) - len(each.lstrip())
+        if depth >= 0 and bare and indent <= depth:
+            break
+        if depth >= 0:
+            found.append(each)
+        elif inside and bare.partition(":")[0].strip("'\" ") == name:
+            depth = indent
+            found.append(each)
+        inside = inside or bare.startswith("servers:")
+    return shown(redacted("\n".join(found)).rstrip(), 8_000)
+
+
+async def activity(page: Page) -> Context:
+    """Calls as they come, and one of them opened."""
+    query = page.query
+    asked: Context = {name: query.get(name, "") for name in ("words", "server", "tool", "client")}
+    asked |= {"failed": query.get("failed") == "yes", "limit": ROWS}
+    if query.get("before", "").isdecimal():
+        asked["before"] = int(query["before"][:15])
+    found = await page.host.ask(control.HISTORY, asked)
+    opened: Context | None = None
+    if page.rest.isdecimal():
+        opened = await page.host.ask(control.HISTORY_SHOW, {"id": int(page.rest[:15])})
+    snapshot = await page.host.ask(control.SNAPSHOT, {})
+    return {
+        "template": "activity.html", "title": "Activity", "rows": found["rows"], "enabled": found["enabled"],
+        "problem": found["problem"], "asked": asked, "opened": opened, "most": ROWS,
+        "servers": [one["name"] for one in snapshot["servers"]], "today": snapshot["gateway"].get("today"),
+        "query": {name: value for name, value in query.items() if name != "before" and value},
+    }  # fmt: skip
+
+
+async def approvals(page: Page) -> Context:
+    """What changed or looks suspicious, and the calls that wait."""
+    rows = (await page.host.ask(control.APPROVALS, {}))["rows"]
+    return {"template": "approvals.html", "title": "Approvals", "rows": rows, "asks": await asks(page.host)}
+
+
+async def clients(page: Page) -> Context:
+    """The AI tools that are here."""
+    done = await anyio.to_thread.run_sync(partial(run_verb, ["connect"], page.host.environ, VERB_S))
+    snapshot = await page.host.ask(control.SNAPSHOT, {})
+    rows = done.get("clients", []) if isinstance(done, dict) else []
+    return {"template": "clients.html", "title": "AI tools", "rows": rows, "sessions": snapshot["gateway"]["sessions"]}
+
+
+async def tokens(page: Page) -> Context:
+    """What servers and tools cost a model, and what is never used."""
+    costs = await page.host.ask(control.COSTS, {})
+    used = await page.host.ask(control.HISTORY_USED, {})
+    called = {(row["server"], row["tool"]) for row in used["tools"]}
+    rows = await page.host.ask(control.LIST, {})
+    unused = [row for row in rows if row["enabled"] and not row["stale"] and (row["server"], row["name"]) not in called]
+    since = used["since"]
+    return {
+        "template": "tokens.html", "title": "Tokens", "costs": costs, "unused": unused, "since": since,
+        "long_enough": since and time.time() - since >= UNUSED_S,
+        "most": max([1, *(one["tokens"] for one in costs["servers"])]),
+    }  # fmt: skip
+
+
+async def health(page: Page) -> Context:
+    """What doctor finds, the gateway's log, versions."""
+    found = await anyio.to_thread.run_sync(partial(run_verb, ["doctor"], page.host.environ, VERB_S))
+    order = {"problem": 0, "note": 1, "ok": 2}
+    findings = sorted(found if isinstance(found, list) else [], key=lambda one: order.get(one["state"], 1))
+    snapshot = await page.host.ask(control.SNAPSHOT, {})
+    log = await anyio.to_thread.run_sync(tail, page.host.paths.log_dir / GATEWAY_LOG)
+    return {
+        "template": "health.html", "title": "Health", "findings": findings, "log": log, "gateway": snapshot["gateway"],
+        "problems": snapshot["problems"], "paths": page.host.paths,
+    }  # fmt: skip
+
+
+PAGES: dict[str, Callable[[Page], Awaitable[Context]]] = {
+    "": overview,
+    "server": server,
+    "activity": activity,
+    "approvals": approvals,
+    "clients": clients,
+    "tokens": tokens,
+    "health": health,
+}
