@@ -399,6 +399,13 @@ REQUIREMENTS: dict[str, str] = {
     "history-harmless": "A full disk, a corrupt or locked history delays no call, and status says so.",
     "history-counted": "Status counts today's calls and how many of them failed.",
     "history-verbs": "`history` lists, filters, follows, shows one call, and clears; `--json` on each.",
+    "panel-sign-in": "A link opens the panel once, within a minute; without its cookie there is only the sign-in page.",
+    "panel-changes-guarded": "A change in the panel wants the cookie, our own Origin and the token of that cookie.",
+    "panel-guarded": "No page of the panel may be framed, runs a foreign script, or loads from another address.",
+    "panel-actions": "Every action of the panel has its effect in servers.yaml, the gateway and a connected client.",
+    "panel-live": "An open page shows changes and calls by itself, and goes on after the gateway was away.",
+    "panel-accessible": "The panel works by keyboard alone, and axe-core finds no serious violation on any page.",
+    "panel-hostile": "Whatever stands in names, descriptions, results and logs is text on every page.",
     # House
     "house-import-fences": "Rooms and libraries are imported only across the listed fences.",
 }

@@ -65,6 +65,13 @@ async def verb(host: PanelHost, *argv: str) -> Any:
     return await anyio.to_thread.run_sync(partial(run_verb, argv, host.environ, VERB_S))
 
 
+def plain(name: str) -> str:
+    """Return a name as an argument of a verb. Raises UsageError for one that would be an option."""
+    if name.startswith("-"):
+        raise UsageError(f"{name} begins with a hyphen", "Change it in servers.yaml")
+    return name
+
+
 def literal(tool: str) -> str:
     """Return a glob that fits just this name."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in tool)
@@ -98,7 +105,7 @@ async def switch(host: PanelHost, form: Form) -> Said:
     """Switch a server or a tool on or off in servers.yaml."""
     server, tool, on = form.text("server"), form.get("tool"), form.text("on") == "yes"
     target = f"{server}/{literal(tool)}" if tool else server
-    done = await verb(host, "enable" if on else "disable", "--", target)
+    done = await verb(host, "enable" if on else "disable", plain(target))
     word = "Switched on" if on else "Switched off"
     names = ", ".join(done["changed"]) if isinstance(done, dict) else target
     return Said(f"{word}: {names}" if names else f"{tool or server} was already {'on' if on else 'off'}")
@@ -174,7 +181,7 @@ def result_text(result: Any) -> str:
 async def connect(host: PanelHost, form: Form) -> Said:
     """Connect or disconnect an AI tool; `dry` only shows the change."""
     on, name, dry = form.text("on") == "yes", form.text("client"), form.get("dry") == "yes"
-    argv = ["connect" if on else "disconnect", *(["--dry-run"] if dry else []), "--", name]
+    argv = ["connect" if on else "disconnect", *(["--dry-run"] if dry else []), plain(name)]
     done = await verb(host, *argv)
     rows = done.get("clients", []) if isinstance(done, dict) else []
     if not rows:

@@ -1,0 +1,1 @@
+"""The panel: who comes in, what its pages show and do, in a real browser."""

@@ -1,0 +1,148 @@
+"""The panel in a real browser: every action with its effect, live news, keyboard, axe-core, hostile servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+from playwright.async_api import expect
+
+from tests.fixtures.odd import Odd
+from tests.panel.scene import EVIL, browser, scene
+from tests.patience import stretched
+from tests.tools import require_file
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
+AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
+PAGES = (
+    "",
+    "server/odd",
+    "server/odd?tool=odd_echo",
+    "activity",
+    "activity/1",
+    "approvals",
+    "clients",
+    "tokens",
+    "health",
+)
+
+
+@pytest.mark.requirement("panel-actions")
+async def test_switches_reach_servers_yaml_the_gateway_and_a_client(home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made, browser() as chromium, made.gateway.client() as client:
+        page = await made.open(chromium, "server/odd")
+        await page.get_by_role("switch", name="echo is switched on", exact=True).click()
+        await expect(page.get_by_role("status")).to_contain_text("Switched off: odd/echo")
+        await expect(page.get_by_role("switch", name="echo is switched on", exact=True)).not_to_be_checked()
+        assert "echo" in made.gateway.file.read_text()
+        listed = [tool["name"] for tool in (await client.request("tools/list"))["tools"]]
+        assert listed
+        assert "odd_echo" not in listed
+        await page.goto(f"{made.root}/panel/")
+        await page.get_by_role("switch", name="odd is switched on").click()
+        await expect(page.get_by_text("disabled", exact=True)).to_be_visible()
+        assert made.gateway.server("odd")["state"] == "disabled"
+        await page.get_by_role("switch", name="odd is switched on").click()
+        await expect(page.get_by_text("ready, idle")).to_be_visible()
+        await page.get_by_role("button", name="Reconnect odd").click()
+        await expect(page.get_by_role("status")).to_contain_text("Reconnected odd")
+        assert made.gateway.server("odd")["state"] == "connected"
+        await page.get_by_role("button", name="Refresh tools of odd").click()
+        await expect(page.get_by_role("status")).to_contain_text("Refreshed odd")
+        assert made.elsewhere == []
+        assert made.errors == []
+
+
+@pytest.mark.requirement("panel-actions", "panel-live")
+async def test_a_tool_is_tried_and_its_call_opened_and_called_again_in_two_panels(home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made, browser() as chromium, made.gateway.client() as client:
+        other = await made.open(chromium, "activity")
+        page = await made.open(chromium, "server/odd")
+        await page.get_by_role("link", name="Try echo", exact=True).click()
+        await page.get_by_text("More arguments, as JSON").click()
+        await page.get_by_label("Arguments as JSON").fill('{"text": "plum"}')
+        await page.get_by_role("button", name="Call it").click()
+        await expect(page.get_by_role("status")).to_contain_text("It worked")
+        await expect(page.get_by_role("status")).to_contain_text("plum")
+        await expect(other.locator("tbody tr")).to_have_count(1)
+        await client.request("tools/call", {"name": "odd_echo", "arguments": {"text": "pear"}})
+        await expect(other.locator("tbody tr")).to_have_count(2)
+        await other.get_by_label("Words").fill("pear")
+        await expect(other.locator("tbody tr")).to_have_count(1)
+        await other.get_by_role("link", name="odd/echo").click()
+        await expect(other.get_by_label("Arguments")).to_contain_text("pear")
+        await other.get_by_role("button", name="Call again").click()
+        await expect(other.get_by_role("status")).to_contain_text("It worked")
+        assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-live")
+async def test_a_page_says_that_the_gateway_is_gone_and_goes_on_when_it_is_back(home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+        page = await made.open(chromium)
+        await expect(page.get_by_text("ready, idle")).to_be_visible()
+        assert made.gateway.process is not None
+        made.gateway.process.kill()
+        made.gateway.process.wait()
+        await expect(page.get_by_text("The gateway is not running.")).to_be_visible()
+        await anyio.to_thread.run_sync(made.gateway.start)
+        await expect(page.get_by_text("The gateway is not running.")).to_be_hidden()
+        await made.gateway.ask("reconnect", server="odd")
+        await expect(page.get_by_text("connected", exact=True)).to_be_visible()
+
+
+@pytest.mark.requirement("panel-accessible")
+async def test_by_keyboard_alone(home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+        page = await made.open(chromium)
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        switch = page.get_by_role("switch", name="odd is switched on")
+        for _ in range(40):
+            await page.keyboard.press("Tab")
+            if await switch.evaluate("one => one === document.activeElement"):
+                break
+        await page.keyboard.press("Space")
+        await expect(switch).not_to_be_checked()
+        await expect(switch).to_be_focused()  # news do not take the focus away
+        assert made.gateway.server("odd")["state"] == "disabled"
+        await page.goto(f"{made.root}/panel/activity")
+        await page.keyboard.press("/")
+        await expect(page.get_by_label("Words")).to_be_focused()
+
+
+@pytest.mark.requirement("panel-accessible")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(home: Path, scheme: str) -> None:
+    axe = require_file(AXE, "run packaging/dev.py test").read_text(encoding="utf-8")
+    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+        await made.gateway.ask("call", tool="odd_echo", args={})
+        page = await made.open(chromium, color_scheme=scheme)
+        for path in PAGES:
+            await page.goto(f"{made.root}/panel/{path}")
+            await page.evaluate(axe)
+            found = await page.evaluate("axe.run()")
+            serious = [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")]
+            assert serious == [], path
+            for width in (360, 1280, 2560):
+                await page.set_viewport_size({"width": width, "height": 900})
+                assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+        assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-hostile")
+async def test_what_a_hostile_server_says_is_text(home: Path) -> None:
+    async with scene(home, Odd(home, "odd", ("--say", EVIL))) as made, browser() as chromium:
+        page = await made.open(chromium)
+        await made.gateway.ask("call", tool="odd_echo", args={"text": EVIL, "more": EVIL + "x" * 1_000_000})
+        for path in (*PAGES, "server/" + "%3Cscript%3E", "activity?words=%3Cscript%3Ewindow.hit=1%3C/script%3E"):
+            await page.goto(f"{made.root}/panel/{path}")
+            assert await page.evaluate("window.hit") is None, path
+            assert await page.locator("main img, main script, main iframe").count() == (
+                0 if path[:7] != "server/%" else 1
+            )
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+            assert "\x1b" not in await page.content()
+        assert (made.elsewhere, made.errors) == ([], [])
