@@ -55,6 +55,7 @@ class World:
             "reconnect": ONE,
             "refresh": ONE,
             "asks": {"asks": []},
+            "panel": {"url": "http://127.0.0.1:7461/panel/enter?code=x"},
             "login": {"url": "https://x/"},
             "login_wait": {"auth": {"kept": True}, "error": None},
         }
@@ -129,6 +130,7 @@ SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.ALLOW_ALWAYS, "3fa"), ("ask", ("allow", {"id": "3fa", "answer": "always", "by": "the tray"})), None),
     (Action(V.DENY, "3fa"), ("ask", ("deny", {"id": "3fa", "by": "the tray"})), None),
     (Action(V.OPEN_ASKED, "3fa"), ("ask", ("allow", {"id": "3fa", "answer": "once", "by": "the tray"})), None),
+    (Action(V.OPEN_PANEL), ("browse", "http://127.0.0.1:7461/panel/enter?code=x"), None),
     (Action(V.PAUSE), ("wish", CommandKind.PAUSE), None),
     (Action(V.RESUME), ("wish", CommandKind.START), None),
     (Action(V.RESTART), ("wish", CommandKind.RESTART), None),

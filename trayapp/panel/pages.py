@@ -18,6 +18,7 @@ import anyio.to_thread
 from jinja2 import Environment, FileSystemLoader
 
 from trayapp import __version__
+from trayapp.catalog.tool_class import classify
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
@@ -192,6 +193,7 @@ async def server(page: Page) -> Context:
     log_file = page.host.paths.log_dir / SERVER_LOGS / log_name(name)
     return {
         "template": "server.html", "title": name, "server": status, "tools": tools, "total": len(rows),
+        "tool_class": classify(definition).tool_class if definition else "",
         "words": page.query.get("q", ""), "tried": described, "fields": fields(definition.get("inputSchema")),
         "log": await anyio.to_thread.run_sync(tail, log_file),
         "entry": await anyio.to_thread.run_sync(entry_of, page.host.paths.config_file, name),

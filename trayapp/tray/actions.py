@@ -30,6 +30,7 @@ from trayapp.wire.control import (
     LOGIN,
     LOGIN_WAIT,
     LOGOUT,
+    PANEL,
     RECONNECT,
     REFRESH,
 )
@@ -108,6 +109,7 @@ class Actions:
             Verb.ALLOW_ALWAYS: lambda ask: self._allow(ask, "always"),
             Verb.DENY: self._deny,
             Verb.OPEN_ASKED: self._open_asked,
+            Verb.OPEN_PANEL: self._open_panel,
             Verb.OPEN_FILE: self._open_file,
             Verb.CONNECT_CLIENT: lambda client: self._client(client, True),
             Verb.DISCONNECT_CLIENT: lambda client: self._client(client, False),
@@ -208,6 +210,11 @@ class Actions:
         return outcomes.switched(server, on)
 
     # -- files ---------------------------------------------------------------------------------------------------
+
+    def _open_panel(self, _: str) -> None:
+        """In the user's browser; the link works once."""
+        if not self._means.open_url(str(self._means.ask(PANEL, {})["url"])):
+            raise MultiMcpError("No browser was found here", "Print a link for one: multi-mcp panel --no-browser")
 
     def _open_file(self, path: str) -> None:
         """servers.yaml, which is written first if there is none; or another file that a problem is in."""

@@ -35,6 +35,7 @@ def menu(state: TrayState, known: Facts, header: str) -> tuple[Entry, ...]:
         *_connected(state, known),
         *_wants(state, known),
         SEPARATOR,
+        Item("panel", texts.OPEN_PANEL, Action(Verb.OPEN_PANEL), enabled=up),
         Item("servers", texts.SERVERS, children=_servers(known.servers)),
         Item("reconnect", texts.RECONNECT_ALL, Action(Verb.RECONNECT), enabled=up and known.wanted > 0),
         Item("refresh", texts.REFRESH, Action(Verb.REFRESH), enabled=up and known.wanted > 0),

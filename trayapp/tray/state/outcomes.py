@@ -40,6 +40,7 @@ FAILURES: dict[Verb, str] = {
     Verb.ALLOW_ALWAYS: "Not allowed",
     Verb.DENY: "Not denied",
     Verb.OPEN_ASKED: "Not opened",
+    Verb.OPEN_PANEL: "The panel cannot be opened",
     Verb.OPEN_FILE: "The file cannot be opened",
     Verb.CONNECT_CLIENT: "Not connected",
     Verb.DISCONNECT_CLIENT: "Not disconnected",
@@ -67,7 +68,7 @@ FAILURES: dict[Verb, str] = {
 
 ANSWERS = (Verb.ALLOW, Verb.ALLOW_SESSION, Verb.ALLOW_ALWAYS, Verb.DENY, Verb.OPEN_ASKED)
 # Verbs whose target is no name.
-NAMELESS = frozenset({Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT, *ANSWERS})
+NAMELESS = frozenset({Verb.OPEN_PANEL, Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT, *ANSWERS})
 
 
 def said(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:

@@ -42,6 +42,7 @@ class Verb(StrEnum):
     ALLOW_ALWAYS = "allow_always"  # the same, for that definition of the tool
     DENY = "deny"  # an ask
     OPEN_ASKED = "open_asked"  # an ask: the page that a server wants opened; then it is allowed
+    OPEN_PANEL = "open_panel"
     OPEN_FILE = "open_file"  # a path; "" = servers.yaml
     CONNECT_CLIENT = "connect_client"  # a client's name
     DISCONNECT_CLIENT = "disconnect_client"  # a client's name
