@@ -55,7 +55,7 @@ class Pool:
         """As `get`; raises ServerNotFoundError."""
         connection = self._connections.get(name)
         if connection is None:
-            raise ServerNotFoundError(name, sorted(self._connections))
+            raise ServerNotFoundError(name, sorted({connection.name for connection in self}))
         return connection
 
     def apply(self, plan: Plan, config: Config) -> None:
