@@ -208,7 +208,7 @@ async def test_a_failed_refresh_changes_nothing(gateway: Gateway, tmp_path: Path
 
 
 @pytest.mark.requirement("call-list-changed")
-async def test_a_server_s_own_change_reaches_every_session_and_what_changes_no_list_reaches_none(
+async def test_a_server_s_own_change_reaches_every_session_and_what_changes_no_list_reaches_its_caller(
     gateway: Gateway, tmp_path: Path
 ) -> None:
     """transport-33."""
@@ -218,12 +218,13 @@ async def test_a_server_s_own_change_reaches_every_session_and_what_changes_no_l
         await one.call("odd_notify", method="notifications/tools/list_changed")
         lists = len(odd.received("tools/list"))
         await until(lambda: len(odd.received("tools/list")) > lists or lists > 2)
+        await one.heard("notifications/tools/list_changed")
         await one.call("odd_add_tool", text="fresh")
-        for client in (one, two):
-            await client.heard("notifications/tools/list_changed")
+        for client, times in ((one, 2), (two, 1)):
+            await client.heard("notifications/tools/list_changed", times)
             assert set(await client.tools()) - set(before) == {"odd_fresh"}
         assert said(await two.call("odd_fresh"))["tool"] == "fresh"
-        assert [len([m for m in c.told if "list_changed" in m["method"]]) for c in (one, two)] == [1, 1]
+        assert [len([m for m in c.told if "list_changed" in m["method"]]) for c in (one, two)] == [2, 1]
         await until(lambda: "fresh" in gateway.file.read_text())
         await one.call("odd_drop_tool", text="fresh")
         await two.heard("notifications/tools/list_changed", 2)

@@ -236,12 +236,19 @@ async def test_server_everything_over_http_and_sse_is_the_same_as_over_stdio(gat
         gateway.start()
         await gateway.known()
         async with gateway.client() as client:
-            lists: dict[str, dict[str, Any]] = {"http": {}, "sse": {}, "stdio": {}}
-            for tool in await client.all("tools"):
-                server, _, name = tool["name"].partition("_")
-                lists[server][name] = {**tool, "name": name}
+            lists: dict[str, dict[str, Any]] = {}
+
+            async def are_equal() -> bool:  # once it is known what each lists to a client that can be asked nothing
+                lists.update(http={}, sse={}, stdio={})
+                for tool in await client.all("tools"):
+                    server, _, name = tool["name"].partition("_")
+                    lists[server][name] = {**tool, "name": name}
+                return lists["http"] == lists["sse"] == lists["stdio"]
+
+            with anyio.fail_after(20):
+                while not await are_equal():
+                    await anyio.sleep(0.1)
             assert len(lists["stdio"]) > 5
-            assert lists["http"] == lists["sse"] == lists["stdio"]
             for server in lists:
                 assert "hi" in str(await client.call(f"{server}_echo", message="hi"))
                 params = {

@@ -15,6 +15,7 @@ from trayapp.tray.icon_class import icon_class
 from trayapp.tray.linux.bus import connect
 from trayapp.tray.linux.notifications import Notifier
 from trayapp.tray.toolkit import KeyedItem, Menu
+from trayapp.tray.worker import Worker
 
 COLOURS = {"red": (230, 30, 30), "green": (30, 200, 30), "blue": (30, 60, 230), "yellow": (230, 220, 20)}
 FINE = 4  # drawn that much larger, for smooth edges
@@ -37,15 +38,16 @@ class App:
     """Everything that can be clicked turns the icon into a colour of its own."""
 
     def __init__(self, panel_wait_s: float) -> None:
-        bus = connect()
+        bus, worker = connect(), Worker()
         self.colour = "red"
-        self.notifier = Notifier(bus, "multi-mcp", disc("blue"))
+        self.notifier = Notifier(bus, "multi-mcp", worker.submit, disc("blue"))
         self.icon: Any = icon_class()(
             "multi-mcp",
             disc("red"),
             "5 of 7 servers ready\nlinear & co <b>want</b> a sign-in\nfiles has failed",
             self.menu(),
             bus=bus,
+            worker=worker,
             on_no_host=lambda: say("nobody shows icons"),
             panel_wait_s=panel_wait_s,
         )

@@ -120,7 +120,7 @@ def xfce() -> Iterator[Seen]:
 @pytest.mark.requirement("tray-real")
 def test_reconnect_all_in_the_menu_reconnects_every_server_in_use_and_a_notification_says_so(xfce: Seen) -> None:
     xfce.app.ask("reconnect", server="sample")
-    xfce.choose("Down", "Down", "Down", "Return")  # the state, Servers, Reconnect all
+    xfce.choose("Down", "Down", "Down", "Down", "Return")  # the state, Open panel, Servers, Reconnect all
 
     def states() -> list[str]:
         snapshot = xfce.app.snapshot()
@@ -132,7 +132,7 @@ def test_reconnect_all_in_the_menu_reconnects_every_server_in_use_and_a_notifica
 
 @pytest.mark.requirement("tray-real")
 def test_open_servers_yaml_in_the_menu_opens_it_with_the_desktop_s_own_opener(xfce: Seen) -> None:
-    xfce.choose("Down", "Down", "Down", "Down", "Down", "Down", "Return")  # Refresh tools, AI tools, Open servers.yaml
+    xfce.choose(*["Down"] * 7, "Return")  # the state, Open panel, Servers, ..., AI tools, Open servers.yaml
     until(lambda: xfce.app.opened() == [str(xfce.app.file)], "the editor has it")
 
 

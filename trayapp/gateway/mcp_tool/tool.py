@@ -169,6 +169,8 @@ class McpTool:
             gone = self._find_gone(key, asked.text)
             if gone is not None:
                 raise gone
+            # Meanwhile another connection may have become this session's.
+            connection = await self._session.connected(request.id, key[0], self._topic(key))
             self._send(request, connection, asked, key)
         except (MultiMcpError, RpcError) as error:
             called = {"name": key[1] if key is not None else asked.text, "arguments": asked.args}

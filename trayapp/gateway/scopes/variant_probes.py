@@ -38,9 +38,12 @@ class VariantProbes:
         traits, kinds = listings.traits(name), [one.kind for one in listings.variants(name)]
         if not kinds:
             return
-        if traits.newer and traits.older is not False and all(kind.newer for kind in kinds):
+        # Over HTTP an `initialize` is a fault to some servers of the newer era: only an older client's own tells there.
+        may_be_older = traits.older or (traits.older is None and connection.server.url is None)
+        if traits.newer and may_be_older and all(kind.newer for kind in kinds):
             self._begin(own.of_era(name, newer=False))
-        may_depend = bool(traits.asks or connection.changes_at_start)
+        # A server over HTTP says nothing while it is read, and costs no process.
+        may_depend = bool(traits.asks or connection.changes_at_start or connection.server.url is not None)
         if may_depend and traits.older and all(kind.newer or kind.able for kind in kinds):
             self._begin(own.weak(name))
 

@@ -38,19 +38,20 @@ class _Shown:
 
 
 class Notifier:
-    """Shows notifications. All methods may be called from any thread but the bus's own: they wait for the server.
+    """Shows notifications. `run` gets each action chosen as a job: `worker.submit`.
 
-    What an action calls runs on the bus's own thread, and returns at once.
+    All methods may be called from any thread but the bus's own: they wait for the server.
     """
 
     def __init__(
         self,
         bus: SessionBus | None,
         app_name: str,
+        run: Callable[[Callable[[], object]], None],
         picture: Artwork | None = None,
     ) -> None:
         self._bus: SessionBus | None = None
-        self._app_name, self._picture = app_name, picture
+        self._app_name, self._run, self._picture = app_name, run, picture
         self._server: str = ""
         self._capabilities: frozenset[str] | None = None
         self._shown: dict[str, _Shown] = {}
@@ -172,7 +173,7 @@ class Notifier:
         shown = self._by_number(message, number)
         if shown is not None and (on_action := shown[1].on_action) is not None:
             chosen = shown[1].first_action if action == CLICKED else action
-            on_action(chosen)
+            self._run(lambda: on_action(chosen))
 
     def _closed(self, message: Message) -> None:
         gone = self._by_number(message, message.body[0])
