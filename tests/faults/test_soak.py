@@ -101,6 +101,9 @@ async def test_in_long_use_memory_and_descriptors_of_the_gateway_stay(gateway: G
     gateway.write({server.name: server.entry(idle_timeout=0.01) for server in servers}, failure_backoff=0)
     gateway.start()
     await gateway.known()
+    async with gateway.client() as client:  # the history is opened with the first call, and stays open
+        await outcome(client.ask("tools/call", calls("server0_count", n=0)))
+    await gateway.settled(lambda: not any(row["pid"] for row in gateway.snapshot()["servers"]))
     before = psutil.Process(gateway.pid).num_fds()
     soak = Soak(gateway, servers)
     async with anyio.create_task_group() as tasks:
