@@ -101,9 +101,11 @@ class Servers:
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
-    def connection_for(self, session: ServerVisitor, first: Connection, *, alone: bool = False) -> Connection | None:
+    def connection_for(
+        self, session: ServerVisitor, first: Connection, topic: Topic | None = None, *, alone: bool = False
+    ) -> Connection | None:
         """Return the connection for a session's requests, which need not run yet; None while none is free."""
-        key = self.sharing.key_for(session, first, alone=alone)
+        key = self.sharing.key_for(session, first, topic, alone=alone)
         if key is None:
             return None
         self.own.use(session, first.key, key)
@@ -125,17 +127,19 @@ class Servers:
         clock, sharing = self._services.clock, self.sharing
         began, alone = clock.now(), False
         while True:
-            connection = self.connection_for(session, first, alone=alone)
+            connection = self.connection_for(session, first, topic, alone=alone)
             if connection is None:
                 await self._wait(PROVE_S)  # for the end of a request that uses one alone
                 continue
             if not await self._up(session, connection):
                 continue
-            if connection is not self.connection_for(session, first, alone=alone):
+            if connection is not self.connection_for(session, first, topic, alone=alone):
                 continue  # it speaks the other era, or the server has asked meanwhile
             if sharing.may_join(session, connection, topic):
                 return connection
             left = began + PROVE_S - clock.now()
+            if left <= 0 and not session.lasting:
+                return connection  # elsewhere it would not meet what this client's requests before it have left
             alone = left <= 0
             if not alone:
                 await self._wait(left, connection)
@@ -165,8 +169,10 @@ class Servers:
 
     def drop(self, session: ServerVisitor) -> None:
         """End the connections that a session had for itself: it has ended."""
-        self._services.spawn(self._end_further, session)
-        if not session.lasting:
+        if session.lasting:
+            self._services.spawn(self._end_further, session)
+        else:
+            self.own.drop(session)
             self.sharing.tell()  # a request that waits may use what this one used alone
 
     async def _end_further(self, session: ServerVisitor) -> None:

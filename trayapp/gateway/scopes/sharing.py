@@ -9,12 +9,15 @@ A connection is for a server, an era of the protocol, a set of client capabiliti
 - Questions: in the newer era a question is the answer to its own call. In the older one nothing names its call (over
   HTTP not always). So a server that has asked (`traits.asks`, kept in the catalog's cache) gets a connection for each
   session that can answer, `NAME#N`, told exactly what its client can do. Sessions that can answer nothing share one
-  that is told so. A session that is a single request uses a connection alone until its answer, `NAME#call-N`.
+  that is told so. A session that is a single request uses a connection alone until its answer, `NAME#call-N`, if
+  what it calls has asked; else it stays where its client's requests before it have been.
 - Before a server has asked, nobody knows whether it will. A tool that has answered without asking counts as quiet, and
   all sessions call it at once. Calls of other tools run for one session at a time: another session's call waits
-  `PROVE_S`, then its session gets a connection of its own, and keeps it. So the first question of a server belongs to
-  one session for certain. What remains is a tool that was quiet before and asks while others are under way: its
-  question is held until one session is left (calls/server_requests).
+  `PROVE_S`, then its session gets a connection of its own, and keeps it. A session that is a single request has
+  nothing to keep: it joins then, since a process of its own would not know what its client did before. So the first
+  question of a server nearly always belongs to one session for certain. What remains is a tool that was quiet before,
+  or for `PROVE_S`, and asks while others are under way: its question is held until one session is left
+  (calls/server_requests).
 - Capabilities: a connection is told what its sessions can do together when it is made. A session that can be asked
   more than that gets a connection of its own, or the connection is made again if nobody has used it.
 
@@ -54,15 +57,18 @@ class Sharing:
         self._keys = keys
         self._capabilities = capabilities
         self._quiet: dict[str, set[Topic]] = {}  # by server: what has been answered without a question
+        self._asking: dict[str, set[Topic]] = {}  # by server: what was under way when it asked
         self._failed: set[tuple[str, bool]] = set()  # servers, with an era that the bridge serves
         self.changed = anyio.Event()
 
     # -- which connection ----------------------------------------------------------------------------------------
 
-    def key_for(self, session: Viewer, first: Connection, *, alone: bool = False) -> str | None:
+    def key_for(
+        self, session: Viewer, first: Connection, topic: Topic | None = None, *, alone: bool = False
+    ) -> str | None:
         """Return the key of the connection that a session's requests use, None while none is free.
 
-        `first`: the server's first connection. `alone`: none that others use.
+        `first`: the server's first connection. `topic`: of a single request. `alone`: none that others use.
         """
         name = first.key
         if first.server.scope == "session":
@@ -73,7 +79,7 @@ class Sharing:
         live = connection.live
         if self._binds_questions(connection, newer=newer):
             return key
-        if alone or name in session.apart or self._needs_own(session, live, name):
+        if alone or name in session.apart or self._needs_own(session, live, name, topic):
             return self._alone(session, name)
         unfit = live is not None and lacks(_asked_of(live.told), _asked_of(session.client.capabilities))
         if unfit and (connection.in_flight or connection.used_since_connected):
@@ -98,10 +104,12 @@ class Sharing:
         traits = self._services.listings.traits(self._keys.shared_key(connection.key))
         return traits.newer is True and (newer or traits.older is False)
 
-    def _needs_own(self, session: Viewer, live: Any, name: str) -> bool:
+    def _needs_own(self, session: Viewer, live: Any, name: str, topic: Topic | None) -> bool:
         """Return True if the server asks, and that session can answer or the connection was told that somebody can."""
         asks = self._services.listings.traits(name).asks
         if not asks:
+            return False
+        if not session.lasting and topic not in self._asking.get(name, ()):
             return False
         able = questions_of(session.capabilities)
         beyond = asks - set(QUESTIONS.values())  # a method that nobody announces may be for any client
@@ -164,6 +172,10 @@ class Sharing:
     def note_question(self, connection: Connection, method: str) -> bool:
         """Keep that a server asks. Return True if that is news."""
         name = self._keys.shared_key(connection.key)
+        calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
+        quiet = self._quiet.get(name, set())
+        doubtful = {topic_of(call.request) for call in calls} - quiet
+        self._asking.setdefault(name, set()).update(doubtful or {topic_of(call.request) for call in calls})
         traits = self._services.listings.traits(name)
         asked = QUESTIONS.get(method, method)
         if asked in traits.asks:
@@ -197,6 +209,7 @@ class Sharing:
     def forget(self, servers: Mapping[str, Any]) -> None:
         """Forget what was learned of servers that are not among these."""
         self._quiet = {name: quiet for name, quiet in self._quiet.items() if name in servers}
+        self._asking = {name: asking for name, asking in self._asking.items() if name in servers}
         self._failed = {failed for failed in self._failed if failed[0] in servers}
 
     def tell(self) -> None:

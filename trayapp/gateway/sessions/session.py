@@ -191,7 +191,7 @@ class Session:
         Raises ServerNotFoundError.
         """
         servers = self._parts.servers
-        found = servers.connection_for(self, self.seen.connection(server))
+        found = servers.connection_for(self, self.seen.connection(server), topic)
         return found if found is not None and found.is_up and servers.sharing.may_join(self, found, topic) else None
 
     def present(self, server: str) -> Connection:
