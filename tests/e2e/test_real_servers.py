@@ -246,7 +246,7 @@ async def test_server_everything_over_http_and_sse_is_the_same_as_over_stdio(gat
                 return lists["http"] == lists["sse"] == lists["stdio"]
 
             with anyio.fail_after(20):
-                while not await are_equal():
+                while not await are_equal():  # noqa: ASYNC110 (they are other processes)
                     await anyio.sleep(0.1)
             assert len(lists["stdio"]) > 5
             for server in lists:

@@ -29,7 +29,6 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 log = logging.getLogger(__name__)
 
 DRAIN_S = 1.0  # how long the other requests of a lost session may take to hear of it
-FLUSH_S = 1.0  # for what was to be sent when the connection is closed
 REDIRECTS = 3  # within the address's own origin, as `/mcp` to `/mcp/`
 EVENTS = {"accept": "text/event-stream", "cache-control": "no-store"}  # the headers of a GET for an event stream
 # The relayed request whose answer this task reads: so it is known to which request a server's message belongs.
@@ -100,11 +99,17 @@ class HttpChannel(FrameDispatcher, ABC):
             async with anyio.create_task_group() as sending:
                 sending.start_soon(self._send_in_order)
                 await self.run(on_request, on_notify, on_notification, task_status=task_status)
-                with anyio.move_on_after(FLUSH_S):  # a cancelled call ends at the server, too
-                    await self._outgoing.join()
                 sending.cancel_scope.cancel()
         finally:
             gone.set()
+
+    async def flush(self) -> None:
+        """Send what was left to tell when sending ended: a cancelled call ends at the server, too."""
+        while not self._outgoing.empty():
+            frame, protocol = self._outgoing.get_nowait()
+            message = loads(frame)
+            if "id" not in message and protocol not in MODERN_VERSIONS:
+                await self._tell(frame, message, protocol)
 
     async def drained(self) -> None:
         """Wait a moment for the answers of open requests: of a lost session each gets its own 404."""
@@ -152,7 +157,6 @@ class HttpChannel(FrameDispatcher, ABC):
                 self._tasks.start_soon(self._request, request_id, frame, message, protocol, post)
             elif message.get("method") != CANCELLED or not self._cancel_modern(message, protocol):
                 await self._tell(frame, message, protocol)
-            self._outgoing.task_done()
 
     def _cancel_modern(self, message: dict[str, Any], protocol: str) -> bool:
         """Cancel a request of 2026-07-28 by closing its response. Return False for one of an older revision."""

@@ -211,6 +211,9 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
                 channel.close(channel.closed_error)
                 wire.tasks = None
                 tasks.cancel_scope.cancel()
+                with anyio.move_on_after(END_SESSION_S, shield=True):
+                    await wire.flush()
+                    await channel.flush()
                 if wire.session:
                     await _end_session(client, launch.url, wire.session)
     except BaseExceptionGroup as group:

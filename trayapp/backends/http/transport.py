@@ -115,6 +115,11 @@ class Wire(httpx2.AsyncHTTPTransport):
                 self.tasks.start_soon(self._tell_in_order)
         return httpx2.Response(202, request=request)
 
+    async def flush(self) -> None:
+        """Send the notifications that wait for those before them, now that nothing else is sent."""
+        while self._notices:
+            await self._tell(self._notices.popleft())
+
     async def _tell_in_order(self) -> None:
         """Progress must not go backwards: each notification waits for those before it."""
         while self._notices:

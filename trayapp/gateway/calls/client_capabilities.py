@@ -32,6 +32,10 @@ class ConnectionPurpose(Protocol):
         """Return True if it serves one session at a time."""
 
     @property
+    def requests(self) -> bool:
+        """Return True if it serves sessions that are single requests."""
+
+    @property
     def weak(self) -> bool:
         """Return True if it is told of a client that can do nothing."""
 
@@ -71,8 +75,11 @@ class ClientCapabilities:
             return {}
         if purpose.alone:
             return dict(purpose.session.capabilities) if purpose.session is not None else dict(EVERYTHING)
-        if self._wanted.get(key) is None:
+        wanted = self._wanted.get(key)
+        if wanted is None:
             return dict(EVERYTHING)
+        if purpose.requests:
+            return dict(wanted.client.capabilities)
         known = [session.client for session in self._sessions if session.client.protocol and session.has_server(key)]
         asks = self._listings.traits(purpose.server).asks
         together = united(client.capabilities for client in known)

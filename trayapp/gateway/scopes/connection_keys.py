@@ -49,6 +49,7 @@ class Purpose:
     session: Viewer | None = None
     alone: bool = False  # for one session at a time, also while it has none
     weak: bool = False  # to see what the server lists for a client that can do nothing
+    requests: bool = False  # for sessions that are single requests, and can be asked
 
     @property
     def is_probe(self) -> bool:
@@ -72,6 +73,7 @@ class ConnectionKeys:
         self._owners: dict[str, tuple[str, ref[Viewer]]] = {}
         self._eras: dict[str, tuple[str, bool]] = {}
         self._weak: dict[str, str] = {}
+        self._requests: dict[str, str] = {}
         self._calls: dict[str, tuple[str, ref[Viewer] | None]] = {}
 
     # -- keys ----------------------------------------------------------------------------------------------------
@@ -96,6 +98,12 @@ class ConnectionKeys:
         """Return the key of the connection that is told of a client that can do nothing."""
         key = f"{server}#weak"
         self._weak[key] = server
+        return key
+
+    def of_requests(self, server: str) -> str:
+        """Return the key of the connection for single requests of clients that can be asked."""
+        key = f"{server}#requests"
+        self._requests[key] = server
         return key
 
     def of_call(self, session: Viewer, server: str, state: Callable[[str], str]) -> str | None:
@@ -147,6 +155,8 @@ class ConnectionKeys:
             return Purpose(*self._eras[key])
         if key in self._weak:
             return Purpose(self._weak[key], newer=False, alone=True, weak=True)
+        if key in self._requests:
+            return Purpose(self._requests[key], requests=True)
         return Purpose(key)
 
     def kind(self, key: str) -> ClientKind:
@@ -160,13 +170,15 @@ class ConnectionKeys:
 
     def is_own(self, key: str) -> bool:
         """Return True if that is a further connection of a server, not its first."""
-        return any(key in keys for keys in (self._owners, self._calls, self._eras, self._weak))
+        return any(key in keys for keys in (self._owners, self._calls, self._eras, self._weak, self._requests))
 
     def serves(self, key: str, session: Viewer) -> bool:
         """Return True if the connection with that key may serve a session that has its server."""
         purpose = self.purpose(key)
         if purpose.alone:
             return purpose.session is session
+        if purpose.requests:
+            return not session.lasting
         return purpose.newer is None or purpose.newer == session.client.modern
 
     # -- sessions ------------------------------------------------------------------------------------------------
@@ -191,7 +203,7 @@ class ConnectionKeys:
                 server = shared.get(key)
                 if server is not None:
                     found[mine] = _own_form(server, session)
-        of_all = {**self._weak, **{key: server for key, (server, _) in self._eras.items()},
+        of_all = {**self._weak, **self._requests, **{key: server for key, (server, _) in self._eras.items()},
                   **{key: server for key, (server, _) in self._calls.items()}}  # fmt: skip
         return found | {key: replace(shared[name], lifecycle="lazy") for key, name in of_all.items() if name in shared}
 

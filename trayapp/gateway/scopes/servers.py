@@ -25,8 +25,6 @@ from trayapp.model.servers import ServerConfig
 
 log = logging.getLogger(__name__)
 
-CANCELLED_S = 0.2  # until the cancellations of a session that has ended are sent to its own servers
-
 
 class ServerVisitor(Viewer, ProjectVisitor, ClientSession, Protocol):
     """Client session, as its servers see it."""
@@ -169,16 +167,10 @@ class Servers:
 
     def drop(self, session: ServerVisitor) -> None:
         """End the connections that a session had for itself: it has ended."""
-        if session.lasting:
-            self._services.spawn(self._end_further, session)
-        else:
-            self.own.drop(session)
-            self.sharing.tell()  # a request that waits may use what this one used alone
-
-    async def _end_further(self, session: ServerVisitor) -> None:
-        await anyio.sleep(CANCELLED_S)
         if self.own.drop(session):
             self._run_further()
+        if not session.lasting:
+            self.sharing.tell()  # a request that waits may use what this one used alone
 
     # -- views ---------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ A connection is for a server, an era of the protocol, a set of client capabiliti
   HTTP not always). So a server that has asked (`traits.asks`, kept in the catalog's cache) gets a connection for each
   session that can answer, `NAME#N`, told exactly what its client can do. Sessions that can answer nothing share one
   that is told so. A session that is a single request uses a connection alone until its answer, `NAME#call-N`, if
-  what it calls has asked; else it stays where its client's requests before it have been.
+  what it calls has asked. Else it uses the server's first connection, or `NAME#requests` if that was told less than its
+  client can do: there it meets what its client's requests before it have left.
 - Before a server has asked, nobody knows whether it will. A tool that has answered without asking counts as quiet, and
   all sessions call it at once. Calls of other tools run for one session at a time: another session's call waits
   `PROVE_S`, then its session gets a connection of its own, and keeps it. A session that is a single request has
@@ -83,8 +84,15 @@ class Sharing:
             return self._alone(session, name)
         unfit = live is not None and lacks(_asked_of(live.told), _asked_of(session.client.capabilities))
         if unfit and (connection.in_flight or connection.used_since_connected):
-            return self._alone(session, name)
+            return self._alone(session, name) if session.lasting else self._of_requests(session, name)
         return key
+
+    def _of_requests(self, session: Viewer, name: str) -> str | None:
+        key = self._keys.of_requests(name)
+        known = self._services.pool.get(key)
+        told = known.live.told if known is not None and known.live is not None else None
+        unfit = told is not None and lacks(_asked_of(told), _asked_of(session.client.capabilities))
+        return self._alone(session, name) if unfit else key
 
     def _key_of_era(self, first: Connection, *, newer: bool) -> str:
         """Return the key of the connection that serves an era, where the server speaks it."""
