@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -255,3 +256,22 @@ async def test_what_a_replaced_connection_still_reads_is_nobody_s(tmp_path: Path
         assert made.gateway.services.listings.get("a") == now
         made.gateway.offer_fetched(made.gateway.services.pool.find("a"), offer("of_the_new_one"))
         assert made.gateway.services.listings.get("a") == offer("of_the_new_one")
+
+
+@pytest.mark.requirement("history-harmless")
+async def test_calls_that_are_written_while_the_gateway_ends_disturb_nothing(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        assert "result" in await (await made.ready()).call("a_echo")
+    failures: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: failures.append(str(context)))
+    try:
+        history = made.gateway.services.history
+        await history.close()
+        await settle()
+        assert history.today is not None
+        assert history.today.calls == 1
+        assert failures == []
+    finally:
+        loop.set_exception_handler(None)

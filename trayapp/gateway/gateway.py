@@ -114,7 +114,6 @@ class Gateway:
         self._tasks = tasks
         self._file_problems: tuple[Problem, ...] = ()
         self._expired_asked = False
-        self._calls_told = False
         own = ConnectionKeys()
         self.services = services = self._make_services(own)
         self.projects = Projects(parts.look, lambda: self.config, lambda: self.servers.take_projects(), parts.clock)
@@ -140,7 +139,6 @@ class Gateway:
         services.approvals.unsaved = services.writer.wake
         services.changes.listen(partial(tell_lists, self.sessions))
         services.changes.listen(self._note_names)
-        services.history.listen(self._tell_calls)
         if parts.accounts is not None:
             parts.accounts.signed_in = self._signed_in
 
@@ -208,16 +206,18 @@ class Gateway:
 
         return Access(self.services.history.path.with_name("panel-cookies"))
 
-    def _tell_calls(self) -> None:
+    async def _tell_calls(self) -> None:
         """Broadcast the count of calls, at most every CALLS_TOLD_S: nobody follows each of them by snapshots."""
-        if not self._calls_told:
-            self._calls_told = True
-            self._spawn(self._tell_calls_soon)
-
-    async def _tell_calls_soon(self) -> None:
-        await self._parts.clock.sleep(CALLS_TOLD_S)
-        self._calls_told = False
-        self.services.changes.changed()
+        news = anyio.Event()
+        end = self.services.history.listen(lambda: news.set())
+        try:
+            while True:
+                await news.wait()
+                await self._parts.clock.sleep(CALLS_TOLD_S)
+                news = anyio.Event()
+                self.services.changes.changed()
+        finally:
+            end()
 
     def _spawn(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None:
         self._tasks.start_soon(fenced, work, *args)
@@ -292,7 +292,7 @@ class Gateway:
     def start_serving(self) -> None:
         """Accept sessions: start the broadcasts, the writer and the follower of projects, and ask unknown servers."""
         self.state, services = "running", self.services
-        for work in (services.changes.broadcast, services.writer.keep_writing, self.projects.follow):
+        for work in (services.changes.broadcast, services.writer.keep_writing, self.projects.follow, self._tell_calls):
             self._tasks.start_soon(kept_up, work, services.clock.sleep)
         self.servers.view.first_lists.begin()
         services.pool.discover(services.listings.missing())

@@ -72,6 +72,7 @@ class Recorder:
         self._pool: ThreadPoolExecutor | None = None
         self._file: HistoryFile | None = None
         self._retry_at = 0.0
+        self._closed = False
         self._listeners: list[Callable[[], None]] = []
         self.changed: Callable[[], None] = lambda: None
         self.today: Today | None = None  # None: nobody has looked yet
@@ -85,7 +86,7 @@ class Recorder:
     def note(self, call: EndedCall) -> None:
         """Note a call that ended. Never blocks and never raises."""
         if self._timer is None:
-            if not self._settings().enabled or self._waiting > BATCHES_MOST:
+            if self._closed or not self._settings().enabled or self._waiting > BATCHES_MOST:
                 return
             self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
         self._pending.append(call)
@@ -125,7 +126,8 @@ class Recorder:
         return cleared
 
     async def close(self) -> None:
-        """Write what is pending, and close the file."""
+        """Write what is pending, and close the file. A call that ends later is not kept."""
+        self._closed = True
         self._flush()
         if self._pool is not None:
             await self._in_thread(self._close)
