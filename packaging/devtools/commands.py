@@ -1,4 +1,4 @@
-"""The commands of packaging/dev.py: run, test, build, lock, icons. Never here: how a step is done."""
+"""The commands of packaging/dev.py: run, test, build, lock, icons, guide. Never here: how a step is done."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from devtools.environment import ensure_app, ensure_test_requirements
 from devtools.places import DIST, PACKAGING, ROOT, VENV, script
-from devtools.steps import StepFailed, run, say
+from devtools.steps import StepFailed, clean_environment, run, say
 
 USAGE = """\
 usage: python3 packaging/dev.py COMMAND
@@ -20,6 +20,7 @@ usage: python3 packaging/dev.py COMMAND
   build [FOLDER]          make the packages of this system (into dist): .deb and .tar.gz, installer, or .app and .dmg;
                           with --twice once more elsewhere, and fail unless both are the same
   icons [FOLDER]          write the app's icon as .ico, .icns and PNG files (into build/icons)
+  guide                   write the pages of packaging/guide that the program makes: verbs, AI tools
   lock [UV_ARG ...]       write the lock files anew (--upgrade: with the newest versions)
 """
 TWICE = "--twice"
@@ -104,6 +105,13 @@ def _icons(args: list[str]) -> int:
     return 0
 
 
+def _guide(args: list[str]) -> int:
+    """In .venv, whose program knows its verbs."""
+    ensure_app()
+    run([script(VENV, "python"), "-m", "devtools.guide"], env={**clean_environment(), "PYTHONPATH": str(PACKAGING)})
+    return 0
+
+
 def _speak_utf8() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -116,4 +124,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "build": _build,
     "lock": _lock,
     "icons": _icons,
+    "guide": _guide,
 }

@@ -16,7 +16,7 @@ from trayapp.model.errors import UsageError
 PROGRAM = "multi-mcp"
 EPILOG = f"""\b
 Example: {PROGRAM} status
-Help for one verb: {PROGRAM} VERB --help
+Help for one verb: {PROGRAM} VERB --help; the guide: {PROGRAM} help
 
 \b
 Exit codes: 0 fine, 1 failed, 2 usage, 3 servers.yaml invalid, 4 no gateway,
@@ -72,6 +72,7 @@ VERBS: dict[str, VerbEntry] = {
     "edit": VerbEntry("edit", "Open servers.yaml."),
     "autostart": VerbEntry("autostart", "Start the tray at login, or not."),
     "demo": VerbEntry("demo", "Show it all at work, in a folder of its own."),
+    "help": VerbEntry("help", "Show a page of the guide."),
     "update-check": VerbEntry("update", "Say whether there is a newer version."),
 }
 # Verbs of no use without a gateway: they start one. `status`, `stop` and `doctor` tell that none runs.

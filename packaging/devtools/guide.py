@@ -1,0 +1,101 @@
+"""The pages of the guide that the program writes: its verbs, and the table of AI tools.
+
+Run by the Python of .venv: `packaging/dev.py guide`. Never here: pages that people write.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from trayapp.cli.app import EPILOG, PROGRAM, VERBS, program
+from trayapp.clients.table import CLIENTS, Client
+
+GUIDE = Path(__file__).resolve().parents[1] / "guide"
+BEGIN, END = "<!-- made by: packaging/dev.py guide -->\n", "<!-- end -->\n"
+TOKENS = {
+    "{home}": "~", "{config}": "~/.config", "{library}": "~/Library/Application Support", "{appdata}": "%APPDATA%",
+    "{localappdata}": "%LOCALAPPDATA%",
+}  # fmt: skip
+SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
+
+
+def path_of(client: Client, platform: str) -> str:
+    """Return where a tool's file lies, as people write it; the last template of a program for Windows is the usual."""
+    templates = [template for template in client.templates(platform) if template.split("}")[0] + "}" in TOKENS]
+    usual = templates[-1] if client.name == "claude-desktop" else templates[0]
+    for token, word in TOKENS.items():
+        usual = usual.replace(token, word)
+    return usual.replace("/", "\\") if usual.startswith("%") else usual
+
+
+def paths_of(client: Client) -> str:
+    """Return the paths on all systems, those that are alike together."""
+    by_path: dict[str, list[str]] = {}
+    for platform, system in SYSTEMS.items():
+        by_path.setdefault(path_of(client, platform), []).append(system)
+    if len(by_path) == 1:
+        return f"`{next(iter(by_path))}`"
+    return "<br>".join(f"{', '.join(systems)}: `{path}`" for path, systems in by_path.items())
+
+
+def notes_of(client: Client) -> str:
+    """Return what somebody who connects it should know."""
+    needs = {"restart": "restart it", "reload": "reload its servers", "no": "nothing"}[client.restart]
+    limits = f"; takes {client.max_tools} tools" if client.max_tools else ""
+    names = f"; names up to {client.max_name} characters" if client.max_name else ""
+    return needs + limits + names
+
+
+def client_rows() -> str:
+    """Return the table of AI tools."""
+    head = ["| tool | `connect` | its file | format | HTTP | then |", "|---|---|---|---|---|---|"]
+    rows = [
+        f"| {client.title} | `{client.name}` | {paths_of(client)} | {client.format} |"
+        f" {'yes' if client.http else 'no'} | {notes_of(client)} |"
+        for client in CLIENTS
+    ]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def verbs_page() -> str:
+    """Return the page of all verbs: the list, then the help of each as the program prints it."""
+    context = click.Context(program, info_name=PROGRAM, max_content_width=80, terminal_width=80)
+    rows = [f"| `{name}` | {entry.summary.rstrip('.')} |" for name, entry in VERBS.items()]
+    found = ["# Verbs", "", "| verb | what it does |", "|---|---|", *rows, "", "```", _plain(EPILOG), "```"]
+    for name in VERBS:
+        verb = program.get_command(context, name) if isinstance(program, click.Group) else None
+        assert verb is not None
+        inner = click.Context(verb, info_name=name, parent=context, max_content_width=80, terminal_width=80)
+        found += ["", f"## {name}", "", "```", verb.get_help(inner).strip(), "```"]
+    return "\n".join(found) + "\n"
+
+
+def _plain(epilog: str) -> str:
+    return epilog.replace("\b\n", "").strip()
+
+
+def with_clients(page: str) -> str:
+    """Return the page of AI tools with the table as it is now."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{client_rows()}\n{END}{after}"
+
+
+def pages() -> dict[str, str]:
+    """Return the pages that are written, by their file's name."""
+    clients = (GUIDE / "ai-tools.md").read_text(encoding="utf-8")
+    return {"verbs.md": verbs_page(), "ai-tools.md": with_clients(clients)}
+
+
+def main() -> int:
+    """Write the pages."""
+    for name, text in pages().items():
+        (GUIDE / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""README and guide: every key, verb and variable stands there, and every command is one that the program knows."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from collections import Counter
+from pathlib import Path
+
+import click
+import pytest
+
+from devtools import commands, guide
+from trayapp.cli.app import PROGRAM, VERBS, program
+from trayapp.config.read.parse import parse
+from trayapp.config.read.spelling import HISTORY_KEYS, HTTP_KEYS, PROFILE_KEYS, SERVER_KEYS, SETTING_KEYS, TOOL_KEYS
+from trayapp.service.guide import page, topics
+
+pytestmark = pytest.mark.requirement("guide")
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "packaging" / "guide").glob("*.md"))]
+OWN_VARIABLES = {"MULTI_MCP_BACKEND", "MULTI_MCP_RESOLVING_ENVIRONMENT"}  # set by the program for its children
+MOST_WORDS = 25  # in a sentence of the README
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """The part of a page below a heading."""
+    return text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def keys_in(text: str) -> Counter[str]:
+    """The keys that tables explain: the code in the first column."""
+    return Counter(re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE))
+
+
+def test_pages_that_the_program_writes_are_as_it_would_write_them_now() -> None:
+    for name, text in guide.pages().items():
+        assert text_of(guide.GUIDE / name) == text, f"{name}: packaging/dev.py guide writes it anew"
+
+
+def test_every_key_of_a_server_and_every_setting_is_explained_once() -> None:
+    text = text_of(guide.GUIDE / "servers-yaml.md")
+    of_servers = "".join(section(text, name) for name in (
+        "A server that is a program", "A server on the web", "Every server"))  # fmt: skip
+    assert keys_in(of_servers) == Counter(SERVER_KEYS)
+    assert keys_in(section(text, "Settings")) == Counter(SETTING_KEYS)
+    rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
+    for row, keys in (("http", HTTP_KEYS), ("history", HISTORY_KEYS), ("profiles", PROFILE_KEYS)):
+        assert [key for key in sorted(keys) if f"`{key}`" not in rows[row]] == []
+    assert [key for key in sorted(TOOL_KEYS) if f"`{key}" not in section(text, "Every server")] == []
+
+
+def test_every_verb_has_a_page() -> None:
+    assert re.findall(r"^## (\S+)$", page("verbs"), re.MULTILINE) == list(VERBS)
+
+
+def test_every_variable_that_the_program_reads_is_explained_once() -> None:
+    sources = [text_of(path) for path in (ROOT / "trayapp").rglob("*.py")]
+    read = {name for text in sources for name in re.findall(r"MULTI_MCP_[A-Z_]*[A-Z]", text)} - OWN_VARIABLES
+    explained = re.findall(r"^\| `(MULTI_MCP_[A-Z_]+)` \|", page("install"), re.MULTILINE)
+    assert sorted(explained) == sorted(read)
+
+
+def commands_in(path: Path) -> list[str]:
+    """The lines of shell blocks, and code in the text that begins like a command."""
+    text = text_of(path)
+    fenced = [line for kind, block in FENCE.findall(text) if kind == "" for line in block.splitlines()]
+    inline = re.findall(r"`((?:multi-mcp|python3? )[^`]*)`", FENCE.sub("", text).replace("\n", " "))
+    lines = [re.split(r"\s#\s|\s{2,}#", line.removeprefix("$ "))[0].strip() for line in [*fenced, *inline]]
+    return [line for line in lines if re.match(r"(multi-mcp|python3?)( |$)", line)]
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path.name != "verbs.md"], ids=lambda path: path.name)
+def test_every_command_is_one_that_the_program_knows(path: Path) -> None:
+    for line in commands_in(path):
+        if "VERB" in line:
+            continue
+        words = shlex.split(line)
+        if words[0] == PROGRAM:
+            check_verb(words[1:])
+        elif words[1] == "-m":
+            assert importlib.util.find_spec(words[2]) is not None, line
+        else:
+            assert words[1] == "packaging/dev.py", line
+            assert words[2] in commands.COMMANDS, line
+
+
+def check_verb(words: list[str]) -> None:
+    """Read a command line as the program would, without doing anything."""
+    if not words or words[0].startswith("-"):
+        assert words in ([], ["--help"], ["--version"]), words
+        return
+    verb = program.get_command(click.Context(program), words[0]) if isinstance(program, click.Group) else None
+    assert verb is not None, words
+    verb.make_context(words[0], words[1:])
+
+
+def test_every_servers_yaml_that_is_shown_can_be_read() -> None:
+    found = [(path.name, block) for path in PAGES for kind, block in FENCE.findall(text_of(path)) if kind == "yaml"]
+    assert len(found) >= 2
+    for name, block in found:
+        config = parse(block, name)
+        assert config.problems == (), (name, config.problems)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_link_leads_to_a_file(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)|!\[[^]]*\]\(([^)]+)\)|src=\"([^\"]+)\"", text_of(path))
+    targets = [next(filter(None, found)) for found in links]
+    assert [link for link in targets if "://" not in link and not (path.parent / link).exists()] == []
+
+
+def test_the_readme_is_short_and_so_are_its_sentences() -> None:
+    text = FENCE.sub("", text_of(README))
+    assert len(text_of(README).splitlines()) <= 160
+    prose = "\n".join(line for line in text.splitlines() if not line.startswith(("|", "#")))
+    prose = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", prose)
+    sentences = [" ".join(part.split()) for part in re.split(r"[.:?!](?:\s|\*|$)|\n\n|^- ", prose, flags=re.MULTILINE)]
+    names = [sentence for sentence in sentences if sentence.count(",") < 6]  # a list of names is no sentence
+    assert [sentence for sentence in names if len(sentence.split()) > MOST_WORDS] == []
+
+
+def test_topics_begin_with_what_a_newcomer_reads() -> None:
+    assert list(topics())[:3] == ["install", "ai-tools", "servers-yaml"]
+    assert all(title and not title.startswith("#") for title in topics().values())

@@ -1,0 +1,29 @@
+"""Find the pages of the guide, which are shipped with the program.
+
+Never here: how a page is shown (cli/help, the panel).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FIRST_TOPICS = ("install", "ai-tools", "servers-yaml", "tray", "safety", "verbs", "http")  # as a newcomer reads them
+
+
+def guide_folder() -> Path:
+    """Return the folder of the pages: in the package, or in a clone."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "guide"
+    return inside if inside.is_dir() else package.parent / "packaging" / "guide"
+
+
+def topics() -> dict[str, str]:
+    """Return the title of each page, by its topic."""
+    names = [path.stem for path in sorted(guide_folder().glob("*.md"))]
+    ordered = [name for name in FIRST_TOPICS if name in names] + [name for name in names if name not in FIRST_TOPICS]
+    return {name: page(name).partition("\n")[0].removeprefix("# ") for name in ordered}
+
+
+def page(topic: str) -> str:
+    """Return a page as Markdown. Raises FileNotFoundError."""
+    return (guide_folder() / f"{topic}.md").read_text(encoding="utf-8")
