@@ -35,7 +35,7 @@ async def attempts(facts_file: str, names: list[str]) -> dict[str, list[str]]:
         policy = make_policy(Confine(network=False), Program("hostile", argv, facts["cwd"], env, own, scratch))
         options = {"args": argv, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "env": env, "text": True}
         process, listener = await asyncio.to_thread(spawn_confined, policy, None, options)
-        requests = SocketRequests(listener, leads_out=False, refused=lambda unix: None)
+        requests = SocketRequests(listener, None, lambda unix: None)
         said, _ = await asyncio.to_thread(process.communicate)
         requests.close()
         found[name] = [free.stdout.strip(), str(said).strip()]

@@ -184,6 +184,21 @@ def connect_by_ipv6(facts: Facts) -> None:
 
 
 @way
+def connect_by_fast_open(facts: Facts) -> None:
+    """The first data connects: no call of that name is made."""
+    with socket.socket() as made:
+        made.sendto(b"x", socket.MSG_FASTOPEN, ("127.0.0.1", facts["gateway_port"]))
+        assert made.recv(4) == b"hush"
+
+
+@way
+def listen_without_a_name(facts: Facts) -> None:
+    """The kernel chooses the port."""
+    with socket.socket() as made:
+        made.listen()
+
+
+@way
 def listen(facts: Facts) -> None:
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))

@@ -10,9 +10,10 @@ import pytest
 
 from tests.backends.world import real_connection
 from tests.confinement.hostile import WAYS
-from tests.confinement.test_hostile import needs, outcomes
+from tests.confinement.test_hostile import IN_NAMESPACES, in_vain, needs, outcomes
 from tests.confinement.world import made_world
 from trayapp.backends.confinements import Confinements
+from trayapp.confinement import landlock
 from trayapp.confinement.proxy import HostProxy
 from trayapp.model.confine import Confine
 from trayapp.model.servers import ServerConfig
@@ -98,9 +99,14 @@ async def _first_line(port: int, request: str) -> str:
 
 @linux
 @pytest.mark.timeout(120)
-async def test_a_server_reaches_its_hosts_and_no_other_and_no_way_leads_past_the_proxy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["landlock", "bubblewrap"])
+async def test_a_server_reaches_its_hosts_and_no_other_and_no_way_leads_past_the_proxy(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hosts = Confine(network=("localhost",))
-    needs(hosts)
+    needs(IN_NAMESPACES if way == "bubblewrap" else hosts)
+    if way == "bubblewrap":
+        monkeypatch.setattr(landlock, "abi", lambda: 0)
 
     async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -122,10 +128,12 @@ async def test_a_server_reaches_its_hosts_and_no_other_and_no_way_leads_past_the
     assert "403" in said["https://example.com/"]
     status = kept.status("f")
     assert status is not None
+    assert status.way == way
     assert {(one.what, one.allow) for one in status.refused} == {
         ("127.0.0.1", 'confine: {network: [localhost, "127.0.0.1"]}'),
         ("example.com", "confine: {network: [localhost, example.com]}"),
     }
     with made_world() as world:
         found = await outcomes(world, Confine(network=("example.com",)), list(WAYS))
+        found |= {f"write_{name}": "in vain" for name in in_vain(world, found)}
     assert [name for name, words in found.items() if words == "out"] == []

@@ -34,7 +34,7 @@ def command_line(policy: Policy, program: Program, filter_fd: int) -> list[str]:
     words = [shutil.which("bwrap") or "bwrap", "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc"]
     words += ["--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--dev", "/dev", "--proc", "/proc"]
     words += ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--dir", program.home, "--dir", program.cwd]
-    if policy.network is False:
+    if policy.network is not True:
         words.append("--unshare-net")
     for path in LINUX_SYSTEM:
         words += [] if path.startswith("/proc/") else ["--ro-bind-try", path, path]

@@ -49,6 +49,8 @@ UNKNOWN = {  # as if the kernel had none: programs know that and take an older w
     "clone3": (435, 435),  # its flags lie in memory, where a filter cannot see them
 }  # fmt: skip
 CLONE, UNSHARE, SOCKET, SOCKETPAIR = (56, 220), (272, 97), (41, 198), (53, 199)
+CONNECT, LISTEN = (42, 203), (50, 201)
+SENDTO, SENDMSG, SENDMMSG = (44, 206), (46, 211), (307, 269)
 PRLIMIT, SETPRIORITY, IOCTL = (302, 261), (141, 140), (16, 29)
 TRACED = {  # what opens or changes files by name
     "open": (2, -1), "creat": (85, -1), "openat": (257, 56), "mkdir": (83, -1), "mkdirat": (258, 34),
@@ -58,6 +60,7 @@ TRACED = {  # what opens or changes files by name
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 NEW_TIME = 0x80  # means something else to clone
 TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: keys typed into a terminal
+FAST_OPEN = 0x20000000  # MSG_FASTOPEN: data that connects, which Landlock does not see
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16  # AF_...
 STREAM, SEQPACKET, TYPE_MASK, NONBLOCK = 1, 5, 0xF, 0o4000
 TCP = 6
@@ -85,14 +88,7 @@ def filter_program(
     at = list(ARCHITECTURES).index(name)
     refuse = ERROR | errno.EPERM
     no_socket = ERROR | errno.EACCES
-    program: list[_Instruction] = [
-        (_LOAD, 0, 0, _ARCHITECTURE),
-        (_JUMP_EQUAL, 1, 0, ARCHITECTURES[name]),
-        (_RETURN, 0, 0, KILL),
-        (_LOAD, 0, 0, _NUMBER),
-    ]
-    if name == "x86_64":
-        program += [(_JUMP_ABOVE, 0, 1, X32_BIT), (_RETURN, 0, 0, ERROR | errno.ENOSYS)]
+    program = _numbers_of(name)
     for numbers, answer in ((REFUSED.values(), refuse), (UNKNOWN.values(), ERROR | errno.ENOSYS)):
         for number in (pair[at] for pair in numbers if pair[at] >= 0):
             program += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
@@ -112,8 +108,44 @@ def filter_program(
         pair += [*_argument(1), (_AND, 0, 0, TYPE_MASK), (_JUMP_EQUAL, 2, 0, STREAM), (_JUMP_EQUAL, 1, 0, SEQPACKET)]
         pair += [(_RETURN, 0, 0, no_socket)]
     program += _call(SOCKETPAIR[at], pair)
-    program.append((_RETURN, 0, 0, ALLOW))
-    return b"".join(struct.pack("=HBBI", *step) for step in program)
+    if internet == "asked":
+        program += _no_other_way(at)
+    return _packed(program)
+
+
+def proxy_program(name: str) -> bytes:
+    """Return the filter around bubblewrap where hosts are listed: the gateway makes each socket, connected already."""
+    at = list(ARCHITECTURES).index(name)
+    rules = [*_argument(0), (_JUMP_EQUAL, 0, 1, INET), (_RETURN, 0, 0, NOTIFY)]
+    rules += [(_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, ERROR | errno.EACCES)]
+    program = [*_numbers_of(name), *_call(SOCKET[at], rules), *_call(CONNECT[at], [(_RETURN, 0, 0, NOTIFY)])]
+    return _packed([*program, *_no_other_way(at)])
+
+
+def _numbers_of(name: str) -> list[_Instruction]:
+    """Refuse calls by the numbers of another architecture, and load the number."""
+    program: list[_Instruction] = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_JUMP_EQUAL, 1, 0, ARCHITECTURES[name]),
+        (_RETURN, 0, 0, KILL),
+        (_LOAD, 0, 0, _NUMBER),
+    ]
+    if name == "x86_64":
+        program += [(_JUMP_ABOVE, 0, 1, X32_BIT), (_RETURN, 0, 0, ERROR | errno.ENOSYS)]
+    return program
+
+
+def _no_other_way(at: int) -> list[_Instruction]:
+    """Refuse what a socket that may reach the proxy could do instead: connect by its first data, or listen."""
+    refuse = (_RETURN, 0, 0, ERROR | errno.EACCES)
+    program = _call(LISTEN[at], [refuse])
+    for call, flags in ((SENDTO, 3), (SENDMSG, 2), (SENDMMSG, 3)):
+        program += _call(call[at], [*_argument(flags), (_JUMP_SET, 0, 1, FAST_OPEN), refuse])
+    return program
+
+
+def _packed(program: list[_Instruction]) -> bytes:
+    return b"".join(struct.pack("=HBBI", *step) for step in (*program, (_RETURN, 0, 0, ALLOW)))
 
 
 def _argument(number: int) -> list[_Instruction]:

@@ -1,8 +1,10 @@
 """Answers what a confined program asks of us: Internet sockets above all, none or such as reach the proxy alone.
 
 A socket bound to the loopback device leads nowhere else, and nobody without privileges can bind it to another
-(SO_BINDTODEVICE); of the loopback's ports Landlock leaves the proxy's. What the program asks for stands in registers,
-so that it cannot change between the look and the answer. Without the gateway every request fails.
+(SO_BINDTODEVICE); of the loopback's ports Landlock leaves the proxy's. Where there is no Landlock, the program has no
+network of its own: each socket that it gets is connected to the proxy already, and its `connect` does nothing. What
+the program asks for stands in registers, so that it cannot change between the look and the answer. Without the
+gateway every request fails.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 
-from trayapp.confinement.seccomp import SOCKET
+from trayapp.confinement.seccomp import CONNECT, SOCKET
 from trayapp.confinement.trace import Trace
 
 # linux/seccomp.h
@@ -33,15 +35,22 @@ _BIND_TO_DEVICE = 25
 class SocketRequests:
     """Listens on one program's `listener` until the last of its processes has ended, on the running event loop.
 
-    `leads_out`: there is a proxy, so that TCP sockets to it are handed out. `refused` hears of others, True for a Unix
-    socket. `trace`: what hears of files, in a trial.
+    `port`: of the proxy, if there is one: TCP sockets to it are handed out, `connected` to it or not yet. `refused`
+    hears of others, True for a Unix socket. `trace`: what hears of files, in a trial.
     """
 
     def __init__(
-        self, listener: int, *, leads_out: bool, refused: Callable[[bool], None], trace: Trace | None = None
+        self,
+        listener: int,
+        port: int | None,
+        refused: Callable[[bool], None],
+        *,
+        connected: bool = False,
+        trace: Trace | None = None,
     ) -> None:
         self._listener = listener
-        self._leads_out = leads_out
+        self._port = port
+        self._connected = connected
         self._refused = refused
         self._trace = trace
         self._poll = select.poll()
@@ -76,12 +85,16 @@ class SocketRequests:
             with suppress(OSError):
                 fcntl.ioctl(self._listener, _ANSWER, _RESPONSE.pack(number, 0, 0, _GO_ON))
             return
+        if self._connected and call in CONNECT:
+            with suppress(OSError):
+                fcntl.ioctl(self._listener, _ANSWER, _RESPONSE.pack(number, 0, 0, 0))
+            return
         family, kind, protocol = (argument & 0xFFFFFFFF for argument in arguments[:3])
         tcp = family != socket.AF_UNIX and kind & _TYPE == socket.SOCK_STREAM and protocol in (0, socket.IPPROTO_TCP)
         with suppress(OSError):  # it was killed meanwhile
-            if not (self._leads_out and tcp and self._hand_out(number, family, kind)):
+            if not (self._port and tcp and self._hand_out(number, family, kind)):
                 fcntl.ioctl(self._listener, _ANSWER, _RESPONSE.pack(number, 0, -errno.EACCES, 0))
-                if family == socket.AF_UNIX or not self._leads_out:
+                if family == socket.AF_UNIX or not self._port:
                     self._refused(family == socket.AF_UNIX)
 
     def _hand_out(self, number: int, family: int, kind: int) -> bool:
@@ -92,7 +105,12 @@ class SocketRequests:
         except OSError:
             return False
         with made:
-            made.setsockopt(socket.SOL_SOCKET, _BIND_TO_DEVICE, b"lo\0")
+            if self._connected:
+                made.setblocking(False)  # the proxy is served by this very thread
+                made.connect_ex(("127.0.0.1", self._port))
+                os.set_blocking(made.fileno(), not kind & _NONBLOCK)
+            else:
+                made.setsockopt(socket.SOL_SOCKET, _BIND_TO_DEVICE, b"lo\0")
             told = _DESCRIPTOR.pack(number, _AND_ANSWER, made.fileno(), 0, kind & _CLOEXEC)
             fcntl.ioctl(self._listener, _ADD_DESCRIPTOR, told)
         return True

@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from trayapp.confinement.landlock import restrict_thread
+from trayapp.confinement.landlock import restrict_thread, scope_thread
 from trayapp.confinement.policy import Policy
-from trayapp.confinement.seccomp import filter_program, install, machine
+from trayapp.confinement.seccomp import filter_program, install, machine, proxy_program
 
 
 class ConfinementFailedError(OSError):
@@ -41,15 +41,49 @@ def spawn_confined(
         # Between fork and exec nobody can answer: Python waits, and nothing may be opened to look for descriptors.
         # All of ours are closed on exec anyway.
         options = {**options, "close_fds": False}
+
+    def confine() -> int:
+        ports = None if policy.network is True else [port] if port else []
+        restrict_thread(policy.read, policy.write, policy.devices, ports)
+        return _install(program, silent)
+
+    return _start(confine, options, stays=False)
+
+
+def spawn_bubblewrap(*, proxied: bool, options: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int]:
+    """Start bubblewrap, which confines its program, kept from what shares the network of this machine.
+
+    `proxied`: the program has no network of its own and asks for its sockets. Returns and raises as `spawn_confined`.
+    The thread lives as long as bubblewrap, which dies with its parent: for the kernel that is the thread.
+    """
+
+    def confine() -> int:
+        scope_thread()
+        return install(proxy_program(machine()), listen=True) if proxied else -1
+
+    return _start(confine, options, stays=True)
+
+
+def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a program from a thread that confined itself; `confine` returns where the program asks for sockets."""
     found: list[tuple[subprocess.Popen[bytes], int] | Exception] = []
 
+    done = threading.Event()
+
     def start() -> None:
+        try:
+            attempt()
+        finally:
+            done.set()
+        if stays and found and isinstance(found[0], tuple):
+            with suppress(ChildProcessError):  # the loop was quicker
+                os.waitid(os.P_PID, found[0][0].pid, os.WEXITED | os.WNOWAIT)
+
+    def attempt() -> None:
         listener = -1
         try:
             try:
-                ports = None if policy.network is True else [port] if port else []
-                restrict_thread(policy.read, policy.write, policy.devices, ports)
-                listener = _install(program, silent)
+                listener = confine()
             except OSError as error:
                 raise ConfinementFailedError(error.errno, error.strerror) from error
             found.append((subprocess.Popen(**options), listener))
@@ -58,9 +92,9 @@ def spawn_confined(
                 os.close(listener)
             found.append(error)
 
-    thread = threading.Thread(target=start, name="confined start")
+    thread = threading.Thread(target=start, name="confined start", daemon=True)
     thread.start()
-    thread.join()
+    done.wait()
     outcome = found[0] if found else ConfinementFailedError(None, "the start ended unexpectedly")
     if isinstance(outcome, Exception):
         raise outcome

@@ -80,7 +80,7 @@ class ConfinedStart:
         """Start it as `loop.subprocess_exec` does. Raises OSError, CannotConfineError."""
         argv, env = self._program.argv, env | self._variables
         if self._policy is not None and self._way == "landlock":
-            await self._start_with_landlock(protocol, env, options)
+            await self._start_in_thread(protocol, argv, env, options)
             return
         pipe = subprocess.PIPE
         if self._policy is not None and self._way == "sandbox-exec":
@@ -94,29 +94,43 @@ class ConfinedStart:
             self._stack.callback(os.close, reader)
             argv = tuple(command_line(self._policy, self._program, reader))
             options |= {"pass_fds": (reader,), "cwd": "/"}
+            await self._start_in_thread(protocol, argv, env, options)
+            return
         loop = asyncio.get_running_loop()
         await loop.subprocess_exec(lambda: protocol, *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, **options)
 
-    async def _start_with_landlock(
-        self, protocol: asyncio.SubprocessProtocol, env: dict[str, str], options: dict[str, Any]
+    async def _start_in_thread(
+        self,
+        protocol: asyncio.SubprocessProtocol,
+        argv: tuple[str, ...],
+        env: dict[str, str],
+        options: dict[str, Any],
     ) -> None:
         from trayapp.confinement.socket_requests import SocketRequests
-        from trayapp.confinement.spawn import ConfinementFailedError, open_confined, spawn_confined
+        from trayapp.confinement.spawn import (
+            ConfinementFailedError,
+            open_confined,
+            spawn_bubblewrap,
+            spawn_confined,
+        )
 
-        policy = self._policy
+        policy, in_namespaces = self._policy, self._way == "bubblewrap"
         assert policy is not None
+        trace = None if in_namespaces else self._record.trace
 
         def spawn(wanted: dict[str, Any]) -> subprocess.Popen[bytes]:
-            trace = self._record.trace
-            process, listener = spawn_confined(policy, self._port, wanted, trace=trace is not None)
+            if in_namespaces:
+                process, listener = spawn_bubblewrap(proxied=self._port is not None, options=wanted)
+            else:
+                process, listener = spawn_confined(policy, self._port, wanted, trace=trace is not None)
             if listener >= 0:
-                leads_out = self._port is not None
-                requests = SocketRequests(listener, leads_out=leads_out, refused=self._note_socket, trace=trace)
+                connected = in_namespaces
+                requests = SocketRequests(listener, self._port, self._note_socket, connected=connected, trace=trace)
                 self._stack.callback(requests.close)
             return process
 
         try:
-            await open_confined(spawn, protocol, self._program.argv, env=env, **options)
+            await open_confined(spawn, protocol, argv, env=env, **options)
         except ConfinementFailedError as error:
             code = errno.errorcode.get(error.errno or 0, str(error.errno))
             raise CannotConfineError(
@@ -130,7 +144,7 @@ class ConfinedStart:
 
 
 def _filter_pipe(policy: Policy) -> int:
-    internet: seccomp.Sockets = "all" if policy.network is True else "none"
+    internet: seccomp.Sockets = "none" if policy.network is False else "all"  # a list: the filter around it asks
     reader, writer = os.pipe()
     os.write(writer, seccomp.filter_program(seccomp.machine(), internet, unix=policy.sockets))
     os.close(writer)

@@ -35,13 +35,11 @@ def choose(network: bool | tuple[str, ...], sockets: bool) -> Way:
     if not seccomp.machine():
         raise NoWayError(f"multi-mcp does not know the system calls of {os.uname().machine}", "Run it in a container")
     version = landlock.abi()
-    listed = isinstance(network, tuple)
     if version >= landlock.LEAST_ABI and not sockets:
         return "landlock"
     lacks = f"this kernel has {f'Landlock {version}' if version else 'no Landlock'}, not 6 (Linux 6.12)"
-    if listed:
-        why = "a list of hosts and Unix sockets cannot be had together" if sockets else lacks
-        raise NoWayError(why, "Remove sockets" if version >= landlock.LEAST_ABI else "Write network: true or false")
+    if isinstance(network, tuple) and sockets:
+        raise NoWayError("a list of hosts and Unix sockets cannot be had together", "Remove sockets")
     if sockets and network and version < landlock.LEAST_ABI:
         raise NoWayError(f"{lacks}: Unix sockets would lead to the desktop", "Remove sockets, or write network: false")
     fault = bubblewrap.fault()
