@@ -108,7 +108,7 @@ def test_the_numbers_of_system_calls_are_those_of_the_kernels_headers() -> None:
         for path in (x86, arm)
     ]
     single = ("clone", "unshare", "socket", "socketpair", "connect", "listen", "sendto", "sendmsg", "sendmmsg", "ioctl")
-    ours = seccomp.REFUSED | seccomp.UNKNOWN | seccomp.TRACED
+    ours: dict[str, tuple[int, ...]] = {**seccomp.REFUSED, **seccomp.UNKNOWN, **seccomp.TRACED}
     ours |= {name: getattr(seccomp, name.upper()) for name in single}
     ours |= {"prlimit64": seccomp.PRLIMIT, "setpriority": seccomp.SETPRIORITY}
     ours |= {"seccomp": tuple(seccomp.SECCOMP.values())}
