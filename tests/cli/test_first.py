@@ -18,7 +18,7 @@ if sys.platform == "win32":
 
 import pty
 
-WORDS = "Cursor has 2 servers of its own. Take them over with: multi-mcp import"
+WORDS = "Cursor has 2 servers of its own. Set them up with: multi-mcp setup"
 SERVERS = """\
 {"mcpServers": {
   "a": {"command": "x"},

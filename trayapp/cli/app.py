@@ -56,6 +56,7 @@ VERBS: dict[str, VerbEntry] = {
     "index": VerbEntry("index", "Print an index of all tools in Markdown."),
     "refresh": VerbEntry("refresh", "Ask servers for their tools again."),
     "reconnect": VerbEntry("refresh", "Connect servers anew, without waiting."),
+    "setup": VerbEntry("setup", "Set everything up: servers, then AI tools."),
     "import": VerbEntry("import_servers", "Take over the servers that AI tools have."),
     "connect": VerbEntry("connect", "Point an AI tool, or all of them, at multi-mcp."),
     "disconnect": VerbEntry("connect", "Take multi-mcp out of an AI tool."),

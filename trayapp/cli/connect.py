@@ -88,21 +88,30 @@ def connect_verb(
             raise UsageError("Which AI tool?", "Name one, or pass --all; see them with: multi-mcp connect")
         return show(found_clients(world), world, as_json)
     names = _names(client, everyone, lambda state: own != MAIN or state.state != "connected", world)
-    style = Style(dry_run, as_json, diff or not everyone)
-
-    def do(name: str, world: ClientsContext) -> Change:
-        carry_out = plan_connect if dry_run else connect
-        try:
-            return carry_out(name, world, own, replace=replace)
-        except ForeignEntryError as error:
-            if as_json or dry_run or not at_terminal() or not agreed(f"{error.title}. Replace it?"):
-                raise
-            return carry_out(name, world, own, replace=True)
-
-    done, failed = _each(names, do, style, world)
+    done, failed = connect_each(names, Style(dry_run, as_json, diff or not everyone), world, own, replace=replace)
     if as_json:
         print_json({"clients": done})
     return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def connect_each(
+    names: Sequence[str], style: Style, world: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False
+) -> tuple[list[dict[str, Any]], bool]:
+    """Connect each AI tool, and say so. Return what was done, and whether one failed.
+
+    `replace`: also where another server has the name of our entry; else the user is asked. Raises MultiMcpError.
+    """
+
+    def do(name: str, world: ClientsContext) -> Change:
+        carry_out = plan_connect if style.dry_run else connect
+        try:
+            return carry_out(name, world, own, replace=replace)
+        except ForeignEntryError as error:
+            if style.as_json or style.dry_run or not at_terminal() or not agreed(f"{error.title}. Replace it?"):
+                raise
+            return carry_out(name, world, own, replace=True)
+
+    return _each(names, do, style, world)
 
 
 def _entry_name(name: str) -> str:
@@ -171,11 +180,12 @@ def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: boo
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How changes are told. `diff`: line by line, else one line a tool."""
+    """How changes are told. `diff`: line by line, else one line a tool. `flow`: inside a longer one, without hints."""
 
     dry_run: bool
     as_json: bool
     diff: bool
+    flow: bool = False
 
 
 def _names(
@@ -213,7 +223,7 @@ def _each(
             say(*_lines(change, style, world))
     if not (names or style.as_json or quiet):
         say("Nothing to do: see multi-mcp connect")
-    elif names and not (style.as_json or style.diff):
+    elif names and not (style.as_json or style.diff or style.flow):
         say("To see each changed line: --diff")
     return done, failed
 

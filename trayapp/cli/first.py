@@ -28,7 +28,7 @@ def first_words() -> str:
     except MultiMcpError:
         return ""
     words = importing.first_words(importing.names_by_client(importing.first_offers(config, this_world())))
-    return one_line(f"{words}. Take them over with: multi-mcp import") if words else ""
+    return one_line(f"{words}. Set them up with: multi-mcp setup") if words else ""
 
 
 def say_first_words() -> None:

@@ -114,12 +114,17 @@ def _problem(offer: ImportOffer) -> Problem:
 
 def _chosen(new: Sequence[ImportOffer]) -> list[ImportOffer]:
     """Ask which of them; raises UsageError where nobody can answer."""
+    return [new[number - 1] for number in asked_numbers(f"Take over {count(len(new), 'server')}?", len(new))]
+
+
+def asked_numbers(question: str, last: int) -> list[int]:
+    """Ask which of the numbers 1 to `last`. Raises UsageError where nobody can answer."""
     if not is_terminal(sys.stdin):
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
-    question = f"Take over {count(len(new), 'server')}? (all, none, or numbers such as 1,3-5)"
-    while (numbers := numbers_of(str(click.prompt(question)), len(new))) is None:
+    whole = f"{question} (all, none, or numbers such as 1,3-5)"
+    while (numbers := numbers_of(str(click.prompt(whole)), last)) is None:
         say("Say all, none, or some of the numbers above")
-    return [new[number - 1] for number in numbers]
+    return numbers
 
 
 def numbers_of(answer: str, last: int) -> list[int] | None:

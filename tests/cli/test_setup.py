@@ -1,0 +1,80 @@
+"""`multi-mcp setup`: servers, then AI tools, in one flow; its undo leaves every file as it was."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.persons import Person
+from tests.clients.machines import file_of, samples, world_in
+from trayapp.clients.table import BY_NAME
+
+pytestmark = pytest.mark.requirement("setup")
+
+TOOLS = (
+    "claude-code", "codex", "cursor", "vscode", "copilot-cli", "opencode", "gemini-cli", "windsurf", "zed", "continue",
+    "goose", "kiro", "qwen-code",
+)  # fmt: skip
+
+
+@pytest.fixture
+def files(person: Person) -> dict[Path, bytes]:
+    """The files of thirteen AI tools, each with servers of its own."""
+    found: dict[Path, bytes] = {}
+    world = world_in(person.mine)
+    for name in TOOLS:
+        path = file_of(BY_NAME[name], world)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        texts = samples(BY_NAME[name])
+        path.write_text(texts.get("comments", texts["plain"]), encoding="utf-8")
+        found[path] = path.read_bytes()
+    return found
+
+
+def now(files: dict[Path, bytes]) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in files}
+
+
+def test_what_is_set_up_is_undone_byte_for_byte(person: Person, files: dict[Path, bytes]) -> None:
+    done = person.says("setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert [path for path, before in files.items() if path.read_bytes() == before] == []
+    states = person.gets("connect")["clients"]
+    assert {state["name"] for state in states if state["state"] == "connected"} == set(TOOLS)
+    assert "and ask: which MCP servers do you have?" in done.stdout
+    undone = person.says("setup", "--undo")
+    assert undone.returncode == 0, undone.stderr
+    assert now(files) == files
+
+
+def test_a_dry_run_shows_all_and_writes_nothing(person: Person, files: dict[Path, bytes]) -> None:
+    done = person.says("setup", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert [title for title in ("Claude Code", "Cursor", "Zed") if title not in done.stdout] == []
+    assert now(files) == files
+    assert not person.servers.exists()
+
+
+def test_without_a_terminal_it_wants_to_be_told(person: Person) -> None:
+    done = person.says("setup")
+    assert (done.returncode, "--yes" in done.stderr) == (2, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo terminal")
+def test_a_person_chooses_servers_and_tools(person: Person) -> None:
+    cursor = person.file(".cursor/mcp.json", '{"mcpServers": {"a": {"command": "aa"}, "b": {"command": "bb"}}}')
+    codex = person.file(".codex/config.toml", "# mine\n")
+    shown = person.answers("setup", typed="1\n1\n")
+    assert "Take over 2 servers?" in shown
+    assert "Connect 2 AI tools?" in shown
+    servers = person.servers.read_text(encoding="utf-8")
+    assert ("aa" in servers, "bb" in servers) == (True, False)
+    assert sum("multi-mcp" in path.read_text(encoding="utf-8") for path in (cursor, codex)) == 1
+
+
+def test_an_empty_machine_is_told_what_to_do(person: Person) -> None:
+    done = person.says("setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "Give yours this as a server: multi-mcp stdio" in done.stdout

@@ -1,0 +1,86 @@
+"""`multi-mcp setup`: the first run as one flow, and its way back.
+
+Never here: what a step does (import_servers, connect).
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from trayapp.cli.connect import Style, connect_each, disconnect_verb
+from trayapp.cli.import_servers import asked_numbers, import_verb
+from trayapp.cli.options import examples
+from trayapp.cli.output import Table, is_terminal, print_table, say
+from trayapp.cli.text import count, one_line
+from trayapp.cli.undo import undo_imports
+from trayapp.clients.connect import ClientStatus, found_clients
+from trayapp.clients.context import ClientsContext, this_world
+from trayapp.clients.places import shown_path
+from trayapp.model.errors import ExitCode, UsageError
+
+QUESTION = "which MCP servers do you have?"
+
+
+@click.command("setup", epilog=examples("multi-mcp setup", "multi-mcp setup --undo"))
+@click.option("--yes", is_flag=True, help="Take all servers over and connect all AI tools, without asking.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--undo", is_flag=True, help="Put everything back as it was.")
+@click.pass_context
+def setup_verb(context: click.Context, yes: bool, dry_run: bool, undo: bool) -> int:
+    """Set everything up: your AI tools' servers come here, then the tools point here.
+
+    Each step is shown before it is done. The servers leave the AI tools' files, so that each runs once. `--undo`
+    gives every file its bytes back.
+    """
+    if undo:
+        return _undo(context, dry_run)
+    if not (yes or dry_run or is_terminal(sys.stdin)):
+        raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
+    say("1 of 3: the servers that your AI tools have")
+    context.invoke(import_verb, move=True, yes=yes, dry_run=dry_run)
+    say("", "2 of 3: your AI tools")
+    world = this_world()
+    chosen = _chosen(world, ask=not (yes or dry_run))
+    failed = bool(chosen) and connect_each(chosen, Style(dry_run, as_json=False, diff=False, flow=True), world)[1]
+    say("", "3 of 3: try it", *_next_steps(world))
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _chosen(world: ClientsContext, *, ask: bool) -> list[str]:
+    """Return the names of the AI tools that are to be connected, asked for if wanted."""
+    states = found_clients(world)
+    new = [state for state in states if state.state != "connected"]
+    if not states:
+        say("None that multi-mcp knows was found. Give yours this as a server: multi-mcp stdio")
+    elif not new:
+        say(f"All are connected: {one_line(', '.join(state.title for state in states))}")
+    else:
+        rows = [(str(number), *_row(state, world)) for number, state in enumerate(new, 1)]
+        print_table(Table(("", "AI TOOL", "FILE"), rows, wraps=True))
+        if ask:
+            numbers = asked_numbers(f"Connect {count(len(new), 'AI tool')}?", len(new))
+            return [new[number - 1].name for number in numbers]
+    return [state.name for state in new]
+
+
+def _row(state: ClientStatus, world: ClientsContext) -> tuple[str, str]:
+    return state.title, one_line(shown_path(state.file, world.machine.home))
+
+
+def _next_steps(world: ClientsContext) -> list[str]:
+    connected = [state.title for state in found_clients(world) if state.state == "connected"]
+    tool = connected[0] if connected else "your AI tool"
+    return [
+        f"Restart {tool} and ask: {QUESTION}",
+        "See it here: multi-mcp status, or multi-mcp panel",
+        "Start it at login: multi-mcp autostart on",
+        "Back to how it was: multi-mcp setup --undo",
+    ]
+
+
+def _undo(context: click.Context, dry_run: bool) -> int:
+    """Take our entries out first: what stood in those files before is underneath them."""
+    codes = [context.invoke(disconnect_verb, everyone=True, dry_run=dry_run), undo_imports(dry_run, as_json=False)]
+    return ExitCode.FAILED if any(codes) else ExitCode.OK
