@@ -1,4 +1,4 @@
-"""The commands of packaging/dev.py: run, test, build, lock, icons, guide. Never here: how a step is done."""
+"""The commands of packaging/dev.py: run, test, build, lock, icons, guide, pictures. Never here: how a step is done."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ usage: python3 packaging/dev.py COMMAND
                           with --twice once more elsewhere, and fail unless both are the same
   icons [FOLDER]          write the app's icon as .ico, .icns and PNG files (into build/icons)
   guide                   write the pages of packaging/guide that the program makes: verbs, AI tools
+  pictures                make the README's pictures from the real program; needs what the tests need
   lock [UV_ARG ...]       write the lock files anew (--upgrade: with the newest versions)
 """
 TWICE = "--twice"
@@ -112,6 +113,19 @@ def _guide(args: list[str]) -> int:
     return 0
 
 
+def _pictures(args: list[str]) -> int:
+    """With everything that the tests need."""
+    from devtools.debian import ensure_debian_packages
+    from devtools.servers import ensure_servers
+
+    ensure_debian_packages()
+    ensure_app()
+    ensure_test_requirements()
+    ensure_servers()
+    run([script(VENV, "python"), "-m", "tests.pictures"], env={**clean_environment(), "PYTHONPATH": str(PACKAGING)})
+    return 0
+
+
 def _speak_utf8() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -125,4 +139,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "lock": _lock,
     "icons": _icons,
     "guide": _guide,
+    "pictures": _pictures,
 }

@@ -12,6 +12,7 @@ import click
 import pytest
 
 from devtools import commands, guide
+from tests import pictures
 from trayapp.cli.app import PROGRAM, VERBS, program
 from trayapp.config.read.parse import parse
 from trayapp.config.read.spelling import HISTORY_KEYS, HTTP_KEYS, PROFILE_KEYS, SERVER_KEYS, SETTING_KEYS, TOOL_KEYS
@@ -113,7 +114,7 @@ def test_every_servers_yaml_that_is_shown_can_be_read() -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_link_leads_to_a_file(path: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)\)|!\[[^]]*\]\(([^)]+)\)|src=\"([^\"]+)\"", text_of(path))
+    links = re.findall(r"\]\(([^)#]+)\)|!\[[^]]*\]\(([^)]+)\)|src(?:set)?=\"([^\"]+)\"", text_of(path))
     targets = [next(filter(None, found)) for found in links]
     assert [link for link in targets if "://" not in link and not (path.parent / link).exists()] == []
 
@@ -126,6 +127,15 @@ def test_the_readme_is_short_and_so_are_its_sentences() -> None:
     sentences = [" ".join(part.split()) for part in re.split(r"[.:?!](?:\s|\*|$)|\n\n|^- ", prose, flags=re.MULTILINE)]
     names = [sentence for sentence in sentences if sentence.count(",") < 6]  # a list of names is no sentence
     assert [sentence for sentence in names if len(sentence.split()) > MOST_WORDS] == []
+
+
+def test_no_picture_is_older_than_what_it_shows() -> None:
+    assert pictures.stale() == [], "packaging/dev.py pictures makes them anew"
+
+
+def test_no_picture_loads_anything() -> None:
+    drawings = (ROOT / "assets").rglob("*.svg")
+    assert [path.name for path in drawings if re.search(r"url\(.?http|href=.http|<script", text_of(path))] == []
 
 
 def test_topics_begin_with_what_a_newcomer_reads() -> None:

@@ -1,0 +1,175 @@
+"""The README's pictures, made from the real program: the panel, `status`, and the tray's menu on a real panel.
+
+`packaging/dev.py pictures` writes them into assets/pictures, with a note of what they show as it was then. Needs what
+the tests need. Never here: the drawings that people make (assets/*.svg).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import anyio
+from rich.console import Console
+from rich.text import Text
+
+from tests.e2e.client import RawClient
+from tests.e2e.gateway import Gateway, gateway_in
+from tests.panel.scene import Scene, browser, free_port
+from tests.servers import everything, filesystem, git, memory, sequential_thinking, time
+from tests.tray.desktop.test_whole_app import seen_on
+from trayapp.service.command_line import own_command
+from trayapp.tray.state.state import IconKind
+
+ROOT = Path(__file__).resolve().parents[1]
+PICTURES = ROOT / "assets" / "pictures"
+NOTE = PICTURES / "made.json"
+COLUMNS = 92
+SIZE = {"width": 1120, "height": 640}
+# What each picture shows: the files that draw it.
+SHOWS = {
+    "panel-light.png": "trayapp/panel/{templates,static}",
+    "panel-dark.png": "trayapp/panel/{templates,static}",
+    "activity-light.png": "trayapp/panel/{templates,static}",
+    "activity-dark.png": "trayapp/panel/{templates,static}",
+    "status.svg": "trayapp/cli/status_view.py",
+    "tray-menu.png": "trayapp/tray/state/menu.py",
+}
+
+
+def mark_of(what: str) -> str:
+    """The checksum of the files that a picture shows."""
+    before, _, rest = what.partition("{")
+    names, _, after = rest.partition("}")
+    places = [ROOT / f"{before}{name}{after}" for name in names.split(",")] if rest else [ROOT / what]
+    files = sorted(file for place in places for file in ([place] if place.is_file() else place.rglob("*")))
+    digest = hashlib.sha256()
+    for file in files:
+        if file.is_file():
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def stale() -> list[str]:
+    """The pictures that are missing, or older than what they show."""
+    made = json.loads(NOTE.read_text(encoding="utf-8")) if NOTE.exists() else {}
+    return [name for name, what in SHOWS.items() if not (PICTURES / name).exists() or made.get(name) != mark_of(what)]
+
+
+# -- a desk with servers and calls -------------------------------------------------------------------------------
+
+
+def desk(home: Path) -> dict[str, dict[str, Any]]:
+    """Real servers, as somebody may have them; one of them cannot start."""
+    notes = home / "notes"
+    notes.mkdir()
+    (notes / "todo.md").write_text("- write the README\n", encoding="utf-8")
+    subprocess.run(["git", "init", "-q", str(notes)], check=True)
+    commands = {
+        "files": filesystem(notes), "memory": memory(), "thinking": sequential_thinking(), "git": git(notes),
+        "time": time(), "everything": everything(), "search": ["search-server", "--quick"],
+    }  # fmt: skip
+    entries: dict[str, dict[str, Any]] = {name: {"command": command} for name, command in commands.items()}
+    entries["memory"]["env"] = {"MEMORY_FILE_PATH": str(home / "memory.jsonl")}
+    entries["everything"]["disabled"] = True
+    return entries
+
+
+async def work(gateway: Gateway, notes: Path) -> None:
+    """What AI tools do in a morning."""
+    found = {"Claude Code": ["files_list_directory", "git_git_status", "files_read_text_file"], "Codex": [
+        "memory_create_entities", "memory_read_graph", "time_get_current_time"]}  # fmt: skip
+    arguments: dict[str, dict[str, Any]] = {
+        "files_list_directory": {"path": str(notes)}, "files_read_text_file": {"path": str(notes / "todo.md")},
+        "git_git_status": {"repo_path": str(notes)}, "time_get_current_time": {"timezone": "Europe/Berlin"},
+        "memory_create_entities": {"entities": [{"name": "README", "entityType": "text", "observations": ["short"]}]},
+    }  # fmt: skip
+    for client, tools in found.items():
+        async with gateway.client(None) as session:
+            await introduce(session, client)
+            for tool in tools:
+                await session.request("tools/call", {"name": tool, "arguments": arguments.get(tool, {})})
+
+
+async def introduce(session: RawClient, client: str) -> None:
+    """The handshake, under that name."""
+    about = {"name": client, "version": "1"}
+    await session.request("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about})
+    session.send({"method": "notifications/initialized"})
+
+
+# -- the pictures ------------------------------------------------------------------------------------------------
+
+
+async def of_gateway(home: Path) -> None:
+    """The panel, light and dark, and `status` on a terminal."""
+    port = free_port()
+    with gateway_in(home) as gateway:
+        gateway.write(desk(home), http={"enabled": True, "port": port})
+        await anyio.to_thread.run_sync(gateway.start)
+        await gateway.known()
+        await work(gateway, home / "notes")
+        scene = Scene(gateway, port)
+        async with browser() as chromium:
+            for scheme in ("light", "dark"):
+                page = await scene.open(chromium, viewport=SIZE, color_scheme=scheme, device_scale_factor=1.5)
+                for name, path in (("panel", ""), ("activity", "activity")):
+                    await page.goto(f"{scene.root}/panel/{path}")
+                    await page.wait_for_timeout(800)
+                    await page.screenshot(path=PICTURES / f"{name}-{scheme}.png")
+        draw_terminal([*own_command(), "status"], gateway.env, PICTURES / "status.svg")
+
+
+def draw_terminal(argv: list[str], env: dict[str, str], target: Path) -> None:
+    """What a command shows on a terminal, as SVG."""
+    ours, theirs = pty.openpty()
+    shown = b""
+    size = {"COLUMNS": str(COLUMNS), "LINES": "40", "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    with (
+        os.fdopen(ours, "rb", buffering=0) as terminal,
+        subprocess.Popen(argv, env={**env, **size}, stdin=theirs, stdout=theirs, stderr=theirs) as process,
+    ):
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # the other end is closed
+            while piece := terminal.read(4096):
+                shown += piece
+        process.wait(60)
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(shown.decode().replace("\r\n", "\n").rstrip()), end="")
+    drawn = console.export_svg(title=f"multi-mcp {' '.join(argv[-1:])}", unique_id="status")
+    target.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), encoding="utf-8")  # from elsewhere
+
+
+def of_tray() -> None:
+    """The menu on XFCE's panel."""
+    with seen_on("xfce4-panel") as seen:
+        seen.icon(IconKind.HEALTHY)
+        seen.choose("Down", "Down")
+        picture = seen.desktop.picture()
+        picture.crop((0, 0, 420, 460)).save(PICTURES / "tray-menu.png")
+
+
+def main() -> int:
+    """Make all pictures, and note what they show."""
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as home:
+        anyio.run(of_gateway, Path(home))
+    of_tray()
+    NOTE.write_text(
+        json.dumps({name: mark_of(what) for name, what in SHOWS.items()}, indent=2) + "\n", encoding="utf-8"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
