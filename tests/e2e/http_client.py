@@ -25,7 +25,9 @@ STREAMS = "application/json, text/event-stream"
 FRESH = httpx2.Limits(max_connections=100, max_keepalive_connections=0)
 # Addresses here are http://, and to load the certificates for others takes a client 0.2 s before it connects.
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # what the header Mcp-Name repeats
+NAMED_BY = {  # what the header Mcp-Name repeats
+    "tools/call": "name", "prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId",
+}  # fmt: skip
 
 
 class HttpClient(Conversation):

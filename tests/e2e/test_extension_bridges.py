@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.cell import MODERN
-from tests.e2e.client import Message, RpcFailure
+from tests.e2e.client import Conversation, Message, RpcFailure
 from tests.e2e.extension_scenario import Visitor, task_until
 from tests.e2e.gateway import Gateway
+from tests.e2e.http_client import http_client
 from tests.e2e.test_extensions import NAMES, OLDER, entries
+from tests.e2e.test_sdk_clients import headers_of, url_of
 from tests.faults.world import LONG
 from tests.fixtures.odd import until
 
@@ -248,23 +252,40 @@ async def test_an_extension_nobody_knows_is_routed_to_the_server_that_has_it_and
         assert not any("acme" in name for name in found["extensions"])
 
 
-KILLS = 25 if LONG else 2  # of each of the four ways: 100 together
+KILLS = 25 if LONG else 2  # of each of the ways by which clients and servers are reached
+WAYS = [
+    *(("shim", transport, revision) for transport in ("stdio", "http") for revision in (OLDER, MODERN)),
+    ("http", "stdio", OLDER),
+    ("http", "stdio", MODERN),
+    ("sse", "http", OLDER),
+]
+
+
+@asynccontextmanager
+async def entered(gateway: Gateway, way: str, revision: str) -> AsyncIterator[Conversation]:
+    """A client by the shim, by Streamable HTTP or by SSE, which has said nothing yet."""
+    if way == "shim":
+        async with gateway.client(None) as by_shim:
+            yield by_shim
+        return
+    url = url_of(gateway).replace("/mcp", "/sse" if way == "sse" else "/mcp")
+    async with http_client(url, revision, headers_of(gateway), sse=way == "sse") as by_http:
+        yield by_http
 
 
 @pytest.mark.requirement("extensions-outlive")
 @pytest.mark.timeout(110 if LONG else 60)
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-@pytest.mark.parametrize("revision", [OLDER, MODERN])
+@pytest.mark.parametrize(("way", "transport", "revision"), WAYS)
 async def test_no_task_is_lost_when_the_gateway_is_killed(
-    gateway: Gateway, tmp_path: Path, revision: str, transport: str
+    gateway: Gateway, tmp_path: Path, way: str, transport: str, revision: str
 ) -> None:
     """Each of three servers gives out the same ids; a server's tasks live longer than its process."""
     tasks: dict[str, str] = {}
     with entries(NAMES, revision, tmp_path, transport) as servers:
-        gateway.write(servers)
+        gateway.write(servers, http={"port": 0})
         for round_ in range(KILLS):
             gateway.start()
-            async with gateway.client(None) as client:
+            async with entered(gateway, way, revision) as client:
                 visitor = Visitor(client, revision)
                 await visitor.introduce()
                 for name in NAMES:
@@ -276,7 +297,7 @@ async def test_no_task_is_lost_when_the_gateway_is_killed(
             gateway.process.wait()
         assert len(tasks) == 3 * KILLS
         gateway.start()
-        async with gateway.client(None) as client:
+        async with entered(gateway, way, revision) as client:
             visitor = Visitor(client, revision)
             await visitor.introduce()
             for handle, name in tasks.items():
