@@ -406,6 +406,7 @@ REQUIREMENTS: dict[str, str] = {
     "panel-live": "An open page shows changes and calls by itself, and goes on after the gateway was away.",
     "panel-accessible": "The panel works by keyboard alone, and axe-core finds no serious violation on any page.",
     "panel-hostile": "Whatever stands in names, descriptions, results and logs is text on every page.",
+    "dev-environment": "A .venv that works is never lost: a new one is made beside it, and `run` goes on without one.",
     "setup": "`setup` takes servers over and connects AI tools in one flow; its undo leaves every file as it was.",
     # README and guide
     "guide": "Every key, verb and variable stands in the guide, and each command in it is known to the program.",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
-from devtools.environment import ensure_app, ensure_test_requirements
+from devtools.environment import ensure_app, ensure_test_requirements, has_program
 from devtools.places import DIST, PACKAGING, ROOT, VENV, script
 from devtools.steps import StepFailed, clean_environment, run, say
 
@@ -48,7 +48,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(args: list[str]) -> int:
-    ensure_app()
+    try:
+        ensure_app()
+    except StepFailed as failure:  # without a network, for instance
+        if not has_program():
+            raise
+        say(f"not renewed: {failure}; going on with what is in .venv")
     program = str(script(VENV, "multi-mcp"))
     if os.name != "nt":
         os.execv(program, [program, *args])

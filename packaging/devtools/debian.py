@@ -11,48 +11,55 @@ from pathlib import Path
 from devtools.environment import can_make_venv
 from devtools.steps import StepFailed, in_ci, run, say
 
-# program, or file -> the package that brings it; asked for by program, because a person may have it from elsewhere
+# program, or file -> the package that brings it, and what the tests need it for; asked for by program, because a
+# person may have it from elsewhere
 PACKAGES = {
-    "git": "git",  # mcp-server-git works on a real repository
-    "node": "nodejs",  # runs the npm test servers
-    "npm": "npm",  # installs them
-    "dbus-daemon": "dbus-daemon",  # a bus of the tests' own: wake after sleep, what doctor asks of the session
-    "dbus-run-session": "dbus-daemon",
-    "dbus-send": "dbus-bin",
-    "gnome-keyring-daemon": "gnome-keyring",  # a real keyring, on that bus
-    "chromium": "chromium",  # looks at the page that a sign-in ends with
-    "zsh": "zsh",  # shells whose PATH a server must see
-    "fish": "fish",
-    "tcsh": "tcsh",
-    "faketime": "faketime",  # sets the clock of single processes
-    "ip": "iproute2",  # a network whose cable can be pulled
-    "bwrap": "bubblewrap",  # confines servers where Landlock does not reach
-    "strace": "strace",  # sees that an idle gateway names no address of any network
-    "Xvfb": "xvfb",  # the screen on which the icon is looked at and clicked
-    "xdotool": "xdotool",  # the mouse
-    "xsetroot": "x11-xserver-utils",
-    "openbox": "openbox",
-    "xfce4-panel": "xfce4-panel",  # a panel that speaks StatusNotifierItem
-    "xfconf-query": "xfconf",  # its settings
-    "tint2": "tint2",  # a panel that knows only XEmbed
-    "gnome-shell": "gnome-shell",  # a panel whose menus unfold their submenus, by an extension
-    "/usr/share/gnome-shell/extensions/ubuntu-appindicators@ubuntu.com": "gnome-shell-extension-appindicator",
-    "lxqt-panel": "lxqt-panel",  # panels that read the menu level by level, and build submenus once
-    "plasmashell": "plasma-workspace",
-    "kded5": "kded5",
-    "/usr/share/plasma/plasmoids/org.kde.panel": "plasma-desktop",
-    "/usr/share/icons/breeze": "breeze-icon-theme",
-    "dunst": "dunst",  # shows notifications
-    "lxqt-notificationd": "lxqt-notificationd",  # shows them with buttons
-    "/usr/share/dbus-1/services/org.xfce.xfce4-notifyd.Notifications.service": "xfce4-notifyd",  # so does this
-    "objdump": "binutils",  # PyInstaller asks with it which libraries a library needs, and strips them
-    "lintian": "lintian",  # reads the .deb as Debian's archive does
-    "man": "man-db",
-    "dex": "dex",  # starts what is to start at login, as i3's sessions do
-    "desktop-file-validate": "desktop-file-utils",  # reads the entry for start at login as desktops do
-    "xdg-open": "xdg-utils",  # opens servers.yaml from the menu
-    "/usr/share/icons/Adwaita": "adwaita-icon-theme",  # the menu's check marks
-    "/usr/share/fonts/truetype/dejavu": "fonts-dejavu-core",
+    "git": ("git", "the git server works on a real repository"),
+    "node": ("nodejs", "runs the npm test servers"),
+    "npm": ("npm", "installs the npm test servers"),
+    "dbus-daemon": ("dbus-daemon", "a session bus of the tests' own"),
+    "dbus-run-session": ("dbus-daemon", "a session bus of the tests' own"),
+    "dbus-send": ("dbus-bin", "messages on that bus"),
+    "gnome-keyring-daemon": ("gnome-keyring", "a real keyring"),
+    "chromium": ("chromium", "a browser, before the panel and at a sign-in"),
+    "zsh": ("zsh", "a login shell whose PATH a server must see"),
+    "fish": ("fish", "a login shell whose PATH a server must see"),
+    "tcsh": ("tcsh", "a login shell whose PATH a server must see"),
+    "faketime": ("faketime", "sets the clock of single processes"),
+    "ip": ("iproute2", "a network whose cable can be pulled"),
+    "bwrap": ("bubblewrap", "confines servers where Landlock does not reach"),
+    "strace": ("strace", "sees that an idle gateway names no address of any network"),
+    "Xvfb": ("xvfb", "the screen on which the icon is looked at and clicked"),
+    "xdotool": ("xdotool", "moves the mouse on that screen"),
+    "xsetroot": ("x11-xserver-utils", "colors that screen"),
+    "openbox": ("openbox", "a window manager for panels"),
+    "xfce4-panel": ("xfce4-panel", "a panel that speaks StatusNotifierItem"),
+    "xfconf-query": ("xfconf", "settings of that panel"),
+    "tint2": ("tint2", "a panel that knows only XEmbed"),
+    "gnome-shell": ("gnome-shell", "a panel whose menus unfold their submenus, by an extension"),
+    "/usr/share/gnome-shell/extensions/ubuntu-appindicators@ubuntu.com": (
+        "gnome-shell-extension-appindicator",
+        "tray icons in GNOME",
+    ),
+    "lxqt-panel": ("lxqt-panel", "panels that read the menu level by level, and build submenus once"),
+    "plasmashell": ("plasma-workspace", "KDE's panel"),
+    "kded5": ("kded5", "KDE's watcher of tray icons"),
+    "/usr/share/plasma/plasmoids/org.kde.panel": ("plasma-desktop", "KDE's panel"),
+    "/usr/share/icons/breeze": ("breeze-icon-theme", "icons of KDE's menus"),
+    "dunst": ("dunst", "shows notifications"),
+    "lxqt-notificationd": ("lxqt-notificationd", "shows notifications with buttons"),
+    "/usr/share/dbus-1/services/org.xfce.xfce4-notifyd.Notifications.service": (
+        "xfce4-notifyd",
+        "shows notifications as XFCE does",
+    ),
+    "objdump": ("binutils", "PyInstaller asks with it which libraries a library needs, and strips them"),
+    "lintian": ("lintian", "reads the .deb as Debian's archive does"),
+    "man": ("man-db", "reads the manual page of the .deb"),
+    "dex": ("dex", "starts what is to start at login, as i3's sessions do"),
+    "desktop-file-validate": ("desktop-file-utils", "reads the entry for start at login as desktops do"),
+    "xdg-open": ("xdg-utils", "opens servers.yaml from the menu"),
+    "/usr/share/icons/Adwaita": ("adwaita-icon-theme", "the menu's check marks"),
+    "/usr/share/fonts/truetype/dejavu": ("fonts-dejavu-core", "a font for pictures of the screen"),
 }
 QUESTION_TIMEOUT_S = 10.0  # `sudo -n true` asks nobody; a slow directory service is all that it may wait for
 
@@ -66,19 +73,21 @@ def ensure_debian_packages() -> None:
     if prefix is None or shutil.which("apt-get") is None:
         say(f"not installed: {', '.join(missing)}; the tests that need them skip")
         return
-    say(f"installing Debian packages: {' '.join(missing)}")
+    say("installing Debian packages that the tests need:")
+    for package, why in missing.items():
+        say(f"  {package}: {why}")
     try:
-        _install(prefix, missing)
+        _install(prefix, list(missing))
     except StepFailed as failure:
         if in_ci():
             raise
         say(f"they could not be installed ({failure}); the tests that need them skip")
 
 
-def _missing() -> list[str]:
-    packages = [package for thing, package in PACKAGES.items() if not _is_there(thing)]
+def _missing() -> dict[str, str]:
+    packages = {package: why for thing, (package, why) in PACKAGES.items() if not _is_there(thing)}
     if not can_make_venv() and sys.prefix == "/usr":
-        packages.append(f"python{sys.version_info.major}.{sys.version_info.minor}-venv")
+        packages[f"python{sys.version_info.major}.{sys.version_info.minor}-venv"] = "makes .venv"
     return packages
 
 

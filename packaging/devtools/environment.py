@@ -1,8 +1,13 @@
-"""The virtual environments: the app's own with the app in it, and bare ones. Never here: what is run in them."""
+"""The virtual environments: the app's own with the app in it, and bare ones. Never here: what is run in them.
+
+AI tools run the program in .venv. So a new one is made beside it and takes its place once it is whole.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -20,12 +25,56 @@ def ensure_app() -> None:
     with installing():
         if is_stamped(VENV, "app", wanted):  # another process was quicker
             return
-        say("installing into .venv; this is done once and takes up to a minute")
+        say("installing into .venv; this is done once and takes a minute or two")
+        beside, before = VENV.with_name(VENV.name + ".new"), VENV.with_name(VENV.name + ".old")
+        say("1 of 3: a virtual environment")
+        make_venv(beside)
+        say(f"2 of 3: {_count(REQUIREMENTS)} packages that it needs")
+        install_locked(beside, REQUIREMENTS)
+        _drop_setuptools(beside)
+        say("3 of 3: multi-mcp itself")
+        _swap(beside, before)
         with stamping(VENV, "app", wanted):
-            make_venv(VENV)
-            install_locked(VENV, REQUIREMENTS)
-            _install_checkout()
-            _drop_setuptools()
+            _rename_inside(VENV, beside)
+            try:
+                _install_checkout()
+            except StepFailed:
+                _swap(before, beside)
+                raise
+        shutil.rmtree(before, ignore_errors=True)
+
+
+def has_program() -> bool:
+    """True if .venv holds a program that runs, however old."""
+    try:
+        done = subprocess.run([script(VENV, "multi-mcp"), "--version"], capture_output=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _swap(new: Path, old: Path) -> None:
+    """Put `new` in the place of .venv, and what was there at `old`."""
+    shutil.rmtree(old, ignore_errors=True)
+    try:
+        if VENV.exists():
+            VENV.rename(old)
+        if new.exists():
+            new.rename(VENV)
+    except OSError as error:
+        raise StepFailed(f".venv could not be replaced: {error}", "End what runs from it: multi-mcp quit") from error
+
+
+def _rename_inside(venv: Path, made_as: Path) -> None:
+    """Make its scripts name the folder where it is now. Programs of Windows keep the other: they are run by -m."""
+    for path in script(venv, "python").parent.iterdir():
+        if path.is_file() and not path.is_symlink() and b"\0" not in (text := path.read_bytes()):
+            path.write_bytes(text.replace(str(made_as).encode(), str(venv).encode()))
+
+
+def _count(requirements: Path) -> int:
+    lines = requirements.read_text(encoding="utf-8").splitlines()
+    return sum("==" in line and not line.startswith((" ", "#")) for line in lines)
 
 
 def ensure_test_requirements() -> None:
@@ -45,7 +94,7 @@ def make_venv(folder: Path) -> None:
     """Make a new, empty virtual environment in place of whatever was there; raises StepFailed with the remedy."""
     if not can_make_venv():
         raise StepFailed("this Python cannot make virtual environments (ensurepip is missing)", venv_remedy())
-    run([sys.executable, "-m", "venv", "--clear", folder])
+    run([sys.executable, "-m", "venv", "--clear", "--prompt", ".venv", folder])
 
 
 def install_locked(venv: Path, requirements: Path) -> None:
@@ -72,10 +121,10 @@ def interpreter_mark() -> str:
     return f"{sys.version} {sys.platform} {sys.base_prefix}"
 
 
-def _drop_setuptools() -> None:
+def _drop_setuptools(venv: Path) -> None:
     # Python 3.11 puts it into every environment, with a .pth file that costs each start of the shim 0.6 ms.
     if sys.version_info < (3, 12):
-        run([script(VENV, "python"), "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"])
+        run([script(venv, "python"), "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"])
 
 
 def _app_fingerprint() -> str:

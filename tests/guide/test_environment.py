@@ -1,0 +1,93 @@
+"""packaging/dev.py: a .venv that works is never lost; a new one takes its place once it is whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from devtools import commands, debian, environment, steps
+
+pytestmark = [
+    pytest.mark.requirement("dev-environment"),
+    pytest.mark.skipif(sys.platform == "win32", reason="programs of .venv are shell scripts here"),
+]
+
+
+@pytest.fixture
+def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A .venv with a program that works, and an installation that needs no network."""
+    folder = tmp_path / ".venv"
+    program = folder / "bin" / "multi-mcp"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho before\n", encoding="utf-8")
+    program.chmod(0o755)
+    for module in (environment, commands):
+        monkeypatch.setattr(module, "VENV", folder)
+    monkeypatch.setattr(steps, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(environment, "install_locked", lambda venv, requirements: None)
+    monkeypatch.setattr(environment, "_drop_setuptools", lambda venv: None)
+    monkeypatch.setattr(environment, "_install_checkout", lambda: write_program(folder))
+    return folder
+
+
+def write_program(venv: Path) -> None:
+    program = venv / "bin" / "multi-mcp"
+    program.write_text("#!/bin/sh\necho after\n", encoding="utf-8")
+    program.chmod(0o755)
+
+
+def said(venv: Path) -> str:
+    return subprocess.run([venv / "bin" / "multi-mcp"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def fails(*args: object) -> None:
+    raise steps.StepFailed("no network")
+
+
+def test_a_new_environment_takes_the_place_of_the_old_one_and_names_its_own_folder(venv: Path) -> None:
+    environment.ensure_app()
+    assert said(venv) == "after"
+    assert sorted(path.name for path in venv.parent.iterdir()) == [".venv", "cache"]
+    assert [path.name for path in (venv / "bin").iterdir() if b".venv.new" in path.read_bytes()] == []
+    done = subprocess.run([venv / "bin" / "pip", "--version"], capture_output=True, text=True, check=True)
+    assert str(venv) in done.stdout
+
+
+@pytest.mark.parametrize("step", ["make_venv", "install_locked", "_install_checkout"])
+def test_what_fails_leaves_the_program_that_works(venv: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    monkeypatch.setattr(environment, step, fails)
+    with pytest.raises(steps.StepFailed):
+        environment.ensure_app()
+    assert said(venv) == "before"
+    assert environment.has_program()
+
+
+def test_run_goes_on_with_what_there_is(
+    venv: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(environment, "install_locked", fails)
+    started: list[list[str]] = []
+
+    def execv(program: str, argv: list[str]) -> None:
+        started.append(argv)
+        raise SystemExit  # the real one does not come back
+
+    monkeypatch.setattr(os, "execv", execv)
+    with pytest.raises(SystemExit):
+        commands.main(["run", "status"])
+    assert started == [[str(venv / "bin" / "multi-mcp"), "status"]]
+    assert "going on with what is in .venv" in capsys.readouterr().err
+
+
+def test_without_a_program_the_failure_is_told(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (venv / "bin" / "multi-mcp").unlink()
+    monkeypatch.setattr(environment, "install_locked", fails)
+    assert commands.main(["run", "status"]) == 1
+
+
+def test_every_debian_package_has_its_reason() -> None:
+    assert [package for package, why in debian.PACKAGES.values() if len(why.split()) < 2] == []
