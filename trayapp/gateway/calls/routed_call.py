@@ -105,15 +105,18 @@ class RoutedCall:
         """Return True while the client waits for the answer, or has to come back for it."""
         return self.parked or self.session.open_calls.get(self.request_id) is self
 
-    def send(self, timeout_s: float) -> None:
+    def send(self, timeout_s: float, *, gated: bool = True) -> None:
         """Send the request over the live connection, which the caller has seen; 0 s means no timeout.
 
-        A call that the user has to allow first is sent after that. Every request of a session passes here.
+        A call that the user has to allow first is sent after that. Every request of a session passes here. `gated`:
+        False if the caller has just seen that the user is asked nothing about it.
         """
         method, params, live = self.request.method, self.request.params, self.connection.live
-        if method in GATED and (subject := self._subject()) is not None and not self._is_allowed(subject):
-            self._ask_user(subject, timeout_s)
-            return
+        if gated and method in GATED:
+            subject = self._subject()
+            if subject is not None and not self._is_allowed(subject):
+                self._ask_user(subject, timeout_s)
+                return
         assert live is not None
         self.session.open_calls[self.request_id] = self
         self.serial, self._timeout_s = next(_SERIALS), timeout_s
@@ -136,20 +139,10 @@ class RoutedCall:
         """Deliver the answer. Send the request once more, on a new session, to a backend that had lost ours."""
         if self.parked:
             self._late = reply
-        elif self.log_level is not None and self._has_stream_of_logs():
-            asyncio.get_running_loop().call_later(LATE_LOGS_S, self._answer, reply)
-        else:
-            self._answer(reply)
-
-    def _has_stream_of_logs(self) -> bool:
-        """Return True if the server writes log messages and answers to two connections, so that one may be overtaken.
-
-        An older server over HTTP does. A client that asked for messages with its request hears none after the answer.
-        """
-        live = self._live
-        return live is not None and live.transport.kind == "http" and not live.peer.modern
-
-    def _answer(self, reply: Reply) -> None:
+            return
+        if self.log_level is not None and self._has_stream_of_logs():
+            asyncio.get_running_loop().call_later(LATE_LOGS_S, self._answered_after_logs, reply)
+            return
         if not self._close():
             return
         if not reply.frame:  # not the backend's own words
@@ -178,6 +171,18 @@ class RoutedCall:
             self.session.peer.respond(self.request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
         if finished:
             self._note(reply, "failed" if why else None)
+
+    def _has_stream_of_logs(self) -> bool:
+        """Return True if the server writes log messages and answers to two connections, so that one may be overtaken.
+
+        An older server over HTTP does. A client that asked for messages with its request hears none after the answer.
+        """
+        live = self._live
+        return live is not None and live.transport.kind == "http" and not live.peer.modern
+
+    def _answered_after_logs(self, reply: Reply) -> None:
+        self.log_level = None
+        self.answered(reply)
 
     def progress(self, params: dict[str, Any]) -> None:
         """Pass progress on to the client, unless the call is parked."""
@@ -300,8 +305,11 @@ class RoutedCall:
         """Note the call in the history, after its client was answered."""
         request = self.request
         if request.method in RECORDED:
-            answer, size = answer_of(reply) if reply is not None else (None, 0)
-            server = self.connection.name
+            answer: bytes | dict[str, Any] | None = None
+            size = len(reply.frame) if reply is not None else 0
+            if reply is not None:  # a large one is not held until its row is made
+                answer = (reply.frame if size < HEAD_BYTES else reply.frame[:HEAD_BYTES]) if size else reply.message
+            server = self.connection.server.name
             self.session.history.note(
                 EndedCall(
                     perf_counter(), self._began, self.session, server, request.method, request.params, answer, size,
@@ -364,15 +372,6 @@ class RoutedCall:
         if transport is not None and transport.kind != "stdio" and not transport.gone.is_set():
             return reply  # the backend's own words: it still runs, and over HTTP answers can come without frames, too
         return Reply.of_error(to_client(lost_during_call(self.connection, reply.message["error"].get("message", ""))))
-
-
-def answer_of(reply: Reply) -> tuple[bytes | dict[str, Any] | None, int]:
-    """Return what the history keeps of an answer until its row is made, and its size in bytes."""
-    frame = reply.frame
-    size = len(frame)
-    if not size:
-        return reply.message, 0
-    return (frame if size < HEAD_BYTES else frame[:HEAD_BYTES]), size
 
 
 class IgnoredCall:

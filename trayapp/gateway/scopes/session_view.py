@@ -44,6 +44,7 @@ class Route(NamedTuple):
     tool: str  # the server's own name of it
     timeout_s: float
     finish: Finishing | None
+    gated: bool  # the user may have to allow its calls
 
 
 class SessionView:
@@ -155,7 +156,9 @@ class SessionView:
         if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
             self._routes_of, self._routes = self.view.revision, {}
         if connection.live is not None:
-            self._routes[name] = Route(connection, connection.live, tool, self.timeout_s(connection), finish)
+            gated = self.subject(connection.key, "tools/call", tool, listed=True) is not None
+            timeout_s = self.timeout_s(connection)
+            self._routes[name] = Route(connection, connection.live, tool, timeout_s, finish, gated)
 
     # -- the user's yes ------------------------------------------------------------------------------------------
 

@@ -188,7 +188,7 @@ class ClientRequests:
                 own = Request(request.id, method, {**params, "name": route.tool})
                 if session.client.modern or session.client.log_level is not None:
                     own = self._with_log_level(own, route.connection)
-                RoutedCall(session, own, route.connection, route.finish).send(route.timeout_s)
+                RoutedCall(session, own, route.connection, route.finish).send(route.timeout_s, gated=route.gated)
                 return
             if is_one_tool(params):
                 self._one_tool.answer(request)
