@@ -10,20 +10,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trayapp.config.files import QUIET_S, Signature, read_bytes, signature, wait_until_quiet, write_atomic
 from trayapp.config.locks import locked
 from trayapp.config.read.text import MAX_BYTES, decode
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
-from trayapp.model.late import late_module
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.settings import AskMode
-
-if TYPE_CHECKING:
-    from trayapp.config import edits
-else:
-    edits = late_module("trayapp.config.edits")
 
 __all__ = ["ConfigStore", "Loaded", "signature"]
 
@@ -150,6 +144,8 @@ class ConfigStore:
 
     def merge_tools(self, found: Mapping[str, Mapping[str, ToolSwitch]]) -> dict[str, str]:
         """Write the result of a refresh (see edits.merge_tools); servers that could not be written, with the reason."""
+        from trayapp.config import edits  # loaded with the first edit, as below: a first list needs none
+
         refused: dict[str, str] = {}
 
         def change(text: str) -> str:
@@ -163,22 +159,32 @@ class ConfigStore:
 
     def add_server(self, name: str, entry: Mapping[str, Any]) -> bool:
         """See edits.add_server; whether bytes changed, as with all that follow."""
+        from trayapp.config import edits
+
         return self.edit(lambda text: edits.add_server(text, name, entry, self.path.name))
 
     def remove_server(self, name: str) -> bool:
         """See edits.remove_server."""
+        from trayapp.config import edits
+
         return self.edit(lambda text: edits.remove_server(text, name, self.path.name))
 
     def set_confine(self, server: str, value: Any) -> bool:
         """See edits.set_confine."""
+        from trayapp.config import edits
+
         return self.edit(lambda text: edits.set_confine(text, server, value, self.path.name))
 
     def set_ask(self, server: str, tool: str | None, ask: AskMode | None) -> bool:
         """See edits.set_ask."""
+        from trayapp.config import edits
+
         return self.edit(lambda text: edits.set_ask(text, server, tool, ask, self.path.name))
 
     def set_setting(self, key: str, value: Any) -> bool:
         """See edits.set_setting."""
+        from trayapp.config import edits
+
         return self.edit(lambda text: edits.set_setting(text, key, value, self.path.name))
 
 

@@ -17,14 +17,11 @@ import orjson
 from trayapp.inspection import hidden
 from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.text import READ_MOST, Sentence, sentences, texts_of
-from trayapp.model.late import late, late_module
+from trayapp.model.late import late
 from trayapp.model.offer import Item
 
 if TYPE_CHECKING:
-    from trayapp.inspection import encoded, hints
     from trayapp.inspection.rules import Rule
-else:
-    encoded, hints = late_module("trayapp.inspection.encoded"), late_module("trayapp.inspection.hints")
 
 QUOTE_NEAR = 50  # characters before a quotation in which an honest text says that it quotes
 _QUOTED = late(
@@ -51,6 +48,8 @@ def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
 
 def may_conceal(item: Item) -> bool:
     """True if something could hide in a definition: in most of them nothing can, as a look at it as JSON tells."""
+    from trayapp.inspection import encoded  # loaded with the first look: no cached first list needs it
+
     if not str(item.get("name", "")).isascii():
         return True
     try:
@@ -98,6 +97,8 @@ def _in_name(name: str) -> Iterator[Finding]:
 
 
 def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
+    from trayapp.inspection import encoded
+
     for place, text in texts:
         for found in hidden.hidden_in(text):
             yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
@@ -112,6 +113,8 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 
 def _orders(texts: Sequence[tuple[str, str]]) -> Iterator[Finding]:
     """Yield the first finding of each rule. A sentence that stands there again is not looked at again."""
+    from trayapp.inspection import hints  # its rules: as above
+
     done, seen = set[str](), set[str]()
     for place, text in texts:
         for sentence in sentences(text):
@@ -143,6 +146,8 @@ def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
 
 def _decoded(texts: list[tuple[str, str]]) -> Iterator[Finding]:
     """Find the first text that is an order once it is decoded."""
+    from trayapp.inspection import encoded
+
     for place, text in texts:
         if (order := next((one for words in encoded.decoded_in(text) for one in _orders_in(words)), None)) is not None:
             yield finding("encoded.payload", "high", place, f"It says when decoded: {order.evidence}", text)
@@ -159,6 +164,8 @@ def _turned_round(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 
 def _turned(text: str) -> Iterator[Finding]:
     """Yield the orders that a text holds only once it is turned round."""
+    from trayapp.inspection import encoded
+
     if encoded.may_be_turned(text.encode("utf-8", "replace")):
         bare = hidden.bared(text)
         ways = list(encoded.turned(bare))
