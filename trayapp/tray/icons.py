@@ -1,6 +1,10 @@
 """The icons as pictures, drawn from assets/ in any size.
 
 Six kinds, told apart by shape as well as by colour, for dark panels, light ones, and panels of which nothing is known.
+
+They are drawn when they are asked for, not at build time: XEmbed trays and Windows ask for any size, and a picture made
+for another size loses the edges that `vector.scaled` puts onto pixels. One takes 1 to 4 ms, once.
+
 Never here: which kind a state has (view), what a panel takes (artwork).
 """
 
