@@ -75,6 +75,17 @@ def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: Tr
 
 
 @pytest.mark.requirement("tray-actions")
+def test_the_menu_is_read_and_clicked_while_a_click_is_still_at_work(app: TrayApp, panel: Panel) -> None:
+    begun = app.home / "begun"
+    app.servers("sample", slow={"command": ["sh", "-c", f"touch {begun}; exec sleep 60"], "connect_timeout": 60})
+    until(begun.exists, "slow is started, and lists nothing for a minute")
+    panel.click("Refresh tools")
+    panel.click("Servers > sample > Reconnect")
+    panel.told("Reconnected: sample")
+    assert not any("refreshed" in shown["title"] for shown in panel.server.shown.values())
+
+
+@pytest.mark.requirement("tray-actions")
 def test_a_button_on_a_notification_does_what_it_says(app: TrayApp, panel: Panel) -> None:
     app.servers("sample", broken={"command": ["false"], "lifecycle": "eager"})
     panel.told("broken failed")

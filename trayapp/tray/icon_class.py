@@ -2,8 +2,8 @@
 
 The interface for tray/app on Linux:
 
-    notifier = Notifier(None, "multi-mcp", worker.submit)            (trayapp.tray.linux.notifications)
-    icon = icon_class()("multi-mcp", artwork, "tooltip, lines", menu, worker=worker, on_no_host=say_so,
+    notifier = Notifier(None, "multi-mcp")            (trayapp.tray.linux.notifications)
+    icon = icon_class()("multi-mcp", artwork, "tooltip, lines", menu, on_no_host=say_so,
                         on_bus=notifier.join)        # as soon as there is a session bus
     icon.on_open = read_again                        # the menu is opened
     icon.attention = True; icon.icon = other; icon.title = ...; icon.menu = ...     # any thread

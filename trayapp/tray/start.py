@@ -43,7 +43,6 @@ from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.outcomes import no_host
 from trayapp.tray.state.state import Action, ClientState, IconKind, Offered
 from trayapp.tray.updates import Updates
-from trayapp.tray.worker import Worker
 from trayapp.wire.rundir import run_dir
 
 log = logging.getLogger(__name__)
@@ -258,11 +257,10 @@ class SystemFace:
             icon = _native_class()(NAME)
             self.speaker = ByIcon(icon)
             return icon
-        worker = Worker()
-        notifier = Notifier(None, NAME, worker.submit, picture=icons.app_icon)
+        notifier = Notifier(None, NAME, picture=icons.app_icon)
         self.speaker = OverBus(notifier)
         wait_s = STARTED_WAIT_S if self._told is None else PANEL_WAIT_S
-        return icon_class()(NAME, worker=worker, on_no_host=self._nobody, on_bus=notifier.join, panel_wait_s=wait_s)
+        return icon_class()(NAME, on_no_host=self._nobody, on_bus=notifier.join, panel_wait_s=wait_s)
 
     def label(self, text: str) -> str:
         """See TrayPlatform."""

@@ -6,6 +6,7 @@ Prints a line for each thing that happens. Never here: the app itself (trayapp.t
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,6 @@ from trayapp.tray.icon_class import icon_class
 from trayapp.tray.linux.bus import connect
 from trayapp.tray.linux.notifications import Notifier
 from trayapp.tray.toolkit import KeyedItem, Menu
-from trayapp.tray.worker import Worker
 
 COLOURS = {"red": (230, 30, 30), "green": (30, 200, 30), "blue": (30, 60, 230), "yellow": (230, 220, 20)}
 FINE = 4  # drawn that much larger, for smooth edges
@@ -38,16 +38,15 @@ class App:
     """Everything that can be clicked turns the icon into a colour of its own."""
 
     def __init__(self, panel_wait_s: float) -> None:
-        bus, worker = connect(), Worker()
+        bus = connect()
         self.colour = "red"
-        self.notifier = Notifier(bus, "multi-mcp", worker.submit, disc("blue"))
+        self.notifier = Notifier(bus, "multi-mcp", disc("blue"))
         self.icon: Any = icon_class()(
             "multi-mcp",
             disc("red"),
             "5 of 7 servers ready\nlinear & co <b>want</b> a sign-in\nfiles has failed",
             self.menu(),
             bus=bus,
-            worker=worker,
             on_no_host=lambda: say("nobody shows icons"),
             panel_wait_s=panel_wait_s,
         )
@@ -84,6 +83,10 @@ class App:
         return act
 
     def notify(self) -> None:
+        """Notify as the app does, on a thread of its own: a handler runs on the thread that reads the bus."""
+        threading.Thread(target=self.show_notification, daemon=True).start()
+
+    def show_notification(self) -> None:
         actions = [("yellow", "Turn yellow")]
         shown = self.notifier.notify("a", "Sign in to linear", "It wants you to <sign in>", actions, self.chosen)
         say(f"notified: {shown}")

@@ -15,7 +15,6 @@ from PIL import Image
 from tests.tray.bus import NotificationServer, session_bus, until
 from trayapp.tray.linux.bus import SessionBus
 from trayapp.tray.linux.notifications import Notifier
-from trayapp.tray.worker import Worker
 
 
 @pytest.fixture
@@ -26,15 +25,8 @@ def server(address: str) -> Iterator[NotificationServer]:
 
 
 @pytest.fixture
-def worker() -> Iterator[Worker]:
-    made = Worker()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def notifier(bus: SessionBus, worker: Worker) -> Notifier:
-    return Notifier(bus, "multi-mcp", worker.submit)
+def notifier(bus: SessionBus) -> Notifier:
+    return Notifier(bus, "multi-mcp")
 
 
 SIGN_IN = ("linear", "Sign in to linear", "linear wants you to sign in", [("sign-in", "Sign in"), ("later", "Later")])
@@ -92,6 +84,22 @@ def test_one_that_was_dismissed_is_not_replaced(notifier: Notifier, server: Noti
     assert sorted(server.shown) == [1, 2, 3]
 
 
+def test_an_action_that_notifies_on_the_bus_s_own_thread_hears_so_at_once(
+    notifier: Notifier, server: NotificationServer
+) -> None:
+    heard: list[str] = []
+
+    def act(action: str) -> None:
+        try:
+            notifier.notify("b", "title", "two")
+        except RuntimeError as error:
+            heard.append(str(error))
+
+    notifier.notify("a", "title", "one", [("x", "X")], act)
+    server.choose(1, "x")
+    until(lambda: heard == ["the thread that reads the bus must not wait for it"])
+
+
 def test_what_is_no_longer_true_is_taken_back(notifier: Notifier, server: NotificationServer) -> None:
     notifier.notify("a", "title", "one")
     notifier.close("a")
@@ -107,17 +115,17 @@ def test_what_is_no_longer_true_is_taken_back(notifier: Notifier, server: Notifi
     ],
 )
 def test_what_the_server_cannot_show_is_not_sent(
-    bus: SessionBus, address: str, worker: Worker, can: tuple[str, ...], text: str, actions: list[str]
+    bus: SessionBus, address: str, can: tuple[str, ...], text: str, actions: list[str]
 ) -> None:
     server = NotificationServer(address, can)
-    assert Notifier(bus, "multi-mcp", worker.submit).notify("k", "t", "a <b> & c", [("x", "X")], print)
+    assert Notifier(bus, "multi-mcp").notify("k", "t", "a <b> & c", [("x", "X")], print)
     assert (server.shown[1]["text"], server.shown[1]["actions"]) == (text, actions)
     server.close()
 
 
-def test_the_picture_goes_along(bus: SessionBus, server: NotificationServer, worker: Worker) -> None:
+def test_the_picture_goes_along(bus: SessionBus, server: NotificationServer) -> None:
     picture = Image.new("RGBA", (64, 64), (1, 2, 3, 4))
-    Notifier(bus, "multi-mcp", worker.submit, picture).notify("k", "title", "text", urgent=True)
+    Notifier(bus, "multi-mcp", picture).notify("k", "title", "text", urgent=True)
     hints = server.shown[1]["hints"]
     assert hints["image-data"][1][:6] == (64, 64, 256, True, 8, 4)
     assert hints["image-data"][1][6][:4] == bytes((1, 2, 3, 4))
@@ -139,18 +147,18 @@ def test_a_server_that_starts_again_knows_nothing_of_the_old_ones(
 
 
 @pytest.mark.requirement("tray-notify")
-def test_without_a_server_or_a_bus_nothing_is_shown_and_nothing_breaks(notifier: Notifier, worker: Worker) -> None:
+def test_without_a_server_or_a_bus_nothing_is_shown_and_nothing_breaks(notifier: Notifier) -> None:
     assert not notifier.notify("a", "title", "text")
     notifier.close("a")
-    nowhere = Notifier(None, "multi-mcp", worker.submit)
+    nowhere = Notifier(None, "multi-mcp")
     assert not nowhere.notify("a", "title", "text")
     nowhere.close("a")
 
 
-def test_a_bus_that_goes_is_a_notification_that_nobody_shows(worker: Worker) -> None:
+def test_a_bus_that_goes_is_a_notification_that_nobody_shows() -> None:
     with session_bus() as (address, daemon):
         bus, server = SessionBus.open(address), NotificationServer(address)
-        notifier = Notifier(bus, "multi-mcp", worker.submit)
+        notifier = Notifier(bus, "multi-mcp")
         assert notifier.notify("a", "title", "text")
         daemon.kill()
         until(bus.gone.is_set)

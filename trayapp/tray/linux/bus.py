@@ -128,22 +128,27 @@ class SessionBus:
         with self._lock:
             return self._replies.pop(serial, None)
 
-    def ask(self, message: Message, timeout_s: float) -> Body | None:
-        """The values of the answer to a method call; None for an error, no answer in time, or no bus.
+    def ask(
+        self, message: Message, timeout_s: float, on_values: Callable[[Body], object] = lambda answer: None
+    ) -> Body | None:
+        """Return the values of the answer to a method call; None for an error, no answer in time, or no bus.
 
-        Raises RuntimeError on the reading thread, which would wait for itself.
+        `on_values` gets them first, also if they come too late, on the reading thread. Raises RuntimeError on the
+        reading thread, which would wait for itself.
         """
         if threading.current_thread() is self._thread:
             raise RuntimeError("the thread that reads the bus must not wait for it")
-        answered, answer = threading.Event(), list[Message | None]()
+        answered, answer = threading.Event(), list[Body | None]()
 
         def on_reply(reply: Message | None) -> None:
-            answer.append(reply)
+            if (body := values(reply)) is not None:
+                on_values(body)
+            answer.append(body)
             answered.set()
 
         self.call(message, on_reply)
         answered.wait(timeout_s)
-        return values(answer[0]) if answer else None
+        return answer[0] if answer else None
 
     # -- being asked -----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from trayapp.tray.linux.bus import SessionBus, connect
 from trayapp.tray.linux.hosts import KINDS, PANEL_WAIT_S, Kind, Search, may_have_xembed
 from trayapp.tray.linux.sni import Face
 from trayapp.tray.toolkit import BaseIcon, Menu
-from trayapp.tray.worker import Worker
 
 log = logging.getLogger(__name__)
 # Between two looks for a session bus where there is none: a login that goes on after us, or a container's. A look
@@ -30,13 +29,14 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
     `icon` may be a picture, a mapping of sizes to pictures, or a function from size to picture (artwork.Artwork).
     `bus`: the session bus if it is open already; else run() connects, and where there is none it looks for one every
-    `bus_wait_s`: one that it found is handed to `on_bus`. `worker` runs the menu's actions and `on_no_host`, which is
-    called at most once: when nobody shows icons `panel_wait_s` after the start, or at once where nobody can. run() goes
-    on then too, and ends at stop(), or with the bus: the user has logged out.
+    `bus_wait_s`: one that it found is handed to `on_bus`. `on_no_host` is called at most once, on a thread of its own:
+    when nobody shows icons `panel_wait_s` after the start, or at once where nobody can. run() goes on then too, and
+    ends at stop(), or with the bus: the user has logged out. Handlers of the menu run on the thread of the bus or the
+    display, and return at once.
     """
 
     kinds: tuple[Kind, ...] = KINDS
-    on_open: Callable[[], None] | None = None  # the menu is opened; called by the worker
+    on_open: Callable[[], None] | None = None  # the menu is opened; returns at once, as the menu's handlers do
 
     def __init__(
         self,
@@ -46,15 +46,13 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         menu: Any = None,
         *,
         bus: SessionBus | None = None,
-        worker: Worker | None = None,
         on_no_host: Callable[[], None] | None = None,
         panel_wait_s: float = PANEL_WAIT_S,
         on_bus: Callable[[SessionBus], None] | None = None,
         bus_wait_s: float = BUS_WAIT_S,
     ) -> None:
         super().__init__(name, icon, title, menu)
-        self._bus, self._worker, self._on_no_host = bus, worker or Worker(), on_no_host
-        self._own_bus, self._own_worker = bus is None, worker is None
+        self._bus, self._own_bus, self._on_no_host = bus, bus is None, on_no_host
         self._panel_wait_s, self._bus_wait_s, self._on_bus = panel_wait_s, bus_wait_s, on_bus
         self._sni: Face | None = None
         self._xembed: Any = None
@@ -136,14 +134,14 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     # -- clicks ----------------------------------------------------------------------------------------------------
 
     def _activated(self) -> None:
-        self._worker.submit(self)
+        _handle(self)
 
     def _clicked(self, item: Any) -> None:
-        self._worker.submit(self._handler(item))
+        _handle(self._handler(item))
 
     def _opened(self) -> None:
         if self.on_open is not None:
-            self._worker.submit(self.on_open)
+            _handle(self.on_open)
 
     # -- hosts that come and go ------------------------------------------------------------------------------------
 
@@ -241,7 +239,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     def _say_if_alone(self) -> None:
         if self.host is None and self._on_no_host is not None:
             said, self._on_no_host = self._on_no_host, None
-            self._worker.submit(said)
+            threading.Thread(target=said, name="no host", daemon=True).start()
 
     def _close(self) -> None:
         self._take(None)
@@ -249,8 +247,14 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             self._sni.close()
         if self._own_bus and self._bus is not None:
             self._bus.close()
-        if self._own_worker:
-            self._worker.close()
+
+
+def _handle(handler: Callable[[], object]) -> None:
+    """Call a handler on the thread of the bus or the display. It returns at once: long work has its own thread."""
+    try:
+        handler()
+    except Exception:  # the boundary of a click: the next one has to work
+        log.exception("A click failed")
 
 
 class SniIcon(LinuxIcon):

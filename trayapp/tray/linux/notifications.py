@@ -15,12 +15,12 @@ from typing import Any
 from jeepney import HeaderFields, Message
 
 from trayapp.tray.artwork import Artwork, at_size
-from trayapp.tray.linux.bus import Body, SessionBus, method_call, values
+from trayapp.tray.linux.bus import Body, SessionBus, method_call
 
 log = logging.getLogger(__name__)
 SERVER = "org.freedesktop.Notifications"
 SERVER_PATH = "/org/freedesktop/Notifications"
-ANSWER_WAIT_S = 3.0  # a server that the bus has to start first takes a second or two; who waits is a worker
+ANSWER_WAIT_S = 3.0  # a server that the bus has to start first takes a second or two
 SERVER_DECIDES = -1  # how long it is shown
 PICTURE_PX = 64
 CLICKED = "default"  # the specification's name of a click on the notification itself
@@ -38,20 +38,19 @@ class _Shown:
 
 
 class Notifier:
-    """Shows notifications. `run` gets each action chosen as a job: `worker.submit`.
+    """Notifications of one application. Its methods run on any thread but the bus's own, for whose answers they wait.
 
-    All methods may be called from any thread but the bus's own: they wait for the server.
+    `on_action` runs on the bus's own thread and returns at once.
     """
 
     def __init__(
         self,
         bus: SessionBus | None,
         app_name: str,
-        run: Callable[[Callable[[], object]], None],
         picture: Artwork | None = None,
     ) -> None:
         self._bus: SessionBus | None = None
-        self._app_name, self._run, self._picture = app_name, run, picture
+        self._app_name, self._picture = app_name, picture
         self._server: str = ""
         self._capabilities: frozenset[str] | None = None
         self._shown: dict[str, _Shown] = {}
@@ -147,19 +146,12 @@ class Notifier:
         return hints
 
     def _show(self, bus: SessionBus, key: str, body: Body, made: Callable[[int], _Shown]) -> bool:
-        """Send Notify and wait; the number is noted on the bus's thread, where a click may follow at once."""
-        answered = threading.Event()
+        """Send Notify and wait. The number is noted on the bus's thread, where a click may follow at once."""
 
-        def on_reply(reply: Message | None) -> None:
-            if answer := values(reply):
-                self._shown[key] = made(answer[0])
-            answered.set()
+        def note(answer: Body) -> None:
+            self._shown[key] = made(answer[0])
 
-        before = self._shown.get(key)
-        bus.call(_call("Notify", "susssasa{sv}i", body), on_reply)
-        answered.wait(ANSWER_WAIT_S)
-        shown = self._shown.get(key)
-        return shown is not None and shown is not before
+        return bus.ask(_call("Notify", "susssasa{sv}i", body), ANSWER_WAIT_S, note) is not None
 
     # -- what the server tells; on the bus's thread ----------------------------------------------------------------
 
@@ -173,7 +165,7 @@ class Notifier:
         shown = self._by_number(message, number)
         if shown is not None and (on_action := shown[1].on_action) is not None:
             chosen = shown[1].first_action if action == CLICKED else action
-            self._run(lambda: on_action(chosen))
+            on_action(chosen)
 
     def _closed(self, message: Message) -> None:
         gone = self._by_number(message, message.body[0])
