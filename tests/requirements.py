@@ -217,6 +217,7 @@ REQUIREMENTS: dict[str, str] = {
     "bridge-newer-older": "A 2026-07-28 server's question is a request to an older client; then the call is retried.",
     "bridge-newer-newer": "Between 2026-07-28 peers `input_required` passes as it is.",
     "bridge-who": "A server's question reaches the session whose call it belongs to, or nobody.",
+    "eras-of-one-server": "A server of both eras serves clients of each as direct, whoever came first, idle or gone.",
     "one-name-of-a-server": "However many connections a server has: all that is said or kept of it has its one name.",
     "lists-for-each-kind": "Each client is listed what its server lists to one of its era and its capabilities.",
     "shim-mute-gateway": "A gateway that takes a connection and says nothing is tried twice; then the client is told.",

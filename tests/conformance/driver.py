@@ -1,7 +1,8 @@
 """What the suite starts as its client: it gives the scenario's address to a running gateway and does, as a client of
 the gateway's, what the scenario is about.
 
-`python -m tests.conformance.driver ADDRESS`, with the suite's and the home's environment. Never here: the checks.
+`python -m tests.conformance.driver ADDRESS`, with the suite's and the home's environment; `--cold ADDRESS`: the gateway
+knows the server before it has a client. Never here: the checks.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,7 +25,7 @@ import anyio.to_thread
 
 from tests.e2e.client import Message, RawClient, RpcFailure, client_of
 from trayapp.service.command_line import own_command
-from trayapp.wire.control import LOGIN, LOGIN_WAIT, REFRESH, SNAPSHOT, ControlClient, ControlError
+from trayapp.wire.control import LOGIN, LOGIN_WAIT, REFRESH, SETTLE, SNAPSHOT, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
 SIGN_INS = 3  # of one person who is asked again and again
@@ -224,27 +226,31 @@ async def until_it_works(client: Client, work: Callable[[Client], Awaitable[None
         await sign_in(client.server)
 
 
-async def main(address: str) -> None:
+async def main(address: str, *, cold: bool) -> None:
     """One scenario."""
     scenario, revision = os.environ["MCP_CONFORMANCE_SCENARIO"], os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     server = f"s{os.getpid()}"  # short: tools' names have their full length
     with anyio.fail_after(ALL_S):
-        await carry_out(scenario, revision, server, address)
+        try:
+            if cold:
+                await configure(server, address)
+                await control(SETTLE)
+            await carry_out(scenario, revision, server, None if cold else address)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await manage("DELETE", f"/{server}")  # the suite waits for the end of every connection
 
 
-async def carry_out(scenario: str, revision: str, server: str, address: str) -> None:
-    """A client of its own for it."""
+async def carry_out(scenario: str, revision: str, server: str, address: str | None) -> None:
+    """A client of its own for it. `address`: of a server that the gateway does not know yet."""
     async with client_of([*own_command(), "stdio"], os.environ, Path.cwd(), None) as raw:
         client = Client(raw, revision, server)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.answer)
             await client.introduce()
-            await configure(server, address)
-            try:
-                await until_it_works(client, WORK.get(scenario, use))
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await manage("DELETE", f"/{server}")  # the suite waits for the end of every connection
+            if address is not None:
+                await configure(server, address)
+            await until_it_works(client, WORK.get(scenario, use))
             tasks.cancel_scope.cancel()
 
 
@@ -252,7 +258,7 @@ def run() -> NoReturn:
     """End at once, whatever is still going on."""
     code = 1
     try:
-        anyio.run(main, sys.argv[1])
+        anyio.run(partial(main, sys.argv[-1], cold=sys.argv[1] == "--cold"))
         code = 0
     except BaseException:  # noqa: BLE001 (the boundary of this process, which says what it was)
         traceback.print_exc()

@@ -13,6 +13,8 @@ from tests.e2e.gateway import gateway_in
 DRIVER = [sys.executable, "-m", "tests.conformance.driver"]
 DOCUMENT = "https://conformance-test.local/client-metadata.json"  # the suite's sign-in services know that address
 
+FROM_COLD = ["http-standard-headers", "http-custom-headers", "http-invalid-tool-headers", "request-metadata"]
+
 
 def run(home: Path, folder: Path, *selection: str) -> Run:
     """One gateway, to which each scenario's client brings its server, all at once."""
@@ -39,3 +41,18 @@ def test_every_client_scenario_that_a_revision_requires_passes(home: Path, tmp_p
     assert {
         key[0] for key, verdict in found.verdicts.items() if verdict.status == PASSED
     } >= found.scenarios - extensions
+
+
+@pytest.mark.requirement("conformance-client")
+def test_a_server_that_was_known_before_any_client_passes_the_scenarios_of_the_newer_era(
+    home: Path, tmp_path: Path
+) -> None:
+    """First contact is in the era of the server, though no client is there to say one."""
+    with gateway_in(home) as gateway:
+        gateway.write({}, http={"enabled": True, "port": 0, "token": False})
+        gateway.start()
+        for scenario in FROM_COLD:
+            selection = ["--scenario", scenario, "--spec-version", "2026-07-28"]
+            found = run_client(tmp_path / scenario, [*DRIVER, "--cold"], gateway.env, *selection)
+            assert found.wrong() == {}
+            assert any(verdict.status == PASSED for verdict in found.verdicts.values())

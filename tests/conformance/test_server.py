@@ -9,12 +9,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from devtools.places import ROOT
@@ -121,6 +123,36 @@ def test_what_passes_direct_passes_through_us(
             run = run_server(edition, str(gateway.snapshot()["gateway"]["http_url"]), tmp_path, *selection)
     assert run.scenarios == baseline.scenarios
     assert worse(baseline, run) == []
+
+
+@pytest.mark.requirement("conformance-through")
+@pytest.mark.parametrize("idle", [False, True], ids=["gone", "idle"])
+@pytest.mark.parametrize("backend", ["stdio", "http"])
+def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
+    direct: Callable[[str], Run], reference: str, home: Path, tmp_path: Path, backend: str, idle: bool
+) -> None:
+    """They have used the server, which speaks both eras; and they are gone, or there is one that says nothing."""
+    edition, *selection = SETS["2026-07-28"]
+    with gateway_in(home) as gateway:
+        http = {"enabled": True, "port": 0, "token": False}
+        gateway.write({"reference": entry(backend, reference)}, http=http, tool_prefix="none")
+        gateway.env["SHELL"] = QUICK_SHELL
+        gateway.start()
+        gateway.control("settle")
+
+        async def after_older_sessions() -> Run:
+            for _ in range(2):
+                async with gateway.client() as client:
+                    await client.tools()
+                    assert (await client.call("test_simple_text"))["content"]
+            async with AsyncExitStack() as stack:
+                if idle:
+                    await (await stack.enter_async_context(gateway.client())).call("test_simple_text")
+                url = str(gateway.snapshot()["gateway"]["http_url"])
+                return await anyio.to_thread.run_sync(run_server, edition, url, tmp_path, *selection)
+
+        run = anyio.run(after_older_sessions)
+    assert worse(direct("2026-07-28"), run) == []
 
 
 def worse(baseline: Run, run: Run) -> list[str]:

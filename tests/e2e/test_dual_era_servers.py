@@ -1,0 +1,144 @@
+"""Servers of both eras by the SDKs of Python and TypeScript, clients of each era by both: in any order as direct."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from devtools.places import ROOT
+from tests.conformance.test_server import REFERENCE, listening
+from tests.e2e.cell import MODERN
+from tests.e2e.gateway import Gateway
+from tests.e2e.test_sdk_clients import MODULES, PATIENCE_S, headers_of, printed, url_of
+from tests.faults.world import LONG
+from tests.servers import REMEDY
+from tests.tools import require, require_file
+from trayapp.service.command_line import own_command
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("eras-of-one-server"), pytest.mark.timeout(120)]
+
+OLDER = "legacy"  # as both SDKs call it
+CALLS = {
+    "python": (
+        "test_simple_text", "test_elicitation", "test_sampling", "test_input_required_result_list_roots",
+        "test_input_required_result_multi_round",
+    ),
+    "typescript": ("echo", "who"),
+}  # fmt: skip
+Outcomes = dict[str, Any]
+
+
+@contextmanager
+def server_of(sdk: str, transport: str) -> Iterator[dict[str, Any]]:
+    """An entry of servers.yaml."""
+    argv = [*REFERENCE, f"--{transport}"]
+    if sdk == "typescript":
+        require_file(MODULES / "@modelcontextprotocol" / "server" / "package.json", REMEDY)
+        argv = [require("node"), str(Path(__file__).parent / "era_server.mjs"), str(MODULES), transport]
+    if transport == "stdio":
+        yield {"command": argv, "cwd": str(ROOT)}
+    else:
+        with listening(argv) as url:
+            yield {"url": url, "type": "http"}
+
+
+class Way:
+    """How a client reaches a server, or the gateway: by stdio or HTTP."""
+
+    def __init__(self, gateway: Gateway, entry: dict[str, Any], prefix: str, headers: dict[str, str]) -> None:
+        self.gateway, self.entry, self.prefix, self.headers = gateway, entry, prefix, headers
+
+    async def outcomes(self, sdk: str, mode: str, calls: tuple[str, ...], stack: AsyncExitStack) -> Outcomes:
+        """What a client of that SDK and era gets; it is gone at the end of `stack`, one in TypeScript at once."""
+        names = [self.prefix + call for call in calls]
+        seen = await (self._python(mode, names, stack) if sdk == "python" else self._typescript(mode, names))
+        shown = sorted(name.removeprefix(self.prefix) for name in seen.pop("tools"))
+        return {"tools": shown, **{name.removeprefix(self.prefix): outcome for name, outcome in seen.items()}}
+
+    async def _typescript(self, mode: str, names: list[str]) -> Outcomes:
+        way = "http" if "url" in self.entry else "stdio"
+        settings: dict[str, Any] = {"url": self.entry.get("url"), "headers": self.headers}
+        if way == "stdio":
+            program, *arguments = self.entry["command"]
+            settings = {"command": program, "args": arguments, "env": self.gateway.env, "cwd": str(ROOT)}
+        script = str(Path(__file__).parent / "era_client.mjs")
+        argv = [require("node"), script, str(MODULES), mode, way, json.dumps(settings), *names]
+        found: Outcomes = json.loads(await printed(argv, self.gateway))
+        return found
+
+    async def _python(self, mode: str, names: list[str], stack: AsyncExitStack) -> Outcomes:
+        if "url" in self.entry:
+            http = await stack.enter_async_context(httpx2.AsyncClient(headers=self.headers, timeout=PATIENCE_S))
+            transport: Any = streamable_http_client(self.entry["url"], http_client=http)
+        else:
+            program, *arguments = self.entry["command"]
+            parameters = StdioServerParameters(command=program, args=arguments, env=self.gateway.env, cwd=str(ROOT))
+            transport = stdio_client(parameters)
+        client = await stack.enter_async_context(
+            Client(
+                transport, mode=mode, elicitation_callback=_elicited, sampling_callback=_sampled,
+                list_roots_callback=_roots,
+            )
+        )  # fmt: skip
+        seen: Outcomes = {"tools": sorted(tool.name for tool in (await client.list_tools()).tools)}
+        for name in names:
+            try:
+                result: Any = await client.call_tool(name, {"message": "?", "prompt": "?"})
+                seen[name] = [part.text for part in result.content]
+            except MCPError as error:
+                seen[name] = str(error.code)
+        return seen
+
+
+async def _elicited(context: Any, params: Any) -> types.ElicitResult:
+    return types.ElicitResult(action="accept", content={"said": "me"})
+
+
+async def _sampled(context: Any, params: Any) -> types.CreateMessageResult:
+    return types.CreateMessageResult(
+        role="assistant", content=types.TextContent(type="text", text="sampled"), model="none"
+    )
+
+
+async def _roots(context: Any) -> types.ListRootsResult:
+    return types.ListRootsResult(roots=[types.Root(uri="file:///here")])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("first", "gone"), [(OLDER, False), (OLDER, True), (MODERN, False), *[(MODERN, True)] * LONG])
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("sdk", ["python", "typescript"])
+async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_direct(
+    gateway: Gateway, sdk: str, transport: str, first: str, gone: bool
+) -> None:
+    """The first one has used the server, and is idle or gone; then come the other era's, then its own again."""
+    second, calls = MODERN if first == OLDER else OLDER, CALLS[sdk]
+    with server_of(sdk, transport) as entry:
+        gateway.write({"s": entry}, http={"port": 0})
+        gateway.start()
+        await gateway.known()
+        direct = Way(gateway, entry, "", {})
+        by_shim = Way(gateway, {"command": [*own_command(), "stdio"]}, "s_", {})
+        by_http = Way(gateway, {"url": url_of(gateway)}, "s_", headers_of(gateway))
+        expected = {}
+        for mode in (first, second):
+            for client in ("python", "typescript"):
+                async with AsyncExitStack() as stack:
+                    expected[client, mode] = await direct.outcomes(client, mode, calls, stack)
+        async with AsyncExitStack() as idle:
+            async with AsyncExitStack() as stack:
+                found = await by_shim.outcomes("python", first, calls, stack if gone else idle)
+                assert found == expected["python", first]
+            for mode in (second, first):
+                for client, way in (("python", by_http), ("typescript", by_shim)):
+                    async with AsyncExitStack() as stack:
+                        assert await way.outcomes(client, mode, calls, stack) == expected[client, mode]
