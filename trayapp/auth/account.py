@@ -51,7 +51,10 @@ class _Flight:
 
 
 class Account:
-    """One sign-in at `url` (canonical). `name` tells several at one address apart; most have none."""
+    """One sign-in at `url` (canonical). `name` tells several at one address apart; most have none.
+
+    It is broad because tokens, client registration and the waiting for a person end together.
+    """
 
     def __init__(
         self,

@@ -30,7 +30,10 @@ AT_ONCE = 10  # servers that start or are discovered at the same time
 
 
 class Pool:
-    """The connections of one configuration. Lives inside `tasks`, whose cancellation ends every server."""
+    """The connections of one configuration. Lives inside `tasks`, whose cancellation ends every server.
+
+    It is broad because whoever plans, calls or reports finds connections here.
+    """
 
     def __init__(self, context: BackendContext, observer: Observer, tasks: anyio.abc.TaskGroup) -> None:
         self._context = context

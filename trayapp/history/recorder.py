@@ -60,6 +60,8 @@ class Recorder:
 
     `settings`: returns the current ones. `wrote` is called on the loop after calls were written. `changed`: after the
     problem changed.
+
+    It is broad because both of its sides, event loop and thread, share what is pending.
     """
 
     def __init__(self, folder: Path, settings: Callable[[], HistorySettings], facts: Facts) -> None:

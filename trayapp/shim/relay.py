@@ -67,7 +67,10 @@ def quoted(text: str) -> str:
 
 
 class Shim:
-    """One client's session. Only whole lines travel: neither side ever gets half a frame of a connection that broke."""
+    """One client's session. Only whole lines travel: neither side ever gets half a frame of a connection that broke.
+
+    It is broad because both directions share what is open when the gateway is lost.
+    """
 
     def __init__(self, hello: bytes, run: str) -> None:
         self._hello = hello

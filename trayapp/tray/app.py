@@ -63,7 +63,10 @@ class Renewal(Protocol):
 
 
 class App:
-    """One tray. `clock`: seconds of a steady clock."""
+    """One tray. `clock`: seconds of a steady clock.
+
+    It is broad because each event of the system ends here.
+    """
 
     def __init__(
         self,

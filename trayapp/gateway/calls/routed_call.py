@@ -45,6 +45,8 @@ class RoutedCall:
 
     Runs on the gateway's event loop. `answered` and `cancel` end it once: later ones do nothing. Errors reach the
     client as its answer.
+
+    It is broad because a yes, a question, a timeout and a loss can each interrupt the same request.
     """
 
     __slots__ = (

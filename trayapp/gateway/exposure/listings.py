@@ -23,7 +23,10 @@ RETRY_S = 60.0  # for a server that could not list everything: it may hang at th
 
 
 class Listings:
-    """Listings by server name. `config` returns the current configuration."""
+    """Listings by server name. `config` returns the current configuration.
+
+    It is broad because cache, approvals and sessions each read another part of what servers list.
+    """
 
     def __init__(
         self, folder: Path, config: Callable[[], Config], writer: ListingWriter, time: Callable[[], float]

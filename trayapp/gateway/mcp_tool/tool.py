@@ -55,7 +55,10 @@ class ToolGoneError(ToolNotFoundError):
 
 
 class McpTool:
-    """Tool `mcp` of one session."""
+    """Tool `mcp` of one session.
+
+    It is broad because the tool has one method for each form of its arguments.
+    """
 
     def __init__(self, sending: RequestSender, parts: ToolParts) -> None:
         self._sending = sending

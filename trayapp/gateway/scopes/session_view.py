@@ -48,7 +48,10 @@ class Route(NamedTuple):
 
 
 class SessionView:
-    """View with one set of options: what its sessions see now, and to which server their requests go."""
+    """View with one set of options: what its sessions see now, and to which server their requests go.
+
+    It is broad because each kind of request has a route of its own.
+    """
 
     def __init__(self, view: View, options: SessionOptions, kind: ClientKind | None = None) -> None:
         self.view = view

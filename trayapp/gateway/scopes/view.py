@@ -35,7 +35,10 @@ KEY_HEX = 8  # of a digest of the project's folder: it tells servers of one name
 
 
 class View:
-    """Configuration under its plain names. `folder`: the project's, None for sessions without a project."""
+    """Configuration under its plain names. `folder`: the project's, None for sessions without a project.
+
+    It is broad because sessions ask nothing else about servers.
+    """
 
     def __init__(self, services: Services, folder: Path | None = None) -> None:
         self.folder = folder

@@ -74,7 +74,10 @@ def session_address(environ: Mapping[str, str]) -> str:
 
 
 class SessionBus:
-    """A connection to the session bus. All methods may be called from any thread."""
+    """A connection to the session bus. All methods may be called from any thread.
+
+    It is broad because calls, answers and signals share the one connection.
+    """
 
     def __init__(self, connection: DBusConnection) -> None:
         self.name: str = connection.unique_name

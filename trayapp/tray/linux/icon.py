@@ -33,6 +33,8 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     when nobody shows icons `panel_wait_s` after the start, or at once where nobody can. run() goes on then too, and
     ends at stop(), or with the bus: the user has logged out. Handlers of the menu run on the thread of the bus or the
     display, and return at once.
+
+    It is broad because pystray's interface is.
     """
 
     kinds: tuple[Kind, ...] = KINDS

@@ -39,6 +39,8 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     a tray shows the icon, and `on_gone` when the display went away.
 
     All of pystray's methods and properties may be used from any thread; they do not wait for the display.
+
+    It is broad because pystray's interface is.
     """
 
     _systray_manager: Any
