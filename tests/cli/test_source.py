@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from tests.cli.persons import Person
 
 SNIPPET = '{"mcpServers": {"files": {"command": "npx", "args": ["-y", "files-mcp"], "env": {"LD_PRELOAD": "/x.so"}}}}'
+TOKEN = "ghp_abcdefghijklmnop1234567890"
+PLAIN = {"colour": "Teal-47-heron", "account": "wooden-spoon", "region": "eu-north"}
+NAMED = json.dumps({
+    "name": "io.github.a/plain",
+    "packages": [{
+        "registryType": "npm", "identifier": "plain", "version": "1.0.0", "transport": {"type": "stdio"},
+        "packageArguments": [
+            {"type": "named", "name": "--account", "value": "user={account}", "variables": {
+                "account": {"isSecret": True, "isRequired": True}}},
+        ],
+        "environmentVariables": [
+            {"name": "colour", "isRequired": True, "isSecret": True},
+            {"name": "WHERE", "value": "at {region}", "variables": {"region": {"isSecret": True}}},
+        ],
+    }],
+})  # fmt: skip
 OPEN = '{"mcpServers": {"gh": {"command": "gh-mcp", "env": {"GH_TOKEN": "<YOUR_TOKEN>"}}}}'
 
 
@@ -39,8 +56,56 @@ def test_what_is_left_open_is_asked_for(person: Person) -> None:
     done = person.says("add", OPEN, "--yes")
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "Error: gh needs GH_TOKEN")
     assert not (person.home / "servers.yaml").exists()
-    done = person.says("add", OPEN, "--yes", "--set", "GH_TOKEN=ghp_abcdefghijklmnop1234567890", "--json")
-    assert json.loads(done.stdout[done.stdout.index("{") :])["entry"]["command"] == "gh-mcp"
+    words = ("add", OPEN, "--yes", "--set", f"GH_TOKEN={TOKEN}", "--json")
+    done = person.says(*words)
+    assert (done.returncode, "1 secret not kept" in done.stderr) == (1, True)  # nothing here would keep it
+    assert not (person.home / "servers.yaml").exists()
+    done = person.says(*words, "--clear")
+    assert json.loads(done.stdout)["entry"]["env"] == {"GH_TOKEN": TOKEN}
+
+
+def as_form(**more: Any) -> str:
+    return json.dumps({"what": NAMED} | more)
+
+
+@pytest.mark.requirement("source-secrets")
+@pytest.mark.parametrize("way", ["set", "form", "snippet"])
+def test_secrets_end_in_the_keyring_whatever_their_names_and_shapes(person: Person, way: str) -> None:
+    person.servers.write_text("settings: {token_store: file}\nservers: {}\n", encoding="utf-8")
+    person.env["MULTI_MCP_PASSPHRASE"] = "of the tests"
+    if way == "set":
+        done = person.says("add", NAMED, "--yes", *(f"--set={name}={value}" for name, value in PLAIN.items()))
+    elif way == "form":
+        (shown,) = json.loads(person.says("add", "--form", "--dry-run", "--json", stdin=as_form()).stdout)["servers"]
+        assert person.says("add", "--form", stdin=as_form(values=PLAIN, seen="another")).returncode == 2
+        done = person.says("add", "--form", "--json", stdin=as_form(name="plain", values=PLAIN, seen=shown["seen"]))
+    else:
+        filled = OPEN.replace("<YOUR_TOKEN>", TOKEN)
+        done = person.says("add", "-", "--yes", stdin=filled)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = "".join(path.read_text(errors="replace") for path in person.home.rglob("*") if path.is_file())
+    for secret in (*PLAIN.values(), TOKEN):
+        assert secret not in said + done.stdout + done.stderr
+    kept = {"gh.GH_TOKEN"} if way == "snippet" else {"plain.account", "plain.colour", "plain.region"}
+    assert set(person.says("secret", "list").stdout.split()) == kept
+    assert all(f"${{keyring:{name}}}" in person.servers.read_text() for name in kept)
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_look_shows_the_same_and_writes_nothing(person: Person) -> None:
+    done = person.says("add", SNIPPET, "--dry-run")
+    assert done.stdout.splitlines()[1:] == [
+        "  npx -y files-mcp",
+        "  with LD_PRELOAD=/x.so (decides which code is loaded)",
+    ]
+    (server,) = json.loads(
+        person.says("add", "--form", "--dry-run", "--json", stdin=json.dumps({"what": OPEN})).stdout
+    )["servers"]
+    assert (server["name"], server["lines"][0], server["wants"][0]["name"]) == ("gh", "gh-mcp", "GH_TOKEN")
+    assert not (person.home / "servers.yaml").exists()
+    for form in ("", "[]", "{}", '{"what": "npx x", "values": 7}', '{"what": "npx x", "pick": "y"}'):
+        assert person.says("add", "--form", stdin=form).returncode == 2
+    assert not (person.home / "servers.yaml").exists()
 
 
 @pytest.mark.requirement("source-refused")

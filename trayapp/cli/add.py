@@ -6,6 +6,7 @@ Never here: how a file is edited (config/edits, clients/project_file).
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,10 +18,10 @@ from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import note, print_json, say
 from trayapp.cli.person import at_terminal
 from trayapp.cli.project import listed_by
-from trayapp.cli.secret_keeping import keep_all, may_keep
+from trayapp.cli.secret_keeping import keep_all, keeps_secrets, may_keep
 from trayapp.cli.servers_file import own_config, own_store, own_trust
 from trayapp.cli.shown_server import decisive_lines
-from trayapp.cli.source import Answers, add_source
+from trayapp.cli.source import Answers, add_source, preview_source, read_form
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import count, one_line
 from trayapp.cli.trial import try_server
@@ -59,6 +60,8 @@ EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 @click.option("--as", "called", metavar="NAME", help="Name of the server that WHAT names.")
 @click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="A value that WHAT leaves open.")
 @click.option("--yes", is_flag=True, help="Add what WHAT names without asking.")
+@click.option("--dry-run", is_flag=True, help="Only show what WHAT would run.")
+@click.option("--form", is_flag=True, hidden=True, help="WHAT and the answers stand on stdin, as JSON.")
 @click.option("--confine", is_flag=True, help="Keep its program to its own folders; see multi-mcp confine.")
 @click.option("--scope", type=click.Choice(SCOPES), help="Where to write it; see below.")
 @click.option(
@@ -75,6 +78,8 @@ def add_verb(
     called: str | None,
     values: tuple[str, ...],
     yes: bool,
+    dry_run: bool,
+    form: bool,
     confine: bool,
     scope: Scope | None,
     hide: bool | None,
@@ -83,18 +88,33 @@ def add_verb(
     """Add a server, and try it.
 
     WHAT is anything that names a server: a snippet of any AI tool's configuration, a command line (npx ..., claude mcp
-    add ...), an install link, an address, a server.json, a package (npm:, pypi:, oci:), a file with one of these, or -
-    for what is pasted. What it would run is shown first; nothing starts before a yes.
+    add ...), an install link, an address, a server.json, a package (npm:, pypi:, oci:), a name of the registry (see
+    multi-mcp find), a file with one of these, or - for what is pasted. What it would run is shown first; nothing starts
+    before a yes.
 
     NAME may be left out with --url: it is then taken from the address. The server runs in the folder that you are in.
     With --scope global it is written into servers.yaml; with --scope project into the file of the project that you are
     in, .multi-mcp.yaml or .mcp.json, and only sessions there see it. Without --scope: into the project's file where
     there is one, else into servers.yaml.
     """
+    if form:
+        what, answers = read_form(sys.stdin.read())
+        if dry_run:
+            preview_source(what, as_json=as_json)
+        else:
+            add_source(what, answers, partial(_add, "global", True, as_json, confine, anywhere=True))
+        return
     scope = scope or _default_scope(Path.cwd(), Machine().home)
+    if name and not command and not url and dry_run:
+        preview_source(name, as_json=as_json)
+        return
+    if dry_run:
+        raise UsageError("--dry-run shows what WHAT names", "See: multi-mcp add --help")
     if name and not command and not url:
         add_source(
-            name, Answers(_pairs(values, "=", "--set"), yes, called), partial(_add, scope, hide, as_json, confine)
+            name,
+            Answers(_pairs(values, "=", "--set"), yes, called, hide, as_json=as_json),
+            partial(_add, scope, hide, as_json, confine),
         )
         return
     name = name or _name_from(url)
@@ -104,15 +124,24 @@ def add_verb(
     _add(scope, hide, as_json, confine, name, entry)
 
 
-def _add(scope: Scope, hide: bool | None, as_json: bool, confine: bool, name: str, entry: dict[str, Any]) -> None:
-    """Write a server and try it."""
+def _add(
+    scope: Scope,
+    hide: bool | None,
+    as_json: bool,
+    confine: bool,
+    name: str,
+    entry: dict[str, Any],
+    *,
+    anywhere: bool = False,
+) -> None:
+    """Write a server and try it. `anywhere`: it was said in no folder, so that none is written."""
     if confine and "command" in entry:
         entry.setdefault("confine", True)
     folder, home = Path.cwd(), Machine().home
     path = project_file.project_file_for(folder, home) if scope == "project" else own_store().path
     proposed = with_own_browser(entry) if path.suffix != ".json" else entry  # a .mcp.json belongs to others, too
     browser, entry = proposed is not entry, proposed
-    runs_here = "command" in entry and "cwd" not in entry and entry.get("scope") != "session"
+    runs_here = not anywhere and "command" in entry and "cwd" not in entry and entry.get("scope") != "session"
     where = _where(scope, folder, path, home) if runs_here else None
     entry = entry | ({"cwd": where} if where else {})
     entry = _hidden(name, entry, hide, asks=at_terminal() and not as_json)
@@ -149,15 +178,17 @@ def _hidden(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) 
     found = secrets_of(name, entry)
     if not found:
         return entry
-    if may_keep([secret.name for secret in found], hide, asks):
+    unasked = hide is None and not asks  # then what can be kept is kept, and the rest is told
+    if keeps_secrets() if unasked else may_keep([secret.name for secret in found], hide, asks):
         try:
             taken = secret_names()
         except MultiMcpError:
             taken = []
         entry = without_secrets(name, entry, taken, keep_all(secrets_of(name, entry, taken), insist=hide is True))
-    elif not asks:
-        said = ", ".join(secret.name for secret in found)
-        note(one_line(f"{count(len(found), 'secret')} in clear text ({said}); to keep them apart: --keyring"))
+    left = secrets_of(name, entry)
+    if left and not asks:
+        said = ", ".join(secret.name for secret in left)
+        note(one_line(f"{count(len(left), 'secret')} in clear text ({said}); to keep them apart: --keyring"))
     return entry
 
 

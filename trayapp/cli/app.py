@@ -48,6 +48,7 @@ VERBS: dict[str, VerbEntry] = {
     "asks": VerbEntry("asks", "Show the calls that wait for your yes."),
     "allow": VerbEntry("asks", "Allow one of these calls."),
     "deny": VerbEntry("asks", "Deny one of these calls."),
+    "find": VerbEntry("find", "Find servers in the registry."),
     "add": VerbEntry("add", "Add a server."),
     "remove": VerbEntry("add", "Remove a server."),
     "prompt": VerbEntry("prompt", "Fill in a prompt and print it."),

@@ -38,7 +38,7 @@ def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
     if hide is not None or not asks:
         return hide is True
     what = f"{count(len(names), 'secret')} ({', '.join(names)})"
-    if _can_keep():
+    if keeps_secrets():
         return agreed(f"Put {what} into the keyring?", default=True)
     if os.environ.get(PASSPHRASE) and own_config(own_store()).settings.token_store != "file":
         if agreed(f"No keyring here. Keep {what} in an encrypted file (settings: token_store: file)?", default=True):
@@ -98,7 +98,8 @@ def _refusal(refused: Mapping[str, MultiMcpError]) -> MultiMcpError:
     return error
 
 
-def _can_keep() -> bool:
+def keeps_secrets() -> bool:
+    """True if something here would keep secrets."""
     try:
         return can_keep()
     except MultiMcpError:

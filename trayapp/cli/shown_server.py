@@ -25,9 +25,30 @@ _LOADS_CODE = re.compile(
 )
 
 
+# What no secret has and code does; a redaction must not hide what would run.
+_CODE = re.compile(r"[()`;|&\n]")
+_RUNS_CODE = re.compile(r"(?i)-{1,2}(?:e|c|p|r|m|eval|print|exec|command|require|import)|/c")
+
+
 def starts(server: ServerConfig) -> str:
     """Return the command line or the address, what is invisible in it as escapes."""
     return escape_unprintable(server.url or shlex.join([server.command or "", *server.args]))
+
+
+def command_line(server: ServerConfig) -> str:
+    """Return the command line with secrets redacted, but whole where a word may be code."""
+    words = [server.command or "", *server.args]
+    shown: list[str] = []
+    plain: list[str] = []
+    for before, word in zip(["", *words], words, strict=False):
+        if _CODE.search(word) or (_RUNS_CODE.fullmatch(before) and re.search(r"[\s'\"]", word)):
+            shown += [redacted(escape_unprintable(shlex.join(plain)))] if plain else []
+            shown.append(escape_unprintable(shlex.quote(word)))
+            plain = []
+        else:
+            plain.append(word)
+    shown += [redacted(escape_unprintable(shlex.join(plain)))] if plain else []
+    return " ".join(shown)
 
 
 def loading_code(env: Mapping[str, str]) -> dict[str, str]:
@@ -88,7 +109,7 @@ def secret_lines(server: ServerConfig) -> Iterator[str]:
 
 def decisive_lines(server: ServerConfig) -> Iterator[str]:
     """Yield what decides what the server does, secrets redacted."""
-    yield redacted(starts(server))
+    yield redacted(starts(server)) if server.url is not None else command_line(server)
     if server.command is not None and server.cwd is not None:
         yield f"in the folder {escape_unprintable(server.cwd)}"
     yield from environment_lines(server)

@@ -5,24 +5,31 @@ Never here: recognizing it (sources), writing it (add).
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from trayapp.cli.output import is_terminal, note, say
+from trayapp.cli.find import note_old, own_registry
+from trayapp.cli.output import is_terminal, note, print_json, say, waiting
 from trayapp.cli.person import at_terminal
-from trayapp.cli.secret_keeping import agreed
+from trayapp.cli.secret_keeping import agreed, keep_all
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.cli.text import count, one_line
 from trayapp.clients.places import Machine
+from trayapp.clients.secrets import Secret, secret_name
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.urls import unsafe_url
-from trayapp.model.errors import UsageError
-from trayapp.sources.recognize import recognize
+from trayapp.model.errors import MultiMcpError, UsageError
+from trayapp.service.secrets import secret_names
+from trayapp.sources.recognize import is_registry_name, recognize
+from trayapp.sources.server_json import read_server_json
 from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, with_value
 
 Add = Callable[[str, dict[str, Any]], None]  # name and entry
@@ -30,27 +37,130 @@ Add = Callable[[str, dict[str, Any]], None]  # name and entry
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the user said beforehand: values by name, a yes, the server's name."""
+    """What the user said beforehand: values by name, a yes, the server's name, whether secrets go to the keyring.
+
+    `pick`: the one of several servers, or of several ways to run one, that was shown with the mark `seen`.
+    """
 
     values: Mapping[str, str]
     yes: bool
     called: str | None
+    hide: bool | None = None
+    pick: int | None = None
+    seen: str | None = None
+    as_json: bool = False  # then stdout is for one document
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A server that a text names. `lines`: what would run, whole; `warning`: what its registry warns of."""
+
+    source: Source
+    lines: tuple[str, ...]
+    warning: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for a page that shows it."""
+        source = self.source
+        wants = [
+            {
+                "name": one.name, "secret": one.secret, "required": one.required, "description": one.description,
+                "choices": list(one.choices),
+            }
+            for one in source.wants
+        ]  # fmt: skip
+        return {
+            "name": source.name, "kind": source.kind, "description": source.description, "lines": list(self.lines),
+            "wants": wants, "left_out": list(source.left_out), "warning": self.warning, "seen": self.mark(),
+        }  # fmt: skip
+
+    def mark(self) -> str:
+        """Return a mark of all that was shown: what is added is what was looked at."""
+        source = self.source
+        shown = [source.name, self.lines, [(one.name, one.keys, one.secret) for one in source.wants]]
+        return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
 
 def add_source(what: str, answers: Answers, add: Add) -> None:
-    """Add the server that `what` names: the text itself, a file that holds it, or "-" for stdin.
+    """Add the server that `what` names: the text itself, a file that holds it, a registry's name, or "-" for stdin.
 
     Raises UnclearSourceError, and UsageError where nobody can answer.
     """
-    machine = Machine()
-    found = recognize(_text_of(what), machine.home, windows=machine.platform == "win32")
-    if len(found) > 1 and found[0].kind.startswith("server.json"):
-        note(f"There are other ways to run it: {', '.join(one.kind for one in found[1:])}")
+    found, are_ways = proposals(_text_of(what))
+    if answers.pick is not None:
+        found = found[answers.pick : answers.pick + 1]
+        if not found or found[0].mark() != answers.seen:
+            raise UsageError("This is not what was shown", "Look at it again, then add it")
+    elif are_ways:
+        note(*(one_line(f"There is another way to run it: {one.lines[0]}") for one in found[1:]))
         found = found[:1]
     if answers.called and len(found) > 1:
         raise UsageError(f"This names {count(len(found), 'server')}", "Leave out --as, or paste one of them")
-    for source in found:
-        _add_one(source, answers, add)
+    for proposal in found:
+        _add_one(proposal, answers, add)
+
+
+def preview_source(what: str, *, as_json: bool) -> None:
+    """Print what `add` would add, and what it would run. Nothing is written, nothing starts."""
+    found, are_ways = proposals(_text_of(what))
+    if as_json:
+        print_json({"servers": [one.as_json() for one in found], "ways": are_ways})
+        return
+    for proposal in found:
+        _show(proposal.source.name, proposal, say)
+
+
+def read_form(text: str) -> tuple[str, Answers]:
+    """Return the text and the answers of a form, as JSON: values never stand in an argument. Raises UsageError."""
+    try:
+        form = json.loads(text)
+        values = {str(name): str(value) for name, value in form.get("values", {}).items()}
+        answers = Answers(
+            values=values,
+            yes=True,
+            called=form.get("name") or None,
+            hide=True,
+            pick=max(0, int(form.get("pick", 0))),
+            seen=form.get("seen"),
+            as_json=True,
+        )
+        return str(form["what"]), answers
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UsageError("This is no form of the panel", "Reload the page and try again") from None
+
+
+def proposals(text: str) -> tuple[list[Proposal], bool]:
+    """Return the servers that a text names, all of them usable; True if they are ways to run the same one."""
+    machine = Machine()
+    if is_registry_name(text):
+        return _of_registry(text.strip()), True
+    found = recognize(text, machine.home, windows=machine.platform == "win32")
+    are_ways = len(found) > 1 and found[0].kind.startswith("server.json")
+    return [Proposal(one, _decides(one)) for one in found], are_ways
+
+
+def _of_registry(text: str) -> list[Proposal]:
+    """Return the ways to run a server of the registry. Raises MultiMcpError for one that was deleted from it."""
+    name, _, version = text.partition("@")
+    with waiting("Asking the registry"):
+        answer = own_registry().entry(name, version)
+    note_old(answer)
+    (entry,) = answer.entries
+    said = f": {entry.said}" if entry.said else ""
+    if entry.status == "deleted":
+        raise MultiMcpError(f"{entry.name} was deleted from the registry{said}", "Look for another one: multi-mcp find")
+    warning = f"Its author calls it deprecated{said}" if entry.status == "deprecated" else ""
+    found = read_server_json(entry.document, f"{entry.name} {entry.version}, of the registry")
+    usable: list[Proposal] = []
+    fault: MultiMcpError | None = None
+    for one in found:
+        try:
+            usable.append(Proposal(one, _decides(one), warning))
+        except UnclearSourceError as error:  # of several ways one may be of no use
+            fault = error
+    if not usable and fault is not None:
+        raise fault
+    return usable
 
 
 def _text_of(what: str) -> str:
@@ -67,42 +177,92 @@ def _text_of(what: str) -> str:
     return what
 
 
-def _add_one(source: Source, answers: Answers, add: Add) -> None:
+def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
+    source = proposal.source
     name = answers.called or source.name
     fault = name_fault(name)
     if fault:
         raise UsageError(fault, "Name it: --as NAME")
-    say(one_line(f"{name}: {source.kind}" + (f": {source.description}" if source.description else "")))
-    _show(name, source)
-    entry = source.entry
-    missing = [one for one in source.wants if one.required and one.name not in answers.values]
+    _show(name, proposal, note if answers.as_json else say)
+    missing = [one for one in source.wants if one.required and not answers.values.get(one.name)]
     if missing and not at_terminal():
         names = ", ".join(one.name for one in missing)
         raise UsageError(f"{name} needs {names}", f"Give each value: --set {missing[0].name}=...")
     if not answers.yes and not agreed("Add it? It is started once to see its tools."):
-        say(f"Not added: {one_line(name)}")
+        (note if answers.as_json else say)(f"Not added: {one_line(name)}")
         return
-    for variable in source.wants:
-        value = answers.values.get(variable.name)
-        entry = with_value(entry, variable, value if value is not None else _asked(variable))
-    add(name, entry)
+    add(name, _filled(name, source, answers))
 
 
-def _show(name: str, source: Source) -> None:
-    """Show all that decides what would run; refuse what could not be used."""
+def _decides(source: Source) -> tuple[str, ...]:
+    """Return all that decides what would run; refuse what could not be used."""
+    name = source.name
+    if fault := name_fault(name):
+        raise UnclearSourceError(fault, "Give it another name, then add it again")
     url = source.entry.get("url")
     if isinstance(url, str) and not any(one.keys == ("url",) for one in source.wants) and (fault := unsafe_url(url)):
         raise UnclearSourceError(f"The url of {name} {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
     server, problems = read_one(name, source.entry)
     if server is None:
         raise UnclearSourceError(f"{name} cannot be used: {problems[0].message}", "Correct it, then add it again")
-    say(*(f"  {line}" for line in decisive_lines(server)))
+    return tuple(decisive_lines(server))
+
+
+def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
+    """Say all that decides what would run."""
+    source = proposal.source
+    tell(one_line(f"{name}: {source.kind}" + (f": {source.description}" if source.description else "")))
+    if proposal.warning:
+        tell("  " + one_line(proposal.warning))
+    tell(*(f"  {line}" for line in proposal.lines))
     for one in source.wants:
         kind = "secret" if one.secret else "value"
         why = f": {one.description}" if one.description else ""
-        say("  " + one_line(f"needs the {kind} {one.name}{'' if one.required else ' (optional)'}{why}"))
+        tell("  " + one_line(f"needs the {kind} {one.name}{'' if one.required else ' (optional)'}{why}"))
     if source.left_out:
-        say("  " + one_line(f"without {', '.join(source.left_out)}, which mean nothing here"))
+        tell("  " + one_line(f"without {', '.join(source.left_out)}, which mean nothing here"))
+
+
+def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
+    """Return the entry with the values that the user gives; its secrets are kept in the keyring, unless --clear.
+
+    Raises MultiMcpError if they cannot be kept: a secret that was asked for never stands in a file by accident.
+    """
+    values = {
+        variable: answers.values[variable.name] if variable.name in answers.values else _asked(variable)
+        for variable in source.wants
+    }
+    for variable, value in values.items():
+        if value and variable.choices and value not in variable.choices:
+            raise UsageError(f"{variable.name} is one of: {', '.join(variable.choices)}", "Give one of them")
+    secret = {variable: value for variable, value in values.items() if variable.secret and value}
+    kept = _kept(name, secret) if secret and answers.hide is not False else {}
+    entry = source.entry
+    for variable, value in values.items():
+        entry = with_value(entry, variable, kept.get(variable, value))
+    return entry
+
+
+def _kept(name: str, values: Mapping[Variable, str]) -> dict[Variable, str]:
+    """Keep secrets; return the references to them."""
+    taken: list[str] = []
+    with suppress(MultiMcpError):  # keeping them says what is wrong
+        taken += secret_names()
+    secrets = {}
+    for variable, value in values.items():
+        free = _free_name(name, variable.name, taken)
+        taken.append(free)
+        secrets[variable] = Secret(free, variable.name, value)
+    keep_all(list(secrets.values()), insist=True)
+    return {variable: f"${{keyring:{secret.name}}}" for variable, secret in secrets.items()}
+
+
+def _free_name(server: str, name: str, taken: Collection[str]) -> str:
+    plain = secret_name(server, name)
+    number = 1
+    while (free := plain if number == 1 else f"{plain}-{number}") in taken:
+        number += 1
+    return free
 
 
 def _asked(variable: Variable) -> str:

@@ -57,6 +57,11 @@ def without_secrets(
     return _Walk(server, hide, taken).entry(entry)
 
 
+def secret_name(server: str, name: str) -> str:
+    """Return the name under which the keyring keeps a server's secret."""
+    return _NOT_IN_NAME.sub("-", f"{server}.{name}")
+
+
 class _Walk:
     """One way through an entry: what is a secret becomes what `become` makes of it."""
 
@@ -115,7 +120,7 @@ class _Walk:
         return step if has_variable(step) or _is_clean(step) else self._secret("url", step)
 
     def _secret(self, name: str, value: str) -> str:
-        plain = _NOT_IN_NAME.sub("-", f"{self._server}.{name}")
+        plain = secret_name(self._server, name)
         numbered = (f"{plain}-{n}" if n > 1 else plain for n in count(1))
         untaken = (one for one in numbered if one not in self._taken)
         free = next(one for one in untaken if self._values.setdefault(one, value) == value)

@@ -74,4 +74,5 @@ class Settings:
     ask: AskMode = "auto"  # before which calls the user is asked
     ask_timeout: float = 120.0  # seconds; then the call is refused
     update_check: bool = False
+    registry: str = "https://registry.modelcontextprotocol.io"  # asked by `find` and `add` of a name of it, only then
     confine: Confining = None  # of servers that are programs and do not say it themselves

@@ -22,13 +22,18 @@ BY = "the panel"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What came of an action, in words. `wrong`: it failed. `text`: a result. `url`: an address to go to."""
+    """What came of an action, in words. `wrong`: it failed. `text`: a result. `url`: an address to go to.
+
+    `server`: the one whose page shows more. `proposals`: servers that may be added, for their forms.
+    """
 
     title: str
     hint: str = ""
     wrong: bool = False
     text: str = ""
     url: str = ""
+    server: str = ""
+    proposals: tuple[dict[str, Any], ...] = ()
 
 
 class Form:

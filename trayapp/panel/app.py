@@ -18,6 +18,7 @@ import anyio.to_thread
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.redact import redacted
 from trayapp.panel.actions import ACTIONS, Form, Said
+from trayapp.panel.add import ADD_ACTIONS, add_page
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import PAGES, Page, render
 from trayapp.wire.messages import RpcError
@@ -106,7 +107,7 @@ class Panel:
 
     async def _send_page(self, path: str, query: dict[str, str], cookie: str, scope: Any, reply: Answer) -> None:
         name, _, rest = path.partition("/")
-        page = PAGES.get(name)
+        page = add_page if name == "add" else PAGES.get(name)
         if page is None:
             await reply.html(render("error.html", said=Said("There is no such page", wrong=True)), 404)
             return
@@ -127,7 +128,7 @@ class Panel:
                 render("said.html", said=Said("This change was not asked for by the panel", wrong=True)), 403
             )
             return
-        action = ACTIONS.get(path)
+        action = ACTIONS.get(path) or ADD_ACTIONS.get(path)
         body = await body_of(receive)
         if action is None or body is None:
             said = Said("There is no such action" if action is None else "The form is too large", wrong=True)

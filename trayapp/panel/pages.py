@@ -47,9 +47,9 @@ TONES = {
 }
 OUTCOME_TONES = {"ok": "good", "cancelled": "quiet", "refused": "warn"}
 NAV = (
-    ("", "Overview"), ("activity", "Activity"), ("approvals", "Approvals"), ("clients", "AI tools"),
+    ("", "Overview"), ("add", "Add"), ("activity", "Activity"), ("approvals", "Approvals"), ("clients", "AI tools"),
     ("tokens", "Tokens"), ("health", "Health"),
-)  # fmt: skip  # Add stands behind Overview once it is there
+)  # fmt: skip
 
 Context = dict[str, Any]
 

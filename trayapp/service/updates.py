@@ -5,24 +5,19 @@ Nothing of the user or the machine is sent. Never here: when it is asked, how it
 
 from __future__ import annotations
 
-import json
 import re
-import urllib.error
-import urllib.request
 from contextlib import suppress
 from dataclasses import dataclass
-from email.message import Message
-from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from trayapp import __version__
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import PACKAGE
+from trayapp.service.web import WebError, read_json
 
 ADDRESS_FILE = "releases"  # beside the package's modules, written when a program is published: who may be asked
-PATIENCE_S = 10.0
 LARGEST = 1 << 20  # bytes; an answer has some ten thousand
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)\s*")
 
@@ -48,14 +43,14 @@ def newest(address: str) -> Release:
 
     Raises MultiMcpError.
     """
-    headers = {"Accept": "application/json", "User-Agent": f"multi-mcp/{__version__}"}
     try:
-        with _opener().open(urllib.request.Request(address, headers=headers), timeout=PATIENCE_S) as answer:
-            found = json.loads(answer.read(LARGEST))
+        found = read_json(address, LARGEST)
         return Release(str(found["tag_name"]).removeprefix("v"), _page(found.get("html_url"), address))
-    except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
-        reason = getattr(error, "reason", None) or type(error).__name__
-        raise MultiMcpError(f"Newer versions cannot be asked for: {reason}", "Try again later") from None
+    except WebError as error:
+        reason = error.title
+    except (KeyError, TypeError) as error:
+        reason = type(error).__name__
+    raise MultiMcpError(f"Newer versions cannot be asked for: {reason}", "Try again later")
 
 
 def is_newer(other: str, mine: str = __version__) -> bool:
@@ -78,18 +73,3 @@ def _page(url: Any, address: str) -> str:
         if host and (asked == host or asked.endswith(f".{host}")):
             return url
     return ""
-
-
-class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Never from https to something that anybody on the way could answer."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
-    ) -> urllib.request.Request | None:
-        if not newurl.startswith("https://"):
-            raise urllib.error.URLError("It leads to an address without https")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(_SafeRedirects())

@@ -18,8 +18,8 @@ from trayapp.service.command_line import NO_WINDOW, own_command
 FROM_ANYWHERE = "/" if os.name == "posix" else None
 
 
-def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float) -> Any:
-    """What `multi-mcp ARGV --json` printed, parsed; None when it printed nothing.
+def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, typed: bytes = b"") -> Any:
+    """What `multi-mcp ARGV --json` printed, parsed; None when it printed nothing. `typed` stands on its stdin.
 
     Raises MultiMcpError: the verb's own title and hint, or that it did not end in time.
     """
@@ -29,7 +29,7 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float) 
             [*own_command(), *argv, "--json"],
             env=own_environment(environ),
             cwd=FROM_ANYWHERE,
-            stdin=subprocess.DEVNULL,
+            input=typed,
             capture_output=True,
             timeout=timeout_s,
             check=False,

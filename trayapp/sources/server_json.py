@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from trayapp.sources.source import Entry, Keys, Source, UnclearSourceError, Variable, name_of_package
@@ -14,7 +15,9 @@ from trayapp.sources.source import Entry, Keys, Source, UnclearSourceError, Vari
 _RUNNERS = {"npm": "npx", "pypi": "uvx", "oci": "docker", "nuget": "dnx"}
 _KIND = "server.json"
 _VARIABLE = re.compile(r"\{([A-Za-z_][\w-]*)\}")
-_IMAGE_ENV = ("-e", "--env")
+_HINTS = frozenset(("npx", "uvx", "docker", "dnx", "podman", "bunx"))
+_RUN = ("run", "-i", "--rm")
+CHOICES_MOST = 100
 
 
 def is_server_json(document: Mapping[str, Any]) -> bool:
@@ -28,10 +31,10 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
     """Return the ways in which a server can be had, best first. Raises UnclearSourceError."""
     inner = document.get("server")
     one = inner if isinstance(inner, Mapping) else document
-    name = short_name(str(one.get("name", "")))
-    description = str(one.get("description") or "")
-    packages = [part for part in one.get("packages") or [] if isinstance(part, Mapping)]
-    remotes = [part for part in one.get("remotes") or [] if isinstance(part, Mapping)]
+    full = _text(one, "name")
+    name = short_name(full)
+    description = _text(one, "description")
+    packages, remotes = _listed(one, "packages"), _listed(one, "remotes")
     ways = [_package(part) for part in packages] + [_remote(part) for part in remotes]
     found = [
         Source(name, entry, f"{kind} ({how})", tuple(wants), (), description)
@@ -40,10 +43,8 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
         for entry, how, wants in [way]
     ]
     if not found:
-        kinds = ", ".join(sorted({str(part.get("registryType")) for part in packages})) or "nothing"
-        raise UnclearSourceError(
-            f"{one.get('name')} cannot be started from here: it offers {kinds}", "See its own page"
-        )
+        kinds = ", ".join(sorted({_text(part, "registryType") for part in packages} - {""})) or "nothing"
+        raise UnclearSourceError(f"{full} cannot be started from here: it offers {kinds}", "See its own page")
     return found
 
 
@@ -53,146 +54,157 @@ def short_name(name: str) -> str:
 
 
 Way = tuple[Entry, str, list[Variable]]
+Input = Mapping[str, Any]
 
 
-def _package(part: Mapping[str, Any]) -> Way | None:
-    kind = str(part.get("registryType") or part.get("registry_type") or part.get("registry_name") or "")
-    identifier, version = str(part.get("identifier") or part.get("name") or ""), str(part.get("version") or "")
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """The text of an input, and of each value that the user gives: its placeholder, its name, what is said of it."""
+
+    text: str
+    asks: tuple[tuple[str, str, Input], ...] = ()
+
+    def variables(self, keys: Keys) -> list[Variable]:
+        return [_variable(placeholder, name, said, keys) for placeholder, name, said in self.asks]
+
+
+def _listed(part: Input, *keys: str) -> list[Input]:
+    """Return the objects of the first of these keys that holds a list."""
+    found: list[Any] = next((part[key] for key in keys if isinstance(part.get(key), list)), [])
+    return [one for one in found if isinstance(one, Mapping)]
+
+
+def _text(part: Input, *keys: str) -> str:
+    """Return the first of these that is a text, or a number or a switch as one."""
+    for key in keys:
+        value = part.get(key)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str | int | float) and value != "":
+            return str(value)
+    return ""
+
+
+def _is(part: Input, *keys: str) -> bool:
+    return any(part.get(key) is True for key in keys)
+
+
+def _package(part: Input) -> Way | None:
+    kind = _text(part, "registryType", "registry_type", "registry_name")
+    identifier, version = _text(part, "identifier", "name"), _text(part, "version")
     runner = _RUNNERS.get(kind)
     if runner is None or not re.fullmatch(r"[\w@][\w@./:+-]*", identifier) or not re.fullmatch(r"[\w.+~-]*", version):
         return None
     transport = part.get("transport")
     if isinstance(transport, Mapping) and transport.get("type") not in (None, "stdio"):
         return None  # a server that is started by itself and then reached by its address
-    wants: list[Variable] = []
-    hint = str(part.get("runtimeHint") or "")
-    if hint in ("npx", "uvx", "docker", "dnx", "podman", "bunx"):
+    hint = _text(part, "runtimeHint", "runtime_hint")
+    if hint in _HINTS:
         runner = hint
-    own = _arguments(part.get("runtimeArguments") or part.get("runtime_arguments"))
-    behind = _arguments(part.get("packageArguments") or part.get("package_arguments"))
-    env = [
-        one
-        for one in part.get("environmentVariables") or part.get("environment_variables") or []
-        if isinstance(one, Mapping)
-    ]
-    words: list[Any] = []
+    own = _arguments(_listed(part, "runtimeArguments", "runtime_arguments"))
+    behind = _arguments(_listed(part, "packageArguments", "package_arguments"))
+    env = _listed(part, "environmentVariables", "environment_variables")
+    package = identifier + (f"@{version}" if version and version != "latest" else "")
     if runner in ("docker", "podman"):
-        words = ["run", "-i", "--rm"]
-        words += [word for one in env for word in ("-e", str(one.get("name")))]
-        words += [word for word in own if word not in ("run", "-i", "--rm")]
-        image = (
-            identifier
-            if ":" in identifier.rpartition("/")[2] or "@" in identifier or not version
-            else f"{identifier}:{version}"
-        )
-        words += [image]
+        tagged = not version or ":" in identifier.rpartition("/")[2] or "@" in identifier
+        named = [word for one in env for word in (_Filled("-e"), _Filled(_text(one, "name")))]
+        own = [word for word in own if word.text not in _RUN]
+        words = [*map(_Filled, _RUN), *named, *own, _Filled(identifier if tagged else f"{identifier}:{version}")]
+    elif runner in ("npx", "bunx"):
+        words = [_Filled("-y"), *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
     else:
-        package = identifier + (f"@{version}" if version and version != "latest" else "")
-        if runner in ("npx", "bunx"):
-            words = ["-y", *(word for word in own if word not in ("-y", "--yes")), package]
-        else:
-            words = [*own, package]
+        words = [*own, _Filled(package)]
     words += behind
-    args: list[str] = []
-    for word in words:
-        if isinstance(word, _Wanted):
-            wants.append(word.variable(("args", len(args)), word.text))
-            args.append(word.text)
-        else:
-            args.append(str(word))
-    entry: Entry = {"command": runner, "args": args}
+    entry: Entry = {"command": runner, "args": [word.text for word in words]}
+    wants = [one for at, word in enumerate(words) for one in word.variables(("args", at))]
     _add_inputs(entry, "env", env, wants)
     return entry, f"{kind} package", wants
 
 
-def _remote(part: Mapping[str, Any]) -> Way | None:
+def _remote(part: Input) -> Way | None:
     kind, url = part.get("type") or part.get("transport_type"), part.get("url")
     if not isinstance(url, str) or kind not in ("streamable-http", "sse", "http", None):
         return None
-    wants: list[Variable] = []
-    given = part.get("variables") if isinstance(part.get("variables"), Mapping) else {}
-    for found in dict.fromkeys(_VARIABLE.findall(url)):
-        said = given.get(found) if isinstance(given, Mapping) else None
-        wants.append(
-            _Wanted(f"{{{found}}}", found, said if isinstance(said, Mapping) else {}).variable(("url",), f"{{{found}}}")
-        )
-    entry: Entry = {"url": url} | ({"type": "sse"} if kind == "sse" else {})
-    _add_inputs(entry, "headers", [one for one in part.get("headers") or [] if isinstance(one, Mapping)], wants)
+    given = part.get("variables")
+    said = given if isinstance(given, Mapping) else {}
+    filled = _filled_in(url, {name: said.get(name, {}) for name in _VARIABLE.findall(url)})
+    wants = filled.variables(("url",))
+    entry: Entry = {"url": filled.text} | ({"type": "sse"} if kind == "sse" else {})
+    _add_inputs(entry, "headers", _listed(part, "headers"), wants)
     return entry, "remote", wants
 
 
-class _Wanted:
-    """A word of a command line that the user has to give, or may."""
-
-    def __init__(self, text: str, name: str, said: Mapping[str, Any]) -> None:
-        self.text = text
-        self._name = name
-        self._said = said
-
-    def variable(self, keys: Keys, placeholder: str) -> Variable:
-        said = self._said
-        choices = said.get("choices")
-        return Variable(
-            self._name,
-            keys,
-            placeholder,
-            str(said.get("description") or ""),
-            secret=(said.get("isSecret") or said.get("is_secret")) is True,
-            required=(said.get("isRequired") or said.get("is_required")) is True,
-            choices=tuple(map(str, choices)) if isinstance(choices, list) else (),
-        )
+def _filled(one: Input, name: str, empty: str = "") -> _Filled | None:
+    """Return an input's text; None for an optional one without a value. `empty`: what stands for a missing one."""
+    text = _text(one, "value", "default")
+    required = _is(one, "isRequired", "is_required")
+    if not text:
+        return _Filled(empty, ((empty, name, one),)) if required or _is(one, "isSecret", "is_secret") else None
+    inner = one.get("variables")
+    if isinstance(inner, Mapping):
+        return _filled_in(text, inner)
+    marked = _VARIABLE.search(text)
+    return _Filled(text, ((marked[0], name, one),)) if marked else _Filled(text)
 
 
-def _arguments(listed: Any) -> list[Any]:
-    """Return the words of runtimeArguments or packageArguments, without optional ones that have no value."""
-    words: list[Any] = []
-    for one in listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ():
-        if not isinstance(one, Mapping):
+def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
+    """Return a text with the values that are said of its variables; what is not said, the user gives."""
+    asks: list[tuple[str, str, Input]] = []
+    for name in dict.fromkeys(_VARIABLE.findall(text)):
+        said = inner.get(name)
+        if not isinstance(said, Mapping):
             continue
-        value = one.get("value") or one.get("default")
-        required = (one.get("isRequired") or one.get("is_required")) is True
-        name = str(one.get("name") or "")
-        if one.get("type") == "named" and name:
-            if value is None and not required:
-                continue
-            if value is None and one.get("format") == "boolean":
-                words.append(name)
-                continue
-            words += [name, _worded(one, value, name)]
-        elif value is not None or required:
-            words.append(_worded(one, value, str(one.get("valueHint") or one.get("value_hint") or "value")))
+        value = _text(said, "value", "default")
+        if value:
+            text = text.replace(f"{{{name}}}", value)
+        else:
+            asks.append((f"{{{name}}}", name, said))
+    return _Filled(text, tuple(asks))
+
+
+def _variable(placeholder: str, name: str, said: Input, keys: Keys) -> Variable:
+    choices = said.get("choices")
+    return Variable(
+        name,
+        keys,
+        placeholder,
+        _text(said, "description"),
+        secret=_is(said, "isSecret", "is_secret"),
+        # what stands in the middle of a text cannot be left out
+        required=_is(said, "isRequired", "is_required") or keys[0] in ("args", "url"),
+        choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
+    )
+
+
+def _arguments(listed: Sequence[Input]) -> list[_Filled]:
+    """Return the words of runtimeArguments or packageArguments, without optional ones that have no value."""
+    words: list[_Filled] = []
+    for one in listed:
+        name = _text(one, "name")
+        hint = (
+            name if one.get("type") == "named" else _text(one, "valueHint", "value_hint") or name or "value"
+        ).lstrip("-")
+        named = one.get("type") == "named" and name
+        if named and one.get("format") == "boolean" and _text(one, "value", "default") in ("", "true"):
+            words += [_Filled(name)] if _is(one, "isRequired", "is_required") or _text(one, "value", "default") else []
+            continue
+        if not _text(one, "value", "default") and not _is(one, "isRequired", "is_required"):
+            continue
+        word = _filled(one, hint, f"<{hint}>")
+        if word is not None:
+            words += [_Filled(name), word] if named else [word]
     return words
 
 
-def _worded(one: Mapping[str, Any], value: Any, name: str) -> Any:
-    if value is None:
-        hint = name.lstrip("-")
-        return _Wanted(f"<{hint}>", hint, one)
-    inner = one.get("variables")
-    found = _VARIABLE.search(str(value))
-    if found and isinstance(inner, Mapping):
-        said = inner.get(found[1])
-        return _Wanted(str(value), found[1], said if isinstance(said, Mapping) else {})
-    return str(value)
-
-
-def _add_inputs(entry: Entry, key: str, inputs: Sequence[Mapping[str, Any]], wants: list[Variable]) -> None:
+def _add_inputs(entry: Entry, key: str, inputs: Sequence[Input], wants: list[Variable]) -> None:
     """Put variables or headers into the entry; those without a value are wanted."""
     values: dict[str, str] = {}
     for one in inputs:
-        name = one.get("name")
-        if not isinstance(name, str) or not name:
+        name = _text(one, "name")
+        filled = _filled(one, name) if name else None
+        if filled is None:
             continue
-        value = one.get("value") or one.get("default")
-        required = (one.get("isRequired") or one.get("is_required")) is True
-        text = str(value) if value is not None else ""
-        marked = _VARIABLE.search(text)
-        if text and not marked:
-            values[name] = text
-            continue
-        if not text and not required and not (one.get("isSecret") or one.get("is_secret")):
-            continue
-        values[name] = text
-        wants.append(_Wanted(text, name, one).variable((key, name), marked[0] if marked else ""))
+        values[name] = filled.text
+        wants += filled.variables((key, name))
     if values:
         entry[key] = values

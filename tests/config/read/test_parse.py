@@ -470,6 +470,7 @@ def test_all_settings_are_read() -> None:
         "  profiles:\n    work: {servers: [a], expose: tools, includeTools: 'x*', exclude_tools: [y]}\n    all:\n"
         "  synonyms: {pr: [pull request], ls: list}\n  token_store: file\n"
         "  approve_changes: off\n  update_check: true\n  writeTools: switched\n"
+        "  registry: https://mcp.corp.example/v0.1/\n"
         "  history: {arguments: no, keep: 7d, size: 20 MB}\n"
     )
     assert config.problems == ()
@@ -479,7 +480,8 @@ def test_all_settings_are_read() -> None:
         http=HttpSettings(False, 80), imports=("cursor", "claude-code"),
         profiles={"work": Profile(("a",), "tools", ("x*",), ("y",)), "all": Profile()},
         synonyms={"pr": ("pull request",), "ls": ("list",)}, token_store="file", approve_changes="off",
-        update_check=True, write_tools="switched", history=HistorySettings(True, False, 7.0, 20_000_000),
+        update_check=True, write_tools="switched", registry="https://mcp.corp.example",
+        history=HistorySettings(True, False, 7.0, 20_000_000),
     )  # fmt: skip
 
 
@@ -509,6 +511,8 @@ WRONG_SETTINGS = [
     "token_store: memory",
     "approve_changes: maybe",
     "update_check: often",
+    "registry: http://mcp.corp.example",
+    "registry: 5",
     "write_tools: some",
     "expsoe: tools",
 ]

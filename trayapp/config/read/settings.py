@@ -12,7 +12,7 @@ from trayapp.config.read import fields
 from trayapp.config.read.confine import read_confine
 from trayapp.config.read.keys import read_keys, timed
 from trayapp.config.read.spelling import HISTORY_KEYS, HTTP_KEYS, PROFILE_KEYS, SETTING_KEYS, snake
-from trayapp.config.urls import url_fault
+from trayapp.config.urls import unsafe_url, url_fault
 from trayapp.config.yaml.nodes import Node, Pair, Scalar, is_null, kind
 from trayapp.model.confine import Confine
 from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, HistorySettings, HttpSettings, Profile, Settings
@@ -35,6 +35,15 @@ def read_document_url(node: Node) -> str:
     return url
 
 
+def read_registry(node: Node) -> str:
+    """Return the address of a registry of the official one's API, without the API's own path."""
+    url: str = fields.text(node).strip().rstrip("/")
+    fault = unsafe_url(url)
+    if fault:
+        raise Wrong(node, f"is no address of a registry: it {fault}")
+    return url.removesuffix("/v0.1")
+
+
 READERS: dict[str, fields.Reader] = {
     "expose": fields.choice(EXPOSE_MODES),
     "defer_above": fields.whole(0, MAX_TOOLS),
@@ -55,6 +64,7 @@ READERS: dict[str, fields.Reader] = {
     "ask": fields.ask_mode,
     "ask_timeout": fields.duration("s", zero=False),
     "update_check": fields.switch,
+    "registry": read_registry,
     "confine": read_confine,
     "client_metadata_url": read_document_url,
 }

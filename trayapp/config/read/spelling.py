@@ -23,7 +23,7 @@ SETTING_KEYS = frozenset(
         "expose", "defer_above", "tool_prefix", "idle_timeout", "health_interval", "failure_backoff", "connect_timeout",
         "request_timeout", "linger", "result_limit", "http", "imports", "profiles", "synonyms", "token_store",
         "approve_changes", "suspicious", "update_check", "client_metadata_url", "write_tools", "ask", "ask_timeout",
-        "confine", "history",
+        "confine", "history", "registry",
     ]
 )  # fmt: skip
 HTTP_KEYS = frozenset(("enabled", "port", "token"))

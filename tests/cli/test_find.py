@@ -1,0 +1,131 @@
+"""`multi-mcp find`, and `add` of what it found, against a registry that speaks the official one's OpenAPI."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.persons import Person
+from tests.fixtures.registry import FakeRegistry, entry, registry
+from trayapp.config.read.parse import parse
+
+PACKAGE = {
+    "registryType": "npm", "identifier": "@acme/wiki-mcp", "version": "1.2.3", "transport": {"type": "stdio"},
+    "runtimeArguments": [{"type": "named", "name": "--silent", "format": "boolean", "value": "true"}],
+    "packageArguments": [
+        {"type": "positional", "valueHint": "folder", "isRequired": True, "format": "filepath", "description": "Where"},
+        {"type": "named", "name": "--mode", "isRequired": True, "choices": ["fast", "safe"]},
+        {"type": "named", "name": "--depth"},
+        {"type": "named", "name": "--level", "default": "3"},
+    ],
+    "environmentVariables": [
+        {"name": "WIKI_AUTH", "value": "{user}:{pass}", "variables": {
+            "user": {"isRequired": True}, "pass": {"isRequired": True, "isSecret": True}}},
+        {"name": "LANG", "value": "C"},
+        {"name": "NOT_NEEDED"},
+    ],
+}  # fmt: skip
+REMOTE = {
+    "type": "streamable-http", "url": "https://{tenant}.acme.example/mcp",
+    "variables": {"tenant": {"isRequired": True, "choices": ["eu", "us"]}},
+    "headers": [
+        {"name": "Authorization", "value": "Bearer {token}",
+         "variables": {"token": {"isRequired": True, "isSecret": True}}},
+        {"name": "X-Team", "value": "red"},
+    ],
+}  # fmt: skip
+WIKI = entry("com.acme/wiki-mcp", "1.2.3", packages=[PACKAGE], remotes=[REMOTE])
+TOKEN = "plain-looking"
+
+
+def use(person: Person, server: FakeRegistry) -> None:
+    person.servers.write_text(
+        f"settings: {{registry: '{server.address}', token_store: file}}\nservers: {{}}\n", encoding="utf-8"
+    )
+    person.env["MULTI_MCP_PASSPHRASE"] = "of the tests"
+
+
+@pytest.mark.requirement("registry-find", "registry-status")
+def test_what_is_found_is_listed_with_its_status(person: Person) -> None:
+    old = entry("io.github.a/wiki-old", status="deprecated", why="Use com.acme/wiki-mcp\x1b[2J")
+    with registry(old, WIKI) as server:
+        use(person, server)
+        shown = person.says("find", "wiki").stdout.splitlines()
+        assert [line.split()[0] for line in shown] == ["NAME", "com.acme/wiki-mcp", "io.github.a/wiki-old"]
+        assert "DEPRECATED (Use com.acme/wiki-mcp" in shown[2]
+        assert "\x1b" not in "".join(shown)
+        found = person.gets("find", "wiki", "--limit", "1")
+        assert [(one["name"], one["ways"], one["status"]) for one in found["servers"]] == [
+            ("com.acme/wiki-mcp", ["npm", "remote"], "active")
+        ]
+        assert found["found"] == 2
+        assert "named like nothing-such" in person.says("find", "nothing-such").stdout
+    assert "Connection refused" in person.says("find", "other").stderr
+    assert person.says("find", "  ").returncode == 2
+
+
+@pytest.mark.requirement("registry-add")
+def test_a_server_of_the_registry_is_added_with_its_arguments_variables_and_headers(person: Person) -> None:
+    values = ("--set", "folder=/srv/wiki", "--set", "mode=safe", "--set", "user=me", "--set", f"pass={TOKEN}")
+    with registry(WIKI) as server:
+        use(person, server)
+        done = person.says("add", "com.acme/wiki-mcp")
+        assert done.stdout.splitlines()[:2] == [
+            "wiki: com.acme/wiki-mcp 1.2.3, of the registry (npm package): What com.acme/wiki-mcp does",
+            "  npx -y --silent @acme/wiki-mcp@1.2.3 '<folder>' --mode '<mode>' --level 3",
+        ]
+        assert "https://{tenant}.acme.example/mcp" in done.stderr  # the other way
+        assert "needs folder, mode, user, pass" in done.stderr
+        assert (
+            "mode is one of: fast, safe"
+            in person.says("add", "com.acme/wiki-mcp", "--yes", *values, "--set", "mode=x").stderr
+        )
+        assert person.says("add", "com.acme/wiki-mcp@1.2.3", "--yes", *values).returncode == 0
+        form: dict[str, Any] = {"what": "com.acme/wiki-mcp"}
+        shown = json.loads(person.says("add", "--form", "--dry-run", "--json", stdin=json.dumps(form)).stdout)
+        assert (shown["ways"], len(shown["servers"])) == (True, 2)
+        form |= {"pick": 1, "seen": shown["servers"][1]["seen"], "name": "far"}
+        form |= {"values": {"tenant": "eu", "token": TOKEN}}
+        assert person.says("add", "--form", "--json", stdin=json.dumps(form)).returncode == 0
+        assert person.says("add", "--form", stdin=json.dumps(form | {"pick": 2})).returncode == 2
+    text = person.servers.read_text()
+    servers = parse(text, "f").servers
+    assert servers["wiki"].args == (
+        "-y", "--silent", "@acme/wiki-mcp@1.2.3", "/srv/wiki", "--mode", "safe", "--level", "3",
+    )  # fmt: skip
+    assert servers["wiki"].env == {"WIKI_AUTH": "me:${keyring:wiki.pass}", "LANG": "C"}
+    assert servers["far"].url == "https://eu.acme.example/mcp"
+    assert servers["far"].headers == {"Authorization": "Bearer ${keyring:far.token}", "X-Team": "red"}
+    assert TOKEN not in text
+
+
+@pytest.mark.requirement("registry-status", "registry-hostile")
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (entry("com.acme/x", status="deleted", why="It stole keys"), "was deleted from the registry: It stole keys"),
+        (entry("com.acme/x", packages=[]), "it offers nothing"),
+        (entry("com.acme/x", packages=7, remotes=[7]), "it offers nothing"),
+        (entry("com.acme/x", packages=[PACKAGE | {"identifier": "x; rm -rf ~"}]), "it offers npm"),
+        (entry("com.acme/x", packages=[PACKAGE | {"identifier": ["x"]}]), "it offers npm"),
+        (entry("com.acme/x", remotes=[{"type": "sse", "url": "http://evil.example/sse"}]), "must begin with https://"),
+        (entry("com.acme/other"), "The registry knows no com.acme/x"),
+    ],
+    ids=["deleted", "empty", "types", "shell", "list", "plain-http", "unknown"],
+)
+def test_what_cannot_or_must_not_be_run_is_refused(person: Person, row: Any, said: str) -> None:
+    with registry(row) as server:
+        use(person, server)
+        before = person.servers.read_text()
+        done = person.says("add", "com.acme/x", "--yes")
+    assert (done.returncode != 0, said in done.stderr) == (True, True), done.stderr
+    assert person.servers.read_text() == before
+
+
+@pytest.mark.requirement("registry-status")
+def test_a_deprecated_one_says_so_before_the_question(person: Person) -> None:
+    with registry(entry("com.acme/x", status="deprecated", why="Use y")) as server:
+        use(person, server)
+        assert "Its author calls it deprecated: Use y" in person.says("add", "com.acme/x").stdout

@@ -1,0 +1,118 @@
+"""The panel's page that adds servers, in a real browser: shown whole, asked, secrets kept, and then it works."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from tests.fixtures.odd import Odd
+from tests.fixtures.registry import entry, registry
+from tests.panel.scene import EVIL, browser, scene
+from tests.patience import stretched
+from tests.tools import require_file
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
+AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
+STARTED_MS = stretched(60.0) * 1000
+SECRET = "Teal-47-heron"
+EVIL_QUERY = "%3Cscript%3Ewindow.hit=1%3C/script%3E%20%7B%22mcpServers%22"
+SAMPLE = [sys.executable, "-m", "trayapp", "sample-server"]
+
+
+def snippet(**more: object) -> str:
+    server = {
+        "command": SAMPLE[0],
+        "args": SAMPLE[1:],
+        "env": {"PYTHONPATH": str(Path.cwd()), "API_TOKEN": "<YOUR_TOKEN>"},
+    }
+    return json.dumps({"mcpServers": {"sample": server | more}})
+
+
+@pytest.fixture(autouse=True)
+def vault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULTI_MCP_PASSPHRASE", "of the tests")
+
+
+@pytest.mark.requirement("panel-add", "source-asked", "source-secrets")
+async def test_a_pasted_snippet_is_shown_asked_for_added_and_tried(home: Path) -> None:
+    async with scene(home, Odd(home, "odd"), token_store="file") as made, browser() as chromium:
+        page = await made.open(chromium)
+        await page.get_by_role("link", name="Add", exact=True).click()
+        await page.get_by_label("A snippet of any AI tool").fill(snippet())
+        await page.get_by_role("button", name="Show what would run").click()
+        shown = page.get_by_label("What would run: sample")
+        await expect(shown).to_contain_text("-m trayapp sample-server")
+        await expect(shown).to_contain_text("PYTHONPATH=")
+        await expect(shown).to_contain_text("(decides which code is loaded)")
+        assert "sample" not in made.gateway.file.read_text()
+        assert [one["name"] for one in (await made.gateway.ask("snapshot"))["servers"]] == ["odd"]
+        await made.gateway.ask("reconnect", server="odd")  # news do not take away what is being filled in
+        field = page.get_by_label("API_TOKEN")
+        assert await field.get_attribute("type") == "password"
+        await field.fill(SECRET)
+        await page.get_by_role("button", name="Add sample").click()
+        await expect(page.locator("#found")).to_contain_text("Added sample:", timeout=STARTED_MS)
+        assert SECRET not in await page.content()
+        assert "${keyring:sample.API_TOKEN}" in made.gateway.file.read_text()
+        assert "cwd" not in made.gateway.file.read_text().partition("sample:")[2]
+        await page.get_by_role("link", name="See its tools").click()
+        await expect(page.get_by_role("heading", name="sample")).to_be_visible()
+        assert (made.elsewhere, made.errors) == ([], [])
+    said = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+    assert SECRET.encode() not in said
+
+
+@pytest.mark.requirement("panel-add", "registry-find", "registry-status")
+async def test_the_registry_is_searched_and_what_is_not_what_was_shown_is_not_added(home: Path) -> None:
+    package = {"registryType": "npm", "identifier": "wiki-mcp", "version": "1.0.0", "transport": {"type": "stdio"}}
+    remote = {"type": "streamable-http", "url": "https://wiki.example/mcp"}
+    wiki = entry("com.acme/wiki", packages=[package], remotes=[remote])
+    old = entry("io.github.a/wiki-old", status="deprecated", why="Use com.acme/wiki")
+    with registry(wiki, old) as asked:
+        async with scene(home, Odd(home, "odd"), registry=asked.address) as made, browser() as chromium:
+            page = await made.open(chromium, "add")
+            assert asked.asked == []
+            await page.get_by_label("Words to find").fill("wiki")
+            await page.get_by_role("button", name="Search").click()
+            await expect(page.get_by_text("deprecated", exact=True)).to_be_visible()
+            await page.get_by_role("link", name="Look at com.acme/wiki", exact=True).click()
+            await expect(page.locator("#found")).to_contain_text("2 ways to run it")
+            await expect(page.locator("#found")).to_contain_text("npx -y wiki-mcp@1.0.0")
+            await expect(page.locator("#found")).to_contain_text("https://wiki.example/mcp")
+            asked.rows[0]["server"]["packages"][0]["identifier"] = "evil-mcp"
+            await page.get_by_role("button", name="Add wiki").first.click()
+            await expect(page.locator("#found")).to_contain_text("This is not what was shown")
+            assert "wiki" not in made.gateway.file.read_text()
+            asked.status = 503
+            await page.goto(f"{made.root}/panel/add?find=unheard")
+            await expect(page.locator("#found")).to_contain_text("cannot be asked: It answers with the status 503")
+            assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-hostile", "panel-accessible", "panel-add")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_hostile_entries_and_texts_are_text_and_the_page_is_accessible(home: Path, scheme: str) -> None:
+    axe = require_file(AXE, "run packaging/dev.py test").read_text(encoding="utf-8")
+    bad = entry("io.github.evil/wiki", packages=[{"registryType": "npm", "identifier": "x", "environmentVariables": [
+        {"name": "A_TOKEN", "isSecret": True, "isRequired": True, "description": EVIL},
+        {"name": "B", "isRequired": True, "choices": [EVIL, "x" * 300]}]}], description=EVIL, title=EVIL)  # fmt: skip
+    with registry(bad, entry("io.github.gone/wiki", status="deprecated", why=EVIL)) as asked:
+        async with scene(home, Odd(home, "odd"), registry=asked.address) as made, browser() as chromium:
+            page = await made.open(chromium, color_scheme=scheme)
+            for path in ("add", "add?find=wiki", "add?find=wiki&what=io.github.evil/wiki", "add?what=" + EVIL_QUERY):
+                await page.goto(f"{made.root}/panel/{path}")
+                assert await page.evaluate("window.hit") is None, path
+                assert await page.locator("#main img, #main script, #main iframe").count() == 0, path
+                await page.evaluate(axe)
+                found = await page.evaluate("axe.run()")
+                assert [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")] == [], (
+                    path
+                )
+                for width in (360, 1280, 2560):
+                    await page.set_viewport_size({"width": width, "height": 900})
+                    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+            assert (made.elsewhere, made.errors) == ([], [])

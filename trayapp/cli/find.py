@@ -1,0 +1,77 @@
+"""`multi-mcp find`: servers in the registry that settings.registry names. Asked over the network only on this word.
+
+Never here: how it is asked (service/registry).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from trayapp.cli.options import examples, json_option
+from trayapp.cli.output import Table, note, print_json, print_table, say, waiting
+from trayapp.cli.servers_file import own_config, own_store
+from trayapp.cli.text import ago, count, one_line
+from trayapp.config.paths import find_paths
+from trayapp.model.errors import StorageError, UsageError
+from trayapp.model.settings import Settings
+from trayapp.service.registry import Answer, Registry
+
+SHOWN = 20
+
+
+@click.command("find", epilog=examples("multi-mcp find github", "multi-mcp find postgres database --limit 50"))
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(1, 1000), default=SHOWN, show_default=True, help="How many to show.")
+@json_option
+def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Find servers in the registry.
+
+    The official registry of MCP servers is asked, or the one that settings.registry names. It compares words with
+    names. Add what you found by its name: multi-mcp add NAME
+    """
+    text = " ".join(words)
+    if not text.strip():
+        raise UsageError("Give words to look for", "For example: multi-mcp find github")
+    with waiting("Asking the registry", quiet=as_json):
+        found = own_registry().find(text)
+    shown = found.entries[:limit]
+    if as_json:
+        rows: list[dict[str, Any]] = [
+            {
+                "name": one.name, "version": one.version, "title": one.title, "description": one.description,
+                "status": one.status, "why": one.said, "updated": one.updated, "ways": list(one.ways),
+            }
+            for one in shown
+        ]  # fmt: skip
+        print_json({"servers": rows, "found": len(found.entries), "old_s": found.old_s, "problem": found.why or None})
+        return
+    note_old(found)
+    if not shown:
+        say(one_line(f"The registry has no server named like {text}"))
+        return
+    lines = []
+    for one in shown:
+        state = "" if one.status == "active" else f"{one.status.upper()}{f' ({one.said})' if one.said else ''}: "
+        ways = ", ".join(one.ways) or "nothing to run"
+        lines.append((one.name, one.version, ways, one_line(state + (one.description or one.title))))
+    print_table(Table(("NAME", "VERSION", "RUNS AS", "WHAT IT DOES"), lines, wraps=True))
+    if len(found.entries) > limit:
+        note(f"{count(len(found.entries) - limit, 'more server')}: give more words, or --limit")
+
+
+def note_old(answer: Answer) -> None:
+    """Say that an answer is one of an earlier time."""
+    if answer.old_s is not None:
+        note(one_line(f"The registry cannot be asked ({answer.why}): this is its answer of {ago(answer.old_s)}"))
+
+
+def own_registry() -> Registry:
+    """Return the registry that the user's settings name."""
+    try:
+        settings = own_config(own_store()).settings
+    except StorageError:
+        settings = Settings()
+    return Registry(settings.registry, find_paths(os.environ).cache_dir / "registry")

@@ -1,0 +1,80 @@
+"""The page that adds servers: what was pasted or found, what would run, what it wants, and the yes.
+
+Each step is a verb (`find`, `add --form`). What is pasted and typed may hold secrets: it goes to the verb's stdin, and
+nothing of it comes back. Never here: recognizing, writing.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.text import count
+from trayapp.panel.actions import Action, Form, Said
+from trayapp.panel.host import PanelHost
+from trayapp.panel.pages import Context, Page
+from trayapp.service.verb import run_verb
+
+LOOK_S = 45.0
+ADD_S = 150.0  # a server's first start may download it
+FOUND_MOST = 50
+
+
+async def add_page(page: Page) -> Context:
+    """What a text names, or what the registry has."""
+    what, words = page.query.get("what", ""), page.query.get("find", "").strip().lstrip("-")
+    said: Said | None = None
+    found: Context | None = None
+    try:
+        if what:
+            said = await look_at(page.host, what)
+        if words:
+            run = partial(run_verb, ["find", "--limit", str(FOUND_MOST), words], page.host.environ, LOOK_S)
+            found = await anyio.to_thread.run_sync(run)
+    except MultiMcpError as error:
+        said = Said(error.title, error.hint, wrong=True)
+    return {"template": "add.html", "title": "Add a server", "what": what, "words": words, "said": said, "found": found}
+
+
+async def look_at(host: PanelHost, what: str) -> Said:
+    """Return the servers that a text names, with all that would run."""
+    done = await typed(host, {"what": what}, "--dry-run")
+    found = tuple(done["servers"])
+    if len(found) == 1:
+        return Said("", proposals=found)
+    several = (
+        f"There are {len(found)} ways to run it: choose one" if done["ways"] else f"These are {len(found)} servers"
+    )
+    return Said(several, proposals=found)
+
+
+async def look(host: PanelHost, form: Form) -> Said:
+    """Show what would run if that were added."""
+    return await look_at(host, form.text("what"))
+
+
+async def add(host: PanelHost, form: Form) -> Said:
+    """Add the server that was shown, with the values that it wants."""
+    asked = {
+        "what": form.text("what"), "pick": int(form.text("pick")[:4]), "seen": form.text("seen"),
+        "name": form.get("name").strip(), "values": form.below("arg."),
+    }  # fmt: skip
+    done = await typed(host, asked)
+    name = str(done["name"])
+    if done.get("error"):
+        return Said(f"Added {name}; it does not work yet", str(done["error"]), wrong=True, server=name)
+    tools = f": {count(done['tools'], 'tool')}" if done.get("tools") is not None else ""
+    return Said(f"Added {name}{tools}", server=name)
+
+
+async def typed(host: PanelHost, form: dict[str, Any], *more: str) -> Any:
+    """Run `add` with a form on its stdin. Raises MultiMcpError."""
+    run = partial(run_verb, ["add", "--form", *more], host.environ, ADD_S, json.dumps(form).encode())
+    return await anyio.to_thread.run_sync(run)
+
+
+ADD_ACTIONS: dict[str, Action] = {"do/look": look, "do/add": add}

@@ -1,0 +1,251 @@
+"""Ask a registry of MCP servers: search it, and read one entry. Answers are kept, also for when it is away.
+
+API v0.1 of the official registry (github.com/modelcontextprotocol/registry, docs/reference/api). What an entry says is
+text of strangers: it is bounded and typed here. Never here: how an entry is run (sources/server_json).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote, urlencode, urlsplit
+
+from trayapp.config.files import FOLDER_MODE, read_bytes, replace_file
+from trayapp.model.errors import MultiMcpError, StorageError
+from trayapp.model.text import one_line
+from trayapp.service.web import WebError, read_json
+
+Status = Literal["active", "deprecated", "deleted"]
+
+FRESH_S = 3600.0  # an answer of the last hour is not asked for again
+KEPT_S = 7 * 86_400.0  # an older one is not completed by what changed since: it is asked for as a whole
+PAGE = 100  # entries; the registry's most
+PAGES_MOST = 10  # of one word: whoever finds more entries needs another word
+WORDS_MOST = 4
+LARGEST = 8 << 20  # bytes of a page; one of 100 entries has some 200,000
+ENTRY_LARGEST = 100_000  # characters of one entry
+CURSOR_LONGEST = 2000  # characters
+CACHED_MOST = 100  # answers
+_NAME = re.compile(r"[a-zA-Z0-9.-]{1,120}/[a-zA-Z0-9._-]{1,120}")
+_OFFICIAL = "io.modelcontextprotocol.registry/official"
+_ORDER: tuple[Status, ...] = ("active", "deprecated", "deleted")
+
+Fetch = Callable[[str, int], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryEntry:
+    """One version of a server as the registry has it. `said`: why it has its status; `document`: its server.json."""
+
+    name: str
+    version: str
+    title: str
+    description: str
+    status: Status
+    said: str
+    updated: str
+    ways: tuple[str, ...]
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a registry answered. `old_s`: its age where it could not be asked again, for the reason `why`."""
+
+    entries: tuple[RegistryEntry, ...]
+    old_s: float | None = None
+    why: str = ""
+
+
+class Registry:
+    """One registry at its address. Raises MultiMcpError where it neither answers nor answered before."""
+
+    def __init__(
+        self, address: str, folder: Path, fetch: Fetch = read_json, now: Callable[[], float] = time.time
+    ) -> None:
+        self._address = address
+        self._folder = folder
+        self._fetch = fetch
+        self._now = now
+
+    def find(self, text: str) -> Answer:
+        """Return the entries that fit the words, best first: found by name, ranked by all that is said of them."""
+        words = list(dict.fromkeys(text.lower().split()))[:WORDS_MOST]
+        answers = [self._search(word) for word in words]
+        found = {entry.name: entry for answer in answers for entry in answer.entries}
+        ranked = sorted(found.values(), key=lambda entry: _rank(entry, words))
+        oldest = max((answer for answer in answers if answer.old_s is not None), key=_age, default=Answer(()))
+        return Answer(tuple(ranked), oldest.old_s, oldest.why)
+
+    def entry(self, name: str, version: str = "") -> Answer:
+        """Return the one entry of that name: its latest version, or that one."""
+        path = f"/v0.1/servers/{quote(name, safe='')}/versions/{quote(version or 'latest', safe='')}"
+        key = f"{path}?include_deleted=true"
+        try:
+            raw = self._fetch(self._address + key, LARGEST)
+        except WebError as error:
+            if error.status == 404:
+                what = f"{name} {version}".strip()
+                raise MultiMcpError(f"The registry knows no {what}", f"Look for it: multi-mcp find {name}") from None
+            return self._kept_answer(key, error)
+        answer = Answer(tuple(_entries([raw])))
+        if not answer.entries or answer.entries[0].name.lower() != name.lower():
+            raise MultiMcpError(f"What the registry says of {name} cannot be used", "Ask the server's author")
+        self._keep(key, [raw])
+        return answer
+
+    def _search(self, word: str) -> Answer:
+        key = f"/v0.1/servers?{urlencode({'search': word, 'version': 'latest', 'limit': PAGE})}"
+        kept = self._kept(key)
+        if kept is not None and self._now() - kept[0] < FRESH_S:
+            return Answer(tuple(_entries(kept[1])))
+        try:
+            if kept is not None and self._now() - kept[0] < KEPT_S and (since := _newest(kept[1])):
+                changed = self._pages(f"{key}&{urlencode({'updated_since': since})}")
+                rows = list({_name_of(row): row for row in [*kept[1], *changed]}.values())
+            else:
+                rows = self._pages(key)
+        except WebError as error:
+            return self._kept_answer(key, error)
+        self._keep(key, rows)
+        return Answer(tuple(_entries(rows)))
+
+    def _pages(self, path: str) -> list[Any]:
+        """Return the rows of all pages; a cursor that came before ends them."""
+        rows: list[Any] = []
+        seen = {""}
+        cursor = ""
+        for _ in range(PAGES_MOST):
+            page = self._fetch(self._address + path + (f"&{urlencode({'cursor': cursor})}" if cursor else ""), LARGEST)
+            listed = page.get("servers", 7) if isinstance(page, dict) else 7
+            if not isinstance(listed, list | None):
+                raise WebError("Its answer is not that of a registry")
+            rows += listed or []
+            metadata = page.get("metadata")
+            following = metadata.get("nextCursor") if isinstance(metadata, dict) else None
+            if not isinstance(following, str) or following in seen or len(following) > CURSOR_LONGEST:
+                break
+            cursor = following
+            seen.add(cursor)
+        return rows
+
+    def _kept_answer(self, key: str, error: WebError) -> Answer:
+        kept = self._kept(key)
+        host = urlsplit(self._address).netloc
+        if kept is None:
+            raise MultiMcpError(
+                f"The registry {host} cannot be asked: {one_line(error.title)[:200]}",
+                "Try again later, or paste the server's own snippet: multi-mcp add WHAT",
+            ) from None
+        return Answer(tuple(_entries(kept[1])), max(0.0, self._now() - kept[0]), one_line(error.title)[:200])
+
+    # --- answers that are kept
+
+    def _file(self, key: str) -> Path:
+        return self._folder / f"{hashlib.sha256((self._address + key).encode()).hexdigest()[:32]}.json"
+
+    def _kept(self, key: str) -> tuple[float, list[Any]] | None:
+        try:
+            raw = read_bytes(self._file(key), LARGEST * 2)
+            found = json.loads(raw) if raw and len(raw) <= LARGEST * 2 else None
+        except (StorageError, ValueError, RecursionError):
+            return None
+        at, rows = (found.get("at"), found.get("rows")) if isinstance(found, dict) else (None, None)
+        return (float(at), rows) if isinstance(at, int | float) and isinstance(rows, list) else None
+
+    def _keep(self, key: str, rows: list[Any]) -> None:
+        data = json.dumps({"at": self._now(), "rows": [row for row in rows if _is_small(row)]}).encode()
+        with suppress(OSError, StorageError):  # then it is asked for again
+            self._folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            replace_file(self._file(key), data)
+            files = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+            for path in files[:-CACHED_MOST]:
+                path.unlink(missing_ok=True)
+
+
+def _age(answer: Answer) -> float:
+    return answer.old_s or 0.0
+
+
+def _rank(entry: RegistryEntry, words: list[str]) -> tuple[int, int, int, int, str]:
+    """Order entries: alive ones first, then by how many words fit, in the name's own part, as a whole."""
+    own = entry.name.partition("/")[2].lower()
+    text = f"{entry.name} {entry.title} {entry.description}".lower()
+    parts = set(re.split(r"[^a-z0-9]+", f"{own} {entry.title.lower()}"))
+    return (
+        _ORDER.index(entry.status), -sum(word in text for word in words), -sum(word in parts for word in words),
+        -sum(word in own for word in words), entry.name,
+    )  # fmt: skip
+
+
+def _is_small(row: Any) -> bool:
+    try:
+        return len(json.dumps(row)) <= ENTRY_LARGEST
+    except RecursionError:
+        return False
+
+
+def _name_of(row: Any) -> str:
+    server = row.get("server") if isinstance(row, dict) else None
+    return str(server.get("name")) if isinstance(server, dict) else ""
+
+
+def _official(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    meta = row.get("_meta")
+    official = meta.get(_OFFICIAL) if isinstance(meta, dict) else None
+    return official if isinstance(official, dict) else {}
+
+
+def _newest(rows: list[Any]) -> str:
+    """Return the time of the last change among rows; the registry's own clock counts."""
+    times = [_official(row).get("updatedAt") for row in rows if isinstance(row, dict)]
+    return max(
+        (time for time in times if isinstance(time, str) and re.fullmatch(r"[0-9T:.Z+-]{10,40}", time)), default=""
+    )
+
+
+def _text(value: Any, most: int) -> str:
+    return one_line(value)[:most] if isinstance(value, str) else ""
+
+
+def _entries(rows: list[Any]) -> Iterator[RegistryEntry]:
+    """Yield what can be used of rows: entries with a name as the API wants it, in bounds."""
+    for row in rows:
+        server = row.get("server") if isinstance(row, dict) else None
+        if not isinstance(server, dict) or not _is_small(row):
+            continue
+        name = server.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            continue
+        official = _official(row)
+        status = official.get("status", server.get("status", "active"))
+        yield RegistryEntry(
+            name,
+            _text(server.get("version"), 100),
+            _text(server.get("title"), 100),
+            _text(server.get("description"), 300),
+            status if status in _ORDER else "deprecated",  # a status that we do not know is no recommendation
+            _text(official.get("statusMessage"), 300),
+            _text(official.get("updatedAt"), 40),
+            tuple(_ways(server)),
+            server,
+        )
+
+
+def _ways(server: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how a server can be had: `npm`, `pypi`, `remote` ..., each once."""
+    packages, remotes = server.get("packages"), server.get("remotes")
+    kinds = (
+        [part.get("registryType") for part in packages if isinstance(part, dict)] if isinstance(packages, list) else []
+    )
+    named = [_text(kind, 20) for kind in kinds]
+    yield from dict.fromkeys(
+        [kind for kind in named if kind] + (["remote"] if isinstance(remotes, list) and remotes else [])
+    )
