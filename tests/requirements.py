@@ -297,6 +297,7 @@ REQUIREMENTS: dict[str, str] = {
     "registry-cached": "Answers of the registry are kept, completed by updated_since, and used while it is away.",
     "registry-hostile": "No entry of the registry brings a control sequence, an odd type or a path anywhere.",
     "registry-add": "`add` of a registry's name shows each way to run it, asks for its inputs, and adds one.",
+    "source-whole": "Hostile texts start nothing before a yes; what is shown is all that would run.",
     "source-asked": "`add WHAT` shows all that would run, asks for what is open, and writes nothing before a yes.",
     "secret-command": "${cmd:...} runs once approved, word for word and without a shell; its output is a secret.",
     "secret-verbs": "`secret set|list|delete` keep the values of ${keyring:NAME}; a value is never in argv or output.",

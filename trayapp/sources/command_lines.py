@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from trayapp.config.read.command import split_command
-from trayapp.sources.documents import read_document
+from trayapp.sources.documents import read_document, without_cmd
 from trayapp.sources.source import Entry, Source, UnclearSourceError, name_for, wanted
 
 RUNNERS = frozenset((
@@ -23,21 +23,51 @@ SHELLS = frozenset(
 _FETCHES = frozenset(("curl", "wget", "iwr", "irm", "pip", "pip3", "brew", "git", "apt", "apt-get", "winget", "choco"))
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
+_PLACE = re.compile(r"<[A-Za-z][\w.-]*>")  # the author's `<REPO>`, no redirection
 _PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
 _INSTALLERS = re.compile(r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+)(?:@|$)")
 
 
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of a command line. Raises UnclearSourceError."""
-    lines = [_PROMPT.sub("", line.strip()) for line in re.sub(r"[\\^`]\r?\n\s*", " ", text).splitlines()]
+    joined = re.sub(r"[\\^`]\r?\n\s*", " ", text)
+    lines = [_PROMPT.sub("", line.strip()) for line in _logical_lines(joined)]
     lines = [line for line in lines if line and not line.startswith(("#", "//"))]
     if len(lines) != 1:
         raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
-    words = _words(lines[0])
+    words = _words(_with_variables(lines[0]))
+    if re.fullmatch(r"/[\w-]+", words[0]):
+        raise UnclearSourceError(f"{words[0]} is a command of a chat", "Paste the command that starts the server")
     adder = _ADDERS.get(_program(words[0]))
-    if adder is not None and (found := adder(words[1:], home, windows)) is not None:
-        return found
+    if adder is not None:
+        if (found := adder(words[1:], home, windows)) is not None:
+            return found
+        if words[1:2] in _OWN_VERBS or (words[1:2] == ["mcp"] and words[2:3] not in _SERVES):
+            raise UnclearSourceError("This adds no server", f"Paste the line with {words[0]} mcp add")
     return [_runs(words, lines[0])]
+
+
+def _logical_lines(text: str) -> list[str]:
+    """Return lines; one that ends within quotes goes on in the next."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if lines and _is_open(lines[-1]):
+            lines[-1] += "\n" + line
+        else:
+            lines.append(line)
+    return lines
+
+
+def _is_open(line: str) -> bool:
+    return bool(re.search(r"['\"]", re.sub(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", "", line)))
+
+
+def _with_variables(line: str) -> str:
+    """Return a line with the shell's `$NAME` as ours, `${NAME}`; in single quotes it is plain text."""
+    parts = re.split(r"('[^']*')", line)
+    return "".join(
+        part if part.startswith("'") else re.sub(r"(?<![\\$])\$([A-Za-z_]\w*)(?!:)", r"${\1}", part) for part in parts
+    )
 
 
 def is_command_line(text: str) -> bool:
@@ -60,12 +90,13 @@ def _program(word: str) -> str:
 
 
 def _words(line: str) -> list[str]:
-    if _SHELL.search(_without_quoted(line)):
+    if _SHELL.search(_PLACE.sub("", _without_quoted(line))):
         raise UnclearSourceError("This line needs a shell (it has |, ;, &, <, > or $(...))", "Paste one plain command")
     try:
         words = split_command(line, exists=lambda path: False, windows=False)
     except ValueError as error:
         raise UnclearSourceError(f"This line cannot be read: {error}", "Close its quotes") from None
+    words = words[: words.index("#")] if "#" in words else words
     if not words:
         raise UnclearSourceError("This names no server", "See: multi-mcp add --help")
     return words
@@ -97,7 +128,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if (
         program in ("npm", "pip", "uv", "brew", "cargo", "go")
         and words[1:2]
-        and words[1] in ("install", "i", "add", "pip", "sync")
+        and (words[1] in ("install", "i", "add", "pip", "sync") or words[1:3] == ["tool", "install"])
     ):
         raise UnclearSourceError("This installs something and starts no server", "Paste the command that starts it")
     if any(_INSTALLERS.search(word) for word in words[1:]):
@@ -122,7 +153,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     given = _Options(words[1:])
     name = given.named("--name") or (given.plain[0] if given.plain else "")
     rest = given.plain if given.named("--name") else given.plain[1:]
-    url = given.named("--url") or next((word for word in rest[:1] if word.startswith(("http://", "https://"))), "")
+    url = given.named("--url") or next((word for word in rest[:1] if _is_address(word)), "")
     env, headers = given.pairs("=", *_ENV), given.pairs(":", *_HEADER)
     entry: Entry
     if url:
@@ -138,6 +169,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         if not name or not line:
             raise UnclearSourceError(f"{kind} needs a name, and a command or a url", "Paste the whole line")
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
+        entry = entry if windows else without_cmd(entry)
     return [Source(name or name_for(entry), entry, kind, wanted(entry))]
 
 
@@ -169,6 +201,8 @@ class _Options:
                 while name in _ENV and words and _ASSIGNMENT.fullmatch(words[0]) and not words[0].startswith("-"):
                     self._given[name].append(words.pop(0))
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
+                if "--" in words:
+                    words.remove("--")  # the first one ends the client's options, wherever it stands
                 self.plain += [word, *words]  # the server's own words
                 self._hoist()
                 return
@@ -177,7 +211,7 @@ class _Options:
 
     def _hoist(self) -> None:
         """Take options behind a url for the client: `add NAME URL --header ...`."""
-        if len(self.plain) > 2 and self.plain[1].startswith(("http://", "https://")):
+        if len(self.plain) > 2 and _is_address(self.plain[1]):
             behind = _Options(["x", *self.plain[2:]]) if self.plain[2].startswith("-") else None
             if behind is not None:
                 for name, values in behind._given.items():
@@ -191,8 +225,16 @@ class _Options:
         return [value for name in names for value in self._given.get(name, ())]
 
     def pairs(self, mark: str, *names: str) -> dict[str, str]:
-        split = [value.partition(mark) for value in self.every(*names)]
+        split = [value.partition(mark if mark in value else "=") for value in self.every(*names)]
         return {name.strip(): value.strip() for name, found, value in split if found}
+
+
+def _is_address(word: str) -> bool:
+    """True for an address, and for an author's `<MCP URL>`."""
+    return (
+        word.startswith(("http://", "https://"))
+        or re.fullmatch(r"(?i)<[^<>]*\b(?:url|endpoint)\b[^<>]*>", word) is not None
+    )
 
 
 def _positional(words: Sequence[str], valued: set[str]) -> list[str]:
@@ -222,12 +264,19 @@ def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | N
         name, equals, value = word.partition("=")
         if name == "--add-mcp":
             text = value if equals else next(iter(words[at + 1 :]), "")
+            if not text:
+                raise UnclearSourceError("This names no server", "Paste the whole line")
             return read_document(text, "code --add-mcp", home, windows=windows)
     return None
 
 
+# What a client does besides being asked to add a server; `claude mcp serve` and `codex mcp-server` are servers.
+_OWN_VERBS = (["extensions"], ["extension"], ["plugin"], ["plugins"], ["skill"], ["skills"], ["login"], ["install"])
+_SERVES = (["serve"], ["server"], ["start"], ["run"], [])
+
 _ADDERS: dict[str, Callable[[Sequence[str], Path, bool], list[Source] | None]] = {
     **{name: _client(f"{name} mcp add") for name in
-       ("claude", "codex", "gemini", "qwen", "copilot", "amp", "droid", "kiro-cli", "devin", "auggie", "q")},
+       ("claude", "codex", "gemini", "qwen", "copilot", "amp", "droid", "kiro-cli", "devin", "auggie", "q", "goose",
+        "kimi", "opencode", "cursor-agent", "crush", "kilo")},
     **dict.fromkeys(("code", "code-insiders", "codium", "cursor", "windsurf"), _editor),
 }  # fmt: skip

@@ -44,13 +44,13 @@ def _source(
         raise UnclearSourceError(f"{name or 'The server'}: {error}", "Correct it, then add it again") from None
     if made is None:
         raise UnclearSourceError(f"{name} is a part of the program that it was written for", "It is no MCP server")
-    entry = made.entry if windows else _without_cmd(made.entry)
+    entry = made.entry if windows else without_cmd(made.entry)
     if client == "cursor":  # seconds for some clients, milliseconds for others
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
     return Source(name or name_for(entry), entry, kind, wanted(entry), made.left_out)
 
 
-def _without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
+def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
     """Return an entry that was written for Windows (`cmd /c npx ...`) as this system starts it."""
     args = entry.get("args") or []
     if str(entry.get("command", "")).lower() in _BEHIND_CMD and len(args) > 1 and str(args[0]).lower() == "/c":
@@ -80,8 +80,10 @@ def _json(text: str) -> dict[str, Any]:
     tries = [text] if text.startswith("{") else [f"{{{text.rstrip(',')}}}"] if text.startswith('"') else []
     if text.startswith("{") and text.rstrip().endswith("},"):
         tries.append(text.rstrip(", \n"))
+    if text.startswith('"'):
+        tries.append("{" + text)  # the outer closing brace was copied, too
     missing = text.count("{") - text.count("}")
-    if missing > 0 and len(tries) == 1:
+    if missing > 0 and tries:
         tries.append(tries[0] + "}" * missing)
     why = "it is a list, not an object"
     for one in tries:
@@ -90,6 +92,16 @@ def _json(text: str) -> dict[str, Any]:
         except Unparsable as error:
             why = error.title
     raise UnclearSourceError(f"This is not JSON: {why}", "Paste the whole snippet, with all of its braces")
+
+
+def _flat(raw: Any) -> Any:
+    """Return an entry whose address stands one level deeper: `transport: {type, url}`."""
+    inner = raw.get("transport") if isinstance(raw, Mapping) else None
+    return (
+        {**{key: value for key, value in raw.items() if key != "transport"}, **inner}
+        if isinstance(inner, Mapping)
+        else raw
+    )
 
 
 def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, Any, str]]:
@@ -101,7 +113,7 @@ def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, An
     if held is not None:
         key, servers = held
         client = "opencode" if key == "mcp" and any(_is_local(raw) for raw in servers.values()) else _HOLDERS[key]
-        yield from ((str(name), raw, client) for name, raw in servers.items())
+        yield from ((str(name), _flat(raw), client) for name, raw in servers.items())
         return
     if document and all(_is_server(raw) for raw in document.values()):
         yield from ((str(name), raw, "cursor") for name, raw in document.items())
@@ -123,7 +135,7 @@ def _held(document: Mapping[str, Any], levels: int) -> tuple[str, Mapping[str, A
 
 
 def _is_server(raw: Any) -> bool:
-    return isinstance(raw, Mapping) and any(isinstance(raw.get(key), str | list | Mapping) for key in _LAUNCH)
+    return isinstance(raw, Mapping) and any(isinstance(_flat(raw).get(key), str | list | Mapping) for key in _LAUNCH)
 
 
 def _is_local(raw: Any) -> bool:

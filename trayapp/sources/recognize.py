@@ -14,6 +14,7 @@ from trayapp.sources.links import is_link, read_link
 from trayapp.sources.server_json import is_server_json, read_server_json
 from trayapp.sources.source import LARGEST, Entry, Source, UnclearSourceError, name_for, wanted
 
+_COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
 _PACKAGE = re.compile(r"(npm|pypi|oci|docker):([\w@][\w@./:+~^=-]*)")
 _REGISTRY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*\.)+[a-z0-9-]+/[\w.-]+(?:@[\w.+-]+)?", re.IGNORECASE)
@@ -28,6 +29,7 @@ def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
         raise UnclearSourceError("This has characters that show a text in another order", "Type it by hand")
     fenced = _FENCE.match(text)
     text = (fenced[1] if fenced else text).strip().strip("`").strip().removeprefix("\ufeff")
+    text = _COMMENTS.sub("", text)
     if not text:
         raise UnclearSourceError("This is empty", "Paste a snippet, a command, a link or an address")
     if is_link(text):

@@ -22,7 +22,7 @@ _PLACEHOLDER = re.compile(
     r"""(?xi)
     <[^<>]{1,80}> | \{\{[^{}]{1,80}\}\} | \[[^\[\]]{1,80}\] | \.\.\. | x{3,} | \*{3,} | changeme | todo
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-](?:[\w-]+[ _-]?){1,8} | [\w-]*[_-]here
-    | (?:sk|pk|ghp|xoxb|key|token)[-_]?(?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,})
+    | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
     """
 )
 _PLACEHOLDER_PATH = re.compile(
