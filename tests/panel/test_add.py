@@ -45,7 +45,7 @@ async def test_a_pasted_snippet_is_shown_asked_for_added_and_tried(home: Path) -
         await page.get_by_label("A snippet of any AI tool").fill(snippet())
         await page.get_by_role("button", name="Show what would run").click()
         shown = page.get_by_label("What would run: sample")
-        await expect(shown).to_contain_text("-m trayapp sample-server")
+        await expect(shown).to_contain_text("-m trayapp sample-server", timeout=STARTED_MS)
         await expect(shown).to_contain_text("PYTHONPATH=")
         await expect(shown).to_contain_text("(decides which code is loaded)")
         assert "sample" not in made.gateway.file.read_text()
@@ -60,7 +60,7 @@ async def test_a_pasted_snippet_is_shown_asked_for_added_and_tried(home: Path) -
         assert "${keyring:sample.API_TOKEN}" in made.gateway.file.read_text()
         assert "cwd" not in made.gateway.file.read_text().partition("sample:")[2]
         await page.get_by_role("link", name="See its tools").click()
-        await expect(page.get_by_role("heading", name="sample")).to_be_visible()
+        await expect(page.get_by_role("heading", name="sample")).to_be_visible(timeout=STARTED_MS)
         assert (made.elsewhere, made.errors) == ([], [])
     said = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
     assert SECRET.encode() not in said
@@ -78,18 +78,20 @@ async def test_the_registry_is_searched_and_what_is_not_what_was_shown_is_not_ad
             assert asked.asked == []
             await page.get_by_label("Words to find").fill("wiki")
             await page.get_by_role("button", name="Search").click()
-            await expect(page.get_by_text("deprecated", exact=True)).to_be_visible()
+            await expect(page.get_by_text("deprecated", exact=True)).to_be_visible(timeout=STARTED_MS)
             await page.get_by_role("link", name="Look at com.acme/wiki", exact=True).click()
-            await expect(page.locator("#found")).to_contain_text("2 ways to run it")
-            await expect(page.locator("#found")).to_contain_text("npx -y wiki-mcp@1.0.0")
-            await expect(page.locator("#found")).to_contain_text("https://wiki.example/mcp")
+            await expect(page.locator("#found")).to_contain_text("2 ways to run it", timeout=STARTED_MS)
+            await expect(page.locator("#found")).to_contain_text("npx -y wiki-mcp@1.0.0", timeout=STARTED_MS)
+            await expect(page.locator("#found")).to_contain_text("https://wiki.example/mcp", timeout=STARTED_MS)
             asked.rows[0]["server"]["packages"][0]["identifier"] = "evil-mcp"
             await page.get_by_role("button", name="Add wiki").first.click()
-            await expect(page.locator("#found")).to_contain_text("This is not what was shown")
+            await expect(page.locator("#found")).to_contain_text("This is not what was shown", timeout=STARTED_MS)
             assert "wiki" not in made.gateway.file.read_text()
             asked.status = 503
             await page.goto(f"{made.root}/panel/add?find=unheard")
-            await expect(page.locator("#found")).to_contain_text("cannot be asked: It answers with the status 503")
+            await expect(page.locator("#found")).to_contain_text(
+                "cannot be asked: It answers with the status 503", timeout=STARTED_MS
+            )
             assert (made.elsewhere, made.errors) == ([], [])
 
 

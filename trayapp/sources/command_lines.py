@@ -272,7 +272,7 @@ def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | N
 
 # What a client does besides being asked to add a server; `claude mcp serve` and `codex mcp-server` are servers.
 _OWN_VERBS = (["extensions"], ["extension"], ["plugin"], ["plugins"], ["skill"], ["skills"], ["login"], ["install"])
-_SERVES = (["serve"], ["server"], ["start"], ["run"], [])
+_SERVES: tuple[list[str], ...] = (["serve"], ["server"], ["start"], ["run"], [])
 
 _ADDERS: dict[str, Callable[[Sequence[str], Path, bool], list[Source] | None]] = {
     **{name: _client(f"{name} mcp add") for name in
