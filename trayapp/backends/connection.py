@@ -30,7 +30,7 @@ from trayapp.model.errors import (
 from trayapp.model.lifecycle import Event, State, backoff_left_s, next_state
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
-from trayapp.wire.messages import Call, Params, RpcError
+from trayapp.wire.messages import INVALID_REQUEST, Call, Params, RpcError
 
 log = logging.getLogger(__name__)
 
@@ -421,14 +421,23 @@ class Connection:
 
     # -- what the server sends by itself (transport.Inbound) ----------------------------------------------------
 
+    @property
+    def _is_unwanted(self) -> bool:
+        """True if the user has disabled or removed the server: what it says until it has ended concerns nobody."""
+        return self.server.disabled or bool(self.retired)
+
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
         """See transport.Inbound."""
         if method == "ping":
             return {}
+        if self._is_unwanted:
+            raise RpcError(INVALID_REQUEST, "The client has closed this connection")
         return await self._observer.asked(self, method, params, about)
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
         """See transport.Inbound."""
+        if self._is_unwanted:
+            return
         if method not in OF_OURS or is_of_tasks(method, params):
             self._tell(self._observer.notified, method, params, about)
             return

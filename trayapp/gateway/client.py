@@ -107,6 +107,9 @@ class ClientSession(Protocol):
     def has_server(self, key: str) -> bool:
         """Return True if the session may use the server with that key."""
 
+    def is_switched_off(self, key: str, request: Request) -> bool:
+        """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
+
     def repeat_list(self, kind: str) -> None:
         """Send list_changed for that list of servers, unless it is about to be told as changed."""
 

@@ -17,6 +17,7 @@ from trayapp.gateway.calls.server_requests import HELD_S, STATE_PREFIX, STOPS_WI
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.scopes.sharing import PROVE_S
 from trayapp.model.plan import Config
+from trayapp.model.servers import ToolSwitch
 from trayapp.model.settings import Profile, Settings
 from trayapp.wire.capabilities import EVERYTHING
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
@@ -759,6 +760,44 @@ async def test_a_session_hears_nothing_of_a_server_that_its_filter_leaves_out(tm
             client.tell("notifications/roots/list_changed")
         await settle()
         assert "notifications/roots/list_changed" not in made.net["a"].methods()
+
+
+@pytest.mark.requirement("filters-bind-servers-words")
+async def test_a_server_that_is_switched_off_asks_tells_and_logs_nothing_more(tmp_path: Path) -> None:
+    """Its call gets one error, the question that the client was asked is withdrawn; what comes late is not passed."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"), server("b"))
+        client = await older(made)
+        await client.result("logging/setLevel", {"level": "debug"})
+        client.ask_only(5, "tools/call", tool_call("a_ask", method="elicitation/create", params={"message": "?"}))
+        asked = await question(client, "elicitation/create")
+        channel = made.net["a"].channel
+        assert channel is not None
+        made.apply(server("a", disabled=True), server("b"))
+        assert "error" in await client.answer(5)
+        await made.told()
+        assert client.told("notifications/cancelled") == [{"requestId": asked["id"], "reason": "no longer wanted"}]
+        client.heard.clear()
+        for method in ("notifications/message", "notifications/vendor", "notifications/tools/list_changed"):
+            channel.tell(0, None, method, {"level": "error", "data": "x"})
+        await made.told()
+        assert client.heard == []
+        assert {name.partition("_")[0] for name in await client.names()} == {"b"}
+        assert "error" in await client.call("a_echo")
+
+
+@pytest.mark.requirement("filters-bind-servers-words")
+async def test_a_tool_that_is_switched_off_asks_nothing_more_also_in_a_call_that_is_under_way(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await older(made)
+        client.call_only("a_hold", 1, key="k")
+        await made.net["a"].heard_of("held")
+        made.apply(server("a", tools={"hold": ToolSwitch(enabled=False)}))
+        assert isinstance(await asks(made, "elicitation/create"), RpcError)
+        assert asked_of(client) == []
+        assert "a_hold" not in await client.names()
+        assert "error" in await client.call("a_hold", 2)
 
 
 @pytest.mark.requirement("bridge-who")

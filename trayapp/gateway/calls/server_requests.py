@@ -53,6 +53,7 @@ STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers no
 _NONE = "no client has a call under way there"
 _OVER = "the call that it belongs to is over"
 _SEVERAL = "several sessions have calls under way there, and the server does not say to whose it belongs"
+_OFF = "the tool of its call has been switched off"
 _GIVEN_UP = "another session gave up a call there just now, and the server does not say to whose it belongs"
 
 
@@ -84,6 +85,8 @@ class ServerRequests:
         owner: ClientSession | None = purpose.session if purpose.alone else None
         among = await self._held(connection) if about is None and owner is None else None
         calls, session = self._find_session(connection, method, about, owner, among)
+        if calls and all(call.session.is_switched_off(connection.key, call.request) for call in calls):
+            raise self._refusal(connection, method, _OFF)
         for call in calls:
             session = call.session
             if not call.is_under_way or not can_answer(session.client.capabilities, method, params):

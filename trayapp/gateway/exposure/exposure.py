@@ -78,6 +78,12 @@ class Exposure:
             server, tool, self.choice.include, self.choice.exclude, self.catalog.offers[server].tools
         )
 
+    def is_off(self, server: str, tool: str) -> bool:
+        """Return True if the user disabled a tool, or a filter leaves it out."""
+        return server in self.catalog.offers and (
+            (server, tool) in self.catalog.switched_off or not self._passes(server, tool)
+        )
+
     @cached_property
     def lookup(self) -> Lookup:
         """Return the lookup of callable tools by the names that clients use."""

@@ -173,6 +173,15 @@ class Session:
         name = self.view.name_of(own.shared_key(key))
         return name is not None and self.seen.has(name) and own.serves(key, self)
 
+    def is_switched_off(self, key: str, request: Request) -> bool:
+        """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
+        name = self.view.name_of(self._parts.servers.own.shared_key(key))
+        return (
+            name is not None
+            and request.method == "tools/call"
+            and self.seen.exposure.is_off(name, request.params["name"])
+        )
+
     def server_key(self, name: str) -> str:
         """Return the key under which this session reaches a server."""
         return self._parts.servers.own.key(self, self.view.key(name))
