@@ -448,6 +448,25 @@ async def test_a_tool_that_may_ask_runs_for_one_session_and_another_gets_a_proce
 
 
 @pytest.mark.requirement("bridge-who")
+async def test_a_session_that_has_used_a_server_stays_with_what_it_left_there(tmp_path: Path) -> None:
+    """A slow tool of another session costs it a moment, not the state of its process; a question is not guessed."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        await two.call("a_echo")
+        await holding(made, one)
+        two.call_only("a_hold", 5, key="two")
+        await settle()
+        assert made.net["a"].methods().count("held") == 1
+        await made.clock.pass_(PROVE_S)
+        await made.net["a"].heard_of("held", 2)
+        assert "a#1" not in {key for key, fake in made.net.servers.items() if fake.opened}
+        two.ask_only(6, "tools/call", tool_call("a_ask", method="roots/list"))
+        await made.clock.pass_(PROVE_S + HELD_S)
+        assert asked_of(one) == asked_of(two) == []
+
+
+@pytest.mark.requirement("bridge-who")
 async def test_a_server_that_has_asked_has_a_process_for_each_session_that_can_answer(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a"))

@@ -136,8 +136,8 @@ class Servers:
             if sharing.may_join(session, connection, topic):
                 return connection
             left = began + PROVE_S - clock.now()
-            if left <= 0 and not session.lasting:
-                return connection  # elsewhere it would not meet what this client's requests before it have left
+            if left <= 0 and (not session.lasting or connection.key in session.called_servers):
+                return connection  # elsewhere it would not meet what this client's calls before it have left
             alone = left <= 0
             if not alone:
                 await self._wait(left, connection)

@@ -14,11 +14,12 @@ A connection is for a server, an era of the protocol, a set of client capabiliti
   client can do: there it meets what its client's requests before it have left.
 - Before a server has asked, nobody knows whether it will. A tool that has answered without asking counts as quiet, and
   all sessions call it at once. Calls of other tools run for one session at a time: another session's call waits
-  `PROVE_S`, then its session gets a connection of its own, and keeps it. A session that is a single request has
-  nothing to keep: it joins then, since a process of its own would not know what its client did before. So the first
-  question of a server nearly always belongs to one session for certain. What remains is a tool that was quiet before,
-  or for `PROVE_S`, and asks while others are under way: its question is held until one session is left
-  (calls/server_requests).
+  `PROVE_S`. Then a session that has not used the server yet gets a connection of its own, and keeps it: it has left
+  something there. One that has used the shared connection joins, and so does a session that is a single request. A
+  process of its own would not know what its client did before, an open page or a change of folder; a call that
+  works direct would fail. So the first question of a server nearly always belongs to one session for certain. What
+  remains is a tool that was quiet before, or for `PROVE_S`, and asks while others are under way: its question is held
+  until one session is left (calls/server_requests).
 - Capabilities: a connection is told what its sessions can do together when it is made. A session that can be asked
   more than that gets a connection of its own, or the connection is made again if nobody has used it.
 
@@ -46,7 +47,7 @@ from trayapp.wire.messages import Request
 
 log = logging.getLogger(__name__)
 
-PROVE_S = 1.0  # most tools answer, or ask, within that; a slower one costs the next session a process
+PROVE_S = 1.0  # most tools answer, or ask, within that; a slower one costs a session that is new there a process
 Topic = tuple[str, Any]  # of a request: its method, and what it calls, reads or gets
 
 
