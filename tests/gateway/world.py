@@ -318,12 +318,17 @@ def as_link(wire: Wire) -> Link:
 
 
 @asynccontextmanager
-async def house(folder: Path, clock: Callable[[FakeClock], Clock] = lambda clock: clock) -> AsyncIterator[House]:
-    """A gateway that ends with the test; whatever crashed would show. `clock` makes its clock from the fake one."""
+async def house(
+    folder: Path, clock: Callable[[FakeClock], Clock] = lambda clock: clock, within_s: float = 30
+) -> AsyncIterator[House]:
+    """A gateway that ends with the test; whatever crashed would show. `clock` makes its clock from the fake one.
+
+    `within_s`: what takes longer hangs.
+    """
     async with anyio.create_task_group() as tasks:
         made = House(folder, tasks, clock)
         try:
-            with anyio.fail_after(30):
+            with anyio.fail_after(within_s):
                 yield made
         finally:
             tasks.cancel_scope.cancel()

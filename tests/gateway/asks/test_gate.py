@@ -99,6 +99,26 @@ async def test_a_setting_asks_before_these_classes(
 
 
 @pytest.mark.requirement("ask-settings")
+@pytest.mark.parametrize("through_mcp", [True, False])
+async def test_a_setting_holds_for_the_next_call_of_a_tool_in_use(tmp_path: Path, through_mcp: bool) -> None:
+    async with house(tmp_path) as made:
+        client = await notes(made, "off")
+        call = (
+            {"name": "mcp", "arguments": {"tool": "write_note", "args": {}}}
+            if through_mcp
+            else {"name": "a_write_note"}
+        )
+        for number in range(10, 13):  # the later ones go the way of the first
+            client.ask_only(number, "tools/call", dict(call))
+            assert "isError" not in (await client.answer(number))["result"]
+        made.apply(server("a"), settings=Settings(expose="tools", ask="writes"))
+        with somebody_there(made):
+            client.ask_only(13, "tools/call", dict(call))
+            await opened(made)
+        assert called(made) == ["write_note"] * 3
+
+
+@pytest.mark.requirement("ask-settings")
 async def test_a_tool_wins_over_its_server_and_that_over_the_setting(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         made.net["a"].tools = [tool(name) for name in TOOLS]

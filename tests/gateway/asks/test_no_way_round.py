@@ -216,7 +216,7 @@ def mark_of(ask: OpenAsk) -> int:
 @pytest.mark.requirement("ask-no-way-round")
 async def test_no_random_way_of_calling_executes_a_write_without_a_yes(tmp_path: Path) -> None:
     rng = random.Random(SEED)
-    async with house(tmp_path) as made:
+    async with house(tmp_path, within_s=300) as made:
         trial = Trial(made, rng)
         await trial.begin()
         while trial.marks < CALLS:

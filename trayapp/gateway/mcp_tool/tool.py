@@ -39,6 +39,9 @@ class RequestSender(Protocol):
     def send_to(self, server: str, request: Request, connection: Connection, fit: Finishing | None = None) -> None:
         """Send a request to a connected server of the session. `fit` fits the answer to the client."""
 
+    def send_again(self, key: Key, request: Request, fit: Finishing) -> bool:
+        """Send a call of a tool the way of those before it. Return False if there is none."""
+
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
         """Find the tool of a call, asking unknown servers. Raises MultiMcpError."""
 
@@ -155,11 +158,13 @@ class McpTool:
             if not self._view.missing():
                 raise
         else:
+            own, fit = self._prepare_call(request, asked, key)  # start no server for a call with wrong arguments
+            if self._sending.send_again(key, own, fit):
+                return
             connection = self._session.connection_now(key[0], self._topic(key))
             if connection is not None:
-                self._send(request, connection, asked, key)
+                self._sending.send_to(key[0], own, connection, fit)
                 return
-            self._prepare_call(request, asked, key)  # start no server for a call with wrong arguments
         self._start(request.id, partial(self._call_later, request, asked, server))
 
     async def _call_later(self, request: Request, asked: ToolRequest, server: str | None) -> None:
@@ -174,7 +179,8 @@ class McpTool:
                 raise gone
             # Meanwhile another connection may have become this session's.
             connection = await self._session.connected(request.id, key[0], self._topic(key))
-            self._send(request, connection, asked, key)
+            own, fit = self._prepare_call(request, asked, key)
+            self._sending.send_to(key[0], own, connection, fit)
         except (MultiMcpError, RpcError) as error:
             called = {"name": key[1] if key is not None else asked.text, "arguments": asked.args}
             owner = key[0] if key is not None else server or ""
@@ -187,19 +193,17 @@ class McpTool:
             return self._seen.find_callable(asked, server)
         return await self._sending.find_tool(request_id, asked, server)
 
-    def _send(self, request: Request, connection: Connection, asked: ToolRequest, key: Key) -> None:
-        own = self._prepare_call(request, asked, key)
-        limit = self._view.view.config.settings.result_limit
-        gone = partial(self._find_gone, key, asked.text)
-        reads = own.method == "resources/read"
-        finish = ResultFitter(self._session.client.protocol, limit, self._results, gone, reads=reads)
-        self._sending.send_to(key[0], own, connection, finish)
+    def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> tuple[Request, ResultFitter]:
+        """Return the request for the server, and what fits its answer to the client.
 
-    def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> Request:
-        """Return the request for the server: members beside name and arguments are passed on unchanged."""
+        Members beside name and arguments are passed on unchanged.
+        """
         beside = {name: value for name, value in request.params.items() if name not in ("name", "arguments")}
         method, params = prepared_call(self._seen, key, asked.args, beside)
-        return Request(request.id, method, params)
+        limit, gone = self._view.view.config.settings.result_limit, partial(self._find_gone, key, asked.text)
+        reads = method == "resources/read"
+        fit = ResultFitter(self._session.client.protocol, limit, self._results, gone, reads=reads)
+        return Request(request.id, method, params), fit
 
     def _topic(self, key: Key) -> Topic:
         """Return what a call is about: a tool, or a resource as a tool, by its server's own name."""

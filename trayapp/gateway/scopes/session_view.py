@@ -59,7 +59,7 @@ class SessionView:
         self.kind = kind  # None: what any client sees
         self._exposure: Exposure | None = None
         self._lists: ListResults | None = None
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[str | Key, Route] = {}
         self._routes_of = -1  # the revision of the view that the routes belong to
         self._subjects: dict[tuple[str, str, str, bool], Subject | None] = {}
         self._subjects_of = -1  # the same for these
@@ -149,19 +149,23 @@ class SessionView:
     def route(self, params: Any) -> Route | None:
         """Return the route of a tool that was called before and whose server is connected; otherwise None."""
         name = params.get("name") if isinstance(params, dict) else None
-        route = self._routes.get(name) if type(name) is str and self._routes_of == self.view.revision else None
+        return self.route_of(name) if type(name) is str else None
+
+    def route_of(self, called: str | Key) -> Route | None:
+        """Return the same for a name that was called, or for the tool of a call through the one tool."""
+        route = self._routes.get(called) if self._routes_of == self.view.revision else None
         if route is None or route.connection.live is not route.live or route.live.transport.gone.is_set():
             return None
         return route
 
-    def keep_route(self, name: str, connection: Connection, tool: str, finish: Finishing | None) -> None:
-        """Route later calls of `name` to that tool, from all sessions of this view."""
+    def keep_route(self, called: str | Key, connection: Connection, tool: str, finish: Finishing | None) -> None:
+        """Route later calls of the same to that tool, from all sessions of this view."""
         if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
             self._routes_of, self._routes = self.view.revision, {}
         if connection.live is not None:
-            gated = self.subject(connection.key, "tools/call", tool, listed=True) is not None
+            gated = self.subject(connection.key, "tools/call", tool, listed=isinstance(called, str)) is not None
             timeout_s = self.timeout_s(connection)
-            self._routes[name] = Route(connection, connection.live, tool, timeout_s, finish, gated)
+            self._routes[called] = Route(connection, connection.live, tool, timeout_s, finish, gated)
 
     # -- the user's yes ------------------------------------------------------------------------------------------
 

@@ -232,9 +232,30 @@ class ClientRequests:
         if request.method == "tools/call" and finish is not None and finish.tasks:
             self._extensions.send(server, request, connection, finish, fit)
             return
+        if request.method == "tools/call" and fit is not None:
+            self._keep_way(server, request, connection, finish)
         if request.method == "resources/read" and seen.catalog.skill_files:
             eyes = self._extensions.eyes(server, request, connection)
         self.send_on(request, connection, chained(eyes, chained(finish, fit)), through_tool=fit is not None)
+
+    def _keep_way(self, server: str, request: Request, connection: Connection, finish: Finishing | None) -> None:
+        """Keep how calls through the one tool reach a tool, once that is certain."""
+        tool = request.params["name"]
+        if self._parts.servers.sharing.is_settled(self._session, connection, topic_of(request)):
+            self._session.seen.keep_route((server, tool), connection, tool, finish)
+
+    def send_again(self, key: Key, request: Request, fit: Finishing) -> bool:
+        """Send a call through the one tool the way of those before it. Return False if there is none."""
+        session = self._session
+        route = session.seen.route_of(key)
+        if route is None or not route.connection.used_since_connected or session.apart:
+            return False
+        if session.client.modern or session.client.log_level is not None:
+            request = self._with_log_level(request, route.connection)
+        finish = chained(route.finish, fit)
+        call = RoutedCall(session, request, route.connection, finish, through_tool=True)
+        call.send(route.timeout_s, gated=route.gated)
+        return True
 
     def send_on(
         self,
