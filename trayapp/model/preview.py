@@ -29,23 +29,24 @@ _UNDRAWN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"))  # genera
 
 
 class Shown(NamedTuple):
-    """One argument as it is shown. `value` is JSON with marks for what draws nothing."""
+    """One argument as it is shown. `value` is JSON with marks for what draws nothing, `length` that of the whole."""
 
     name: str
     value: str
+    length: int = 0
 
 
 def shown_arguments(arguments: Any) -> list[Shown]:
     """Return the arguments of a call for people."""
     if not isinstance(arguments, dict):
-        return [] if arguments is None else [Shown("arguments", _shown_value("", arguments, VALUE_LONGEST))]
+        return [] if arguments is None else [Shown("arguments", *_shown_value("", arguments, VALUE_LONGEST))]
     found, room = list[Shown](), ALL_LONGEST
     for number, (name, value) in enumerate(arguments.items()):
         if number == MOST or room <= 0:
             found.append(Shown("...", f"and {len(arguments) - number} more"))
             break
         found.append(
-            Shown(shown_text(str(name), NAME_LONGEST), _shown_value(str(name), value, min(VALUE_LONGEST, room)))
+            Shown(shown_text(str(name), NAME_LONGEST), *_shown_value(str(name), value, min(VALUE_LONGEST, room)))
         )
         room -= len(found[-1].value)
     return found
@@ -71,9 +72,9 @@ def cut(text: str, longest: int, length: int | None = None) -> str:
     return f"{text[:head]} ...({length or len(text):,} characters)... {text[len(text) - (longest - head) :]}"
 
 
-def _shown_value(name: str, value: Any, longest: int) -> str:
+def _shown_value(name: str, value: Any, longest: int) -> tuple[str, int]:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return _safe(f"{json.dumps(name, ensure_ascii=False)}: " if name else "", text, longest)
+    return _safe(f"{json.dumps(name, ensure_ascii=False)}: " if name else "", text, longest), len(text)
 
 
 def _safe(label: str, text: str, longest: int) -> str:

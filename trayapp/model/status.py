@@ -153,6 +153,7 @@ class ShownArgument:
 
     name: str
     value: str
+    length: int = 0  # characters of the whole value
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,7 @@ async def test_an_ask_says_who_what_and_with_which_arguments(tmp_path: Path) -> 
                 "destructive",
             )
             shown = {one["name"]: one["value"] for one in row["arguments"]}
+            assert next(one["length"] for one in row["arguments"] if one["name"] == "text") == 5002
             assert shown["path"] == '"/a<U+202E>b"'
             assert "hunter2abc" not in str(row)
             assert "(5,002 characters)" in shown["text"]
@@ -412,7 +413,10 @@ async def test_a_command_waits_among_the_asks_or_asks_where_it_runs(tmp_path: Pa
             assert "result" in await wire.answer(1)
             assert called(made) == ["write_note"]
         asked = await answered(made, control.CALL, **call, asks=True)
-        assert (asked["ask"]["tool"], asked["ask"]["arguments"]) == ("write_note", [{"name": "text", "value": '"t"'}])
+        assert (asked["ask"]["tool"], asked["ask"]["arguments"]) == (
+            "write_note",
+            [{"name": "text", "value": '"t"', "length": 3}],
+        )
         assert called(made) == ["write_note"]
         await answered(made, control.CALL, **call, asks=True, allowed=asked["ask"]["hash"])
         assert called(made) == ["write_note", "write_note"]

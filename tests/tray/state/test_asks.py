@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from tests.tray.state.test_view import clicks
-from tests.tray.states import CALL_ASK, asking, running, server
-from trayapp.model.status import ShownArgument
+from tests.tray.states import CALL_ASK, asking, items, running, server
+from trayapp.model.preview import shown_arguments
+from trayapp.model.status import AskStatus, ShownArgument
+from trayapp.model.text import width
 from trayapp.tray.state.notices import ASKS_SHOWN, Told, news
 from trayapp.tray.state.state import Action, IconKind, Verb
+from trayapp.tray.state.texts import LINE
 from trayapp.tray.state.view import view
 
 ANSWERS = [
@@ -19,6 +22,12 @@ ANSWERS = [
     ("Always", Action(Verb.ALLOW_ALWAYS, "3fa2b1")),
     ("Deny", Action(Verb.DENY, "3fa2b1")),
 ]
+
+
+def menu_rows(ask: AskStatus) -> list[str]:
+    """What the menu says of an ask."""
+    entry = next(item for item in items(view(asking(ask)).menu) if item.key == f"want/ask/{ask.id}")
+    return [item.text for item in items(entry.children) if not item.enabled]
 
 
 @pytest.mark.requirement("ask-tray")
@@ -59,6 +68,29 @@ def test_a_notification_says_when_there_is_more_to_see() -> None:
     assert len(notice.text) <= 255
 
 
+@pytest.mark.requirement("ask-shown", "ask-tray")
+@pytest.mark.parametrize("letter", ["x", "\u5b57"])
+def test_a_long_argument_keeps_its_end_and_says_how_long_it_is(letter: str) -> None:
+    value = f'"rm -r {letter * 300}/home"'
+    (given,) = shown_arguments({"command": value[1:-1]})
+    long = replace(CALL_ASK, arguments=(ShownArgument(*given),))
+    row = next(row for row in menu_rows(long) if row.startswith("command = "))
+    assert (width(row) <= LINE, row.startswith('command = "rm -r')) == (True, True)
+    assert row.endswith('e"')
+    assert f"({len(value)} characters)" in row
+    (notice,) = news(asking(long), Told(), 0.0).notices
+    assert f"({len(value)} characters)... " in notice.text
+    assert '/home"' in notice.text
+
+
+@pytest.mark.requirement("ask-shown", "ask-tray")
+def test_the_menu_says_when_there_are_more_arguments_than_lines() -> None:
+    many = replace(CALL_ASK, arguments=tuple(ShownArgument(f"a{at}", "1") for at in range(20)))
+    rows = menu_rows(many)
+    assert (rows[1], rows[-1]) == ("destructive, as its server says; 20 arguments", "All of it: multi-mcp asks")
+    assert "All of it: multi-mcp asks" not in menu_rows(CALL_ASK)
+
+
 @pytest.mark.requirement("ask-tray")
 def test_of_many_asks_the_oldest_are_on_the_screen_and_the_next_come_as_they_are_answered() -> None:
     asks = [replace(CALL_ASK, id=str(at)) for at in range(5)]
@@ -72,7 +104,10 @@ def test_of_many_asks_the_oldest_are_on_the_screen_and_the_next_come_as_they_are
 def test_a_question_with_a_form_cannot_be_accepted_by_a_click_and_one_with_a_page_opens_it() -> None:
     form = replace(CALL_ASK, kind="question", tool="", message="Who are you?", form=True, answers=("once", "deny"))
     (notice,) = news(asking(form), Told(), 0.0).notices
-    assert notice.actions == (("Decline", Action(Verb.DENY, "3fa2b1")),)
+    assert notice.actions == (
+        ("Answer in the panel", Action(Verb.OPEN_PANEL)),
+        ("Decline", Action(Verb.DENY, "3fa2b1")),
+    )
     assert "Who are you?" in notice.text
     page = replace(form, form=False, url="https://a.test/pay")
     (notice,) = news(asking(page), Told(), 0.0).notices

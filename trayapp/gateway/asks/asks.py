@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from trayapp.gateway.asks.errors import AskOverError, UnfitAnswerError
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.services import Services
-from trayapp.model.preview import Shown
+from trayapp.model.preview import NAME_LONGEST, Shown, marked, shown_text
 from trayapp.model.status import AskStatus, ShownArgument
 
 log = logging.getLogger(__name__)
@@ -74,13 +74,13 @@ class OpenAsk:
         return AskStatus(
             id=self.id,
             kind="call" if subject else "question",
-            client=self.asker.client,
+            client=shown_text(self.asker.client, NAME_LONGEST),
             server=self.server,
             since=self.since,
             until=self.until,
             answers=self.answers,
-            project=self.asker.project,
-            tool=subject.tool if subject else "",
+            project=marked(self.asker.project) if self.asker.project else None,
+            tool=marked(subject.tool) if subject else "",
             tool_class=subject.tool_class if subject else "",
             basis=subject.basis if subject else "",
             arguments=tuple(ShownArgument(*shown) for shown in self.arguments),

@@ -120,7 +120,7 @@ class CommandsYes:
 
     def row(self, subject: Subject) -> dict[str, Any]:
         """Return what the user is asked, for whoever asks itself."""
-        shown = [{"name": name, "value": value} for name, value in self._arguments]
+        shown = [one._asdict() for one in self._arguments]
         told = {"class": subject.tool_class, "basis": subject.basis, "hash": subject.hash}
         return {"server": subject.server, "tool": subject.tool, **told, "arguments": shown}
 

@@ -110,9 +110,7 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
 def _ask(ask: AskStatus) -> Item:
     """What would be called, with its arguments; below them the answers."""
     key = f"want/ask/{ask.id}"
-    rows = tuple(
-        Item(f"{key}/{at}", row, enabled=False) for at, row in enumerate(texts.ask_rows(ask)[: texts.ASK_LINES])
-    )
+    rows = tuple(Item(f"{key}/{at}", row, enabled=False) for at, row in enumerate(texts.ask_menu(ask)))
     answers = tuple(Item(f"{key}/{action.verb}", label, action) for label, action in ask_answers(ask))
     return Item(key, texts.ask_entry(ask), children=(*rows, SEPARATOR, *answers))
 
@@ -123,7 +121,8 @@ def ask_answers(ask: AskStatus) -> tuple[tuple[str, Action], ...]:
     if ask.kind != "call":
         if ask.url:
             return (texts.OPEN_PAGE, Action(Verb.OPEN_ASKED, ask.id)), deny
-        return (deny,) if ask.form else ((texts.ANSWER, Action(Verb.ALLOW, ask.id)), deny)
+        accept = (texts.ANSWER, Action(Verb.ALLOW, ask.id))
+        return (texts.FILL_IN, Action(Verb.OPEN_PANEL)) if ask.form else accept, deny
     wide = {"session": (texts.ALLOW_SESSION, Verb.ALLOW_SESSION), "always": (texts.ALLOW_ALWAYS, Verb.ALLOW_ALWAYS)}
     wider = [(label, Action(verb, ask.id)) for answer, (label, verb) in wide.items() if answer in ask.answers]
     return (texts.ALLOW_ONCE, Action(Verb.ALLOW, ask.id)), *wider, deny

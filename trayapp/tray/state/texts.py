@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 
 from trayapp.model.lifecycle import State
 from trayapp.model.logs import names_server
-from trayapp.model.status import AskStatus, KeyringState, Problem, ServerStatus
-from trayapp.model.text import ELLIPSIS, count, one_line, shortened
+from trayapp.model.status import AskStatus, KeyringState, Problem, ServerStatus, ShownArgument
+from trayapp.model.text import ELLIPSIS, count, one_line, shortened, width
 from trayapp.tray.state.state import Offered
 
 LINE = 60  # characters: menus and notifications get unwieldy beyond
@@ -500,11 +500,13 @@ ALLOW_SESSION = "Allow for this session"
 ALLOW_ALWAYS = "Always"
 DENY = "Deny"
 ANSWER = "Accept"
+FILL_IN = "Answer in the panel"
 DECLINE = "Decline"
 OPEN_PAGE = "Open the page"
 MORE_ASKS = "Answer"
-ARGUMENT = 200  # characters of an argument in a notification
-ASK_LINES = 12  # of arguments in the menu
+PROJECT = 40  # columns of a folder
+ASK_HEAD = 2  # lines of an ask before the arguments
+ASK_LINES = 12  # of an ask in the menu
 CLASSES = {"read": "reads", "write": "writes", "destructive": "destructive"}
 
 
@@ -538,7 +540,7 @@ def ask_entry(ask: AskStatus) -> str:
 
 def ask_rows(ask: AskStatus, longest: int = LINE) -> list[str]:
     """Return who asks, what the tool may do and who says so, and the arguments, a line each."""
-    where = f" in {plain(ask.project)}" if ask.project else ""
+    where = f" in {_middle(plain(ask.project), PROJECT)}" if ask.project else ""
     rows = [f"{name(ask.client)}{where}"]
     if ask.kind != "call":
         return [*rows, *wrapped(ask.message, 4), *([plain(ask.url)] if ask.url else [])]
@@ -546,15 +548,45 @@ def ask_rows(ask: AskStatus, longest: int = LINE) -> list[str]:
     # How many there are: some notification servers show the first lines of a text only.
     number = f"; {count(len(ask.arguments), 'argument')}" if ask.arguments else ""
     rows.append(f"{CLASSES.get(ask.tool_class, plain(ask.tool_class))}{basis}{number}")
-    return rows + [fit(f"{shown.name} = {shown.value}", longest) for shown in ask.arguments]
+    return rows + [_argument(shown, longest) for shown in ask.arguments]
+
+
+def _argument(shown: ShownArgument, longest: int) -> str:
+    """A name and a value on a line of `longest` columns. The end of a value counts as its beginning does."""
+    head = f"{fit(shown.name, NAME)} = "
+    return head + _middle(plain(shown.value), longest - width(head), shown.length)
+
+
+def _middle(text: str, columns: int, length: int = 0) -> str:
+    """`text` in at most `columns`, its middle replaced by how many characters it has (`length`: before other cuts)."""
+    if width(text) <= columns:
+        return text
+    mark = f" ...({length or len(text):,} characters)... "
+    room = max(0, columns - len(mark)) // (1 if text.isascii() else 2)  # a letter takes up to two columns
+    end = room // 3
+    return f"{text[: room - end]}{mark}{text[len(text) - end :] if end else ''}".rstrip()
 
 
 def ask_text(ask: AskStatus) -> list[str]:
     """Return the lines of a notification, which says if there is more to be seen."""
-    rows = ask_rows(ask, ARGUMENT)
-    shown = within(rows, BODY - len(REST_IN_MENU) - 1).split("\n")
-    cut = len(shown) < len(rows) or any(row.endswith(ELLIPSIS) for row in shown)
-    return [*shown, REST_IN_MENU] if cut else shown
+    room = BODY - len(ALL_OF_IT) - 1
+    about, number = ask_rows(ask)[:ASK_HEAD], max(1, len(ask.arguments))
+    left = (room - sum(len(row) + 1 for row in about)) // number
+    rows = ask_rows(ask, max(LINE, left - 1))
+    shown = within(rows, room).split("\n")
+    cut = len(shown) < len(rows) or any(map(_is_cut, shown))
+    return [*shown, ALL_OF_IT] if cut else shown
 
 
-REST_IN_MENU = "All of it: multi-mcp asks"
+def ask_menu(ask: AskStatus) -> list[str]:
+    """Return the lines of an ask in the menu, which says if there is more to be seen."""
+    rows = ask_rows(ask)
+    cut = len(rows) > ASK_LINES or any(map(_is_cut, rows))
+    return [*rows[: ASK_LINES - 1], ALL_OF_IT] if cut else rows
+
+
+def _is_cut(row: str) -> bool:
+    return row.endswith(ELLIPSIS) or " characters)..." in row
+
+
+ALL_OF_IT = "All of it: multi-mcp asks"
