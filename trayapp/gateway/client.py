@@ -56,6 +56,9 @@ class Questioner(Protocol):
     ) -> dict[str, Any]:
         """Return the params to add to the request when it is sent again. Raises RpcError."""
 
+    def is_for_user(self, session: ClientSession, question: dict[str, Any]) -> bool:
+        """Return True if the client can answer nothing of the question, and the user all of it."""
+
     def give_up(self, live: Live, session: ClientSession) -> None:
         """Note that a session gave up a call before the server answered it."""
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.fixtures.clock import settle
 from tests.gateway.asks.test_gate import answered, opened, somebody_there
+from tests.gateway.calls.test_server_requests import asking, enveloped, tool_call
 from tests.gateway.world import Client, House, house, server
 from trayapp.model.settings import Settings
 from trayapp.wire import control
@@ -94,6 +95,47 @@ async def test_without_an_answer_the_server_gets_an_error(tmp_path: Path, why: s
                 answer = await client.answer(5)
         assert "action" not in json.dumps(answer)
         assert list(made.gateway.asks) == []
+
+
+@pytest.mark.requirement("ask-questions")
+@pytest.mark.parametrize("through_mcp", [True, False])
+async def test_a_newer_server_s_question_goes_to_the_user_if_its_newer_client_cannot_answer(
+    tmp_path: Path, through_mcp: bool
+) -> None:
+    async with house(tmp_path) as made:
+        asking(made, "a", {"method": "elicitation/create", "params": FORM})
+        await made.known(server("a"), settings=Settings(expose="tools", ask="off"))
+        client = made.client()
+        call = tool_call("mcp", tool="a_echo", args={}) if through_mcp else tool_call("a_echo")
+        unable_: list[dict[str, Any]] = [{}, {"elicitation": {"url": {}}}, {"roots": {}}]
+        for number, capabilities in enumerate(unable_, 5):
+            with somebody_there(made):
+                client.ask_only(number, "tools/call", enveloped(call, capabilities))
+                (form,) = await opened(made)
+                assert form.row()["schema"] == SCHEMA
+                await answered(made, control.ALLOW, id=form.id, content={"name": "Ann"})
+                got_ = {"action": "accept", "content": {"name": "Ann"}}
+                assert await got(client, number) == {"got": got_, "state": "theirs"}
+        with somebody_there(made):
+            able = await client.result("tools/call", enveloped(call, {"elicitation": {}}), 8)
+        assert able["resultType"] == "input_required"
+        assert list(made.gateway.asks) == []
+
+
+@pytest.mark.requirement("ask-questions")
+async def test_a_newer_server_s_question_ends_with_its_call(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        asking(made, "a", {"method": "elicitation/create", "params": FORM})
+        await made.known(server("a"), settings=Settings(expose="tools", ask="off"))
+        client = made.client()
+        with somebody_there(made):
+            client.ask_only(5, "tools/call", enveloped(tool_call("a_echo"), {}))
+            await opened(made)
+            client.tell("notifications/cancelled", {"requestId": 5})
+            with anyio.fail_after(10):
+                while list(made.gateway.asks):
+                    await settle()
+        assert made.in_flight() == {}
 
 
 @pytest.mark.requirement("ask-questions")

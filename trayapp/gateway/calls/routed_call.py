@@ -253,7 +253,7 @@ class RoutedCall:
         self.send(self._timeout_s)
 
     def _ask_client(self, question: dict[str, Any]) -> None:
-        """Ask the client what a 2026-07-28 server wants to know, then send the request again with the answers."""
+        """Ask client or user what a 2026-07-28 server wants to know, then send the request again with the answers."""
 
         async def work() -> None:
             self._rounds += 1
@@ -320,14 +320,18 @@ class RoutedCall:
             )  # fmt: skip
 
     def _translate(self, reply: Reply, modern: bool) -> Reply | None:
-        """Return the answer in the client's form; None for a question, which an older client is asked first.
+        """Return the answer in the client's form; None for a question, of which an older client or the user is asked.
 
         `modern`: the server is of 2026-07-28.
         """
         method = self.request.method
+        asks = modern and method in ASKING and asks_for_input(reply)
         if self.session.client.modern:
+            if asks and self.session.questioner.is_for_user(self.session, reply.result()):
+                self._ask_client(reply.result())
+                return None
             return with_result_type(reply, method) if modern else as_modern(reply, method)
-        if method in ASKING and asks_for_input(reply):
+        if asks:
             self._ask_client(reply.result())
             return None
         return error_as_older(as_older(reply)) if method == "resources/read" else as_older(reply)

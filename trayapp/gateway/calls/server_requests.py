@@ -258,8 +258,8 @@ class ServerRequests:
     async def _ask_all(
         self, session: ClientSession, questions: dict[str, Any], about: RequestId | None, key: str
     ) -> dict[str, dict[str, Any]]:
-        """Ask an older client all questions at the same time."""
-        asking = {name: self._ask_older_client(session, question, about, key) for name, question in questions.items()}
+        """Ask an older client all questions at the same time, the user what it cannot answer."""
+        asking = {name: self._ask_one(session, question, about, key) for name, question in questions.items()}
         tasks = [asyncio.ensure_future(one) for one in asking.values()]
         try:
             return dict(zip(asking, await asyncio.gather(*tasks), strict=True))
@@ -267,13 +267,31 @@ class ServerRequests:
             for task in tasks:
                 task.cancel()
 
-    def _ask_older_client(
+    def is_for_user(self, session: ClientSession, question: dict[str, Any]) -> bool:
+        """Return True if the client can answer nothing of the question, and the user all of it.
+
+        A newer client gets all other questions of a newer server as they are.
+        """
+        asked = question.get("inputRequests")
+        return (
+            isinstance(asked, dict)
+            and bool(asked)
+            and all(isinstance(one, dict) and self._only_user_can(session, one) for one in asked.values())
+        )
+
+    def _only_user_can(self, session: ClientSession, question: dict[str, Any]) -> bool:
+        method = question.get("method")
+        if self._user is None or not isinstance(method, str) or not self._user.can_answer(method):
+            return False
+        return not can_answer(session.client.capabilities, method, question.get("params"))
+
+    def _ask_one(
         self, session: ClientSession, question: Any, about: RequestId | None, key: str
     ) -> Awaitable[dict[str, Any]]:
         method = question.get("method") if isinstance(question, dict) else None
         params = question.get("params") if isinstance(question, dict) else None
         if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
-            if self._user is not None and isinstance(method, str) and self._user.can_answer(method):
+            if self._user is not None and isinstance(question, dict) and self._only_user_can(session, question):
                 asker = Asker(session.client.name, session.project, session)
                 return self._user.ask(asker, self._plain_name(key), params, lambda: True)  # else it is cancelled
             return _raise_error(RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200]))
