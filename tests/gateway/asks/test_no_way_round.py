@@ -57,7 +57,9 @@ class Trial:
         """Three servers, one of them for each session, and clients of all eras."""
         for name in ("a", "b-mcp", "c", "renamed"):
             self.made.net[name].tools = definitions(0)
-            serve(self.made.net[name], resources=({"uri": f"{name}://1", "name": "doc"},), tools=tuple(definitions(0)))
+            # Resources that are called as tools, one of them by the name of a write.
+            docs = tuple({"uri": f"{name}://{doc}", "name": doc} for doc in ("doc", "delete_note"))
+            serve(self.made.net[name], resources=docs, tools=tuple(definitions(0)))
         self.servers = [server("a"), server("b-mcp"), server("c", scope="session")]
         await self.made.known(*self.servers, settings=self.settings())
         for protocol, options in (
@@ -97,6 +99,8 @@ class Trial:
                 f"mcp__{server_form}_{name}",
                 f"{server_form}/{name}",
                 f"{server_form}_{server_form}_{name}",
+                f"{server_form}_read_{name}",
+                f"{server_form}_read_doc",
                 name,
             )
         )
@@ -213,6 +217,7 @@ def mark_of(ask: OpenAsk) -> int:
     return next(int(shown.value) for shown in ask.arguments if shown.name == "mark")
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.requirement("ask-no-way-round")
 async def test_no_random_way_of_calling_executes_a_write_without_a_yes(tmp_path: Path) -> None:
     rng = random.Random(SEED)
@@ -237,3 +242,5 @@ async def test_no_random_way_of_calling_executes_a_write_without_a_yes(tmp_path:
         assert max(Counter(mark for *_, mark in executed).values()) == 1
         assert len(executed) - len(writes) > CALLS // 20  # the calls were calls: reads went through,
         assert len(writes) > CALLS // 100  # and so did what was allowed
+        read = [method for fake in made.net.servers.values() for method, _ in fake.heard if method == "resources/read"]
+        assert len(read) > CALLS // 100  # and resources, called as tools
