@@ -12,7 +12,7 @@ import pytest
 
 from tests.fixtures.registry import FakeRegistry, entry, registry
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.registry import FRESH_S, KEPT_S, LARGEST, Registry
+from trayapp.service.registry import FRESH_S, KEPT_S, LARGEST, ServerRegistry
 
 
 class Clock:
@@ -25,8 +25,8 @@ class Clock:
         return self.time
 
 
-def named(server: FakeRegistry, folder: Path, clock: Clock | None = None) -> Registry:
-    return Registry(server.address, folder, now=clock or Clock())
+def named(server: FakeRegistry, folder: Path, clock: Clock | None = None) -> ServerRegistry:
+    return ServerRegistry(server.address, folder, now=clock or Clock())
 
 
 def queries(server: FakeRegistry) -> list[dict[str, str]]:
@@ -43,7 +43,7 @@ def test_all_pages_are_read_and_the_best_comes_first(tmp_path: Path) -> None:
         assert [query.get("cursor") for query in queries(server)] == [None, "at-100", "at-200"]
         assert {query["version"] for query in queries(server)} == {"latest"}
         server.page_most = 1
-        assert len(Registry(server.address, tmp_path / "other").find("files").entries) == 10  # pages end
+        assert len(ServerRegistry(server.address, tmp_path / "other").find("files").entries) == 10  # pages end
 
 
 @pytest.mark.requirement("registry-find")

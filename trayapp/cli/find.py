@@ -17,7 +17,7 @@ from trayapp.cli.text import ago, count, one_line
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import StorageError, UsageError
 from trayapp.model.settings import Settings
-from trayapp.service.registry import Answer, Registry
+from trayapp.service.registry import RegistryAnswer, ServerRegistry
 
 SHOWN = 20
 
@@ -62,16 +62,16 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
         note(f"{count(len(found.entries) - limit, 'more server')}: give more words, or --limit")
 
 
-def note_old(answer: Answer) -> None:
+def note_old(answer: RegistryAnswer) -> None:
     """Say that an answer is one of an earlier time."""
     if answer.old_s is not None:
         note(one_line(f"The registry cannot be asked ({answer.why}): this is its answer of {ago(answer.old_s)}"))
 
 
-def own_registry() -> Registry:
+def own_registry() -> ServerRegistry:
     """Return the registry that the user's settings name."""
     try:
         settings = own_config(own_store()).settings
     except StorageError:
         settings = Settings()
-    return Registry(settings.registry, find_paths(os.environ).cache_dir / "registry")
+    return ServerRegistry(settings.registry, find_paths(os.environ).cache_dir / "registry")

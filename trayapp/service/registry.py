@@ -56,7 +56,7 @@ class RegistryEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RegistryAnswer:
     """What a registry answered. `old_s`: its age where it could not be asked again, for the reason `why`."""
 
     entries: tuple[RegistryEntry, ...]
@@ -64,7 +64,7 @@ class Answer:
     why: str = ""
 
 
-class Registry:
+class ServerRegistry:
     """One registry at its address. Raises MultiMcpError where it neither answers nor answered before."""
 
     def __init__(
@@ -75,16 +75,16 @@ class Registry:
         self._fetch = fetch
         self._now = now
 
-    def find(self, text: str) -> Answer:
+    def find(self, text: str) -> RegistryAnswer:
         """Return the entries that fit the words, best first: found by name, ranked by all that is said of them."""
         words = list(dict.fromkeys(text.lower().split()))[:WORDS_MOST]
         answers = [self._search(word) for word in words]
         found = {entry.name: entry for answer in answers for entry in answer.entries}
         ranked = sorted(found.values(), key=lambda entry: _rank(entry, words))
-        oldest = max((answer for answer in answers if answer.old_s is not None), key=_age, default=Answer(()))
-        return Answer(tuple(ranked), oldest.old_s, oldest.why)
+        oldest = max((answer for answer in answers if answer.old_s is not None), key=_age, default=RegistryAnswer(()))
+        return RegistryAnswer(tuple(ranked), oldest.old_s, oldest.why)
 
-    def entry(self, name: str, version: str = "") -> Answer:
+    def entry(self, name: str, version: str = "") -> RegistryAnswer:
         """Return the one entry of that name: its latest version, or that one."""
         path = f"/v0.1/servers/{quote(name, safe='')}/versions/{quote(version or 'latest', safe='')}"
         key = f"{path}?include_deleted=true"
@@ -95,17 +95,17 @@ class Registry:
                 what = f"{name} {version}".strip()
                 raise MultiMcpError(f"The registry knows no {what}", f"Look for it: multi-mcp find {name}") from None
             return self._kept_answer(key, error)
-        answer = Answer(tuple(_entries([raw])))
+        answer = RegistryAnswer(tuple(_entries([raw])))
         if not answer.entries or answer.entries[0].name.lower() != name.lower():
             raise MultiMcpError(f"What the registry says of {name} cannot be used", "Ask the server's author")
         self._keep(key, [raw])
         return answer
 
-    def _search(self, word: str) -> Answer:
+    def _search(self, word: str) -> RegistryAnswer:
         key = f"/v0.1/servers?{urlencode({'search': word, 'version': 'latest', 'limit': PAGE})}"
         kept = self._kept(key)
         if kept is not None and self._now() - kept[0] < FRESH_S:
-            return Answer(tuple(_entries(kept[1])))
+            return RegistryAnswer(tuple(_entries(kept[1])))
         try:
             if kept is not None and self._now() - kept[0] < KEPT_S and (since := _newest(kept[1])):
                 changed = self._pages(f"{key}&{urlencode({'updated_since': since})}")
@@ -115,7 +115,7 @@ class Registry:
         except WebError as error:
             return self._kept_answer(key, error)
         self._keep(key, rows)
-        return Answer(tuple(_entries(rows)))
+        return RegistryAnswer(tuple(_entries(rows)))
 
     def _pages(self, path: str) -> list[Any]:
         """Return the rows of all pages; a cursor that came before ends them."""
@@ -136,7 +136,7 @@ class Registry:
             seen.add(cursor)
         return rows
 
-    def _kept_answer(self, key: str, error: WebError) -> Answer:
+    def _kept_answer(self, key: str, error: WebError) -> RegistryAnswer:
         kept = self._kept(key)
         host = urlsplit(self._address).netloc
         if kept is None:
@@ -144,7 +144,7 @@ class Registry:
                 f"The registry {host} cannot be asked: {one_line(error.title)[:200]}",
                 "Try again later, or paste the server's own snippet: multi-mcp add WHAT",
             ) from None
-        return Answer(tuple(_entries(kept[1])), max(0.0, self._now() - kept[0]), one_line(error.title)[:200])
+        return RegistryAnswer(tuple(_entries(kept[1])), max(0.0, self._now() - kept[0]), one_line(error.title)[:200])
 
     # --- answers that are kept
 
@@ -170,7 +170,7 @@ class Registry:
                 path.unlink(missing_ok=True)
 
 
-def _age(answer: Answer) -> float:
+def _age(answer: RegistryAnswer) -> float:
     return answer.old_s or 0.0
 
 
