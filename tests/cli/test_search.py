@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ COST: dict[str, Any] = {
     "search": {"tokens": 215, "direct": 0, "answer_tokens": 480},
     "break_even": {"tools": 6, "searches": 127},
     "servers": [{"name": f"s{n}", "tokens": 9_000 - n} for n in range(9)],
+    "unused": {"since": 0, "tools": [], "tokens": 0},
 }
 
 
@@ -124,6 +126,17 @@ def test_the_costs_are_said_in_a_few_lines(home: Path) -> None:
         assert words in said, words
     assert len(said.splitlines()) == 5
     assert run_cli(home, "status", "--tokens", "--watch").returncode == 2
+
+
+@pytest.mark.requirement("history-unused")
+def test_tools_that_nobody_called_are_named_where_tokens_are_counted() -> None:
+    since = time.time() - 30 * 86_400
+    tools = [{"server": "fs", "name": f"tool_{n}\x1b[31m", "tokens": 100 - n} for n in range(22)]
+    said = lines({**COST, "unused": {"since": since, "tools": tools, "tokens": 1_969}})
+    assert said[-2] == "Not called for 30 days (the history): 22 tools, 1,969 tokens"
+    assert said[-1].startswith("  fs/tool_0, fs/tool_1, ")
+    assert said[-1].endswith("fs/tool_19, 2 more")
+    assert "\x1b" not in said[-1]
 
 
 def test_nothing_to_compare_leaves_the_break_even_out() -> None:

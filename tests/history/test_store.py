@@ -63,7 +63,8 @@ def test_the_newest_calls_that_fit_are_found(file: HistoryFile) -> None:
     assert [row["id"] for row in file.find(Filter(words="such fil"))] == [2]
     assert file.find(Filter(words='"; DROP TABLE calls')) == []
     assert file.count_since(NOW) == (3, 1)
-    assert file.used()[1] == {("github", "create_issue"): 2, ("fs", "read"): 1}
+    assert file.used(0.0) == (NOW, {("github", "create_issue"), ("fs", "read")})
+    assert file.used(NOW + 1.5) == (NOW + 1.5, {("github", "create_issue")})
     whole = file.get(2)
     assert whole is not None
     assert (whole["error"], whole["arguments"]) == ("no such file", '{"title":"a bug"}')

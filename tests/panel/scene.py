@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import httpx2
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.e2e.gateway import Gateway, entry, gateway_in
 from tests.fixtures.odd import Odd
@@ -79,6 +79,7 @@ async def scene(home: Path, *servers: Odd, **settings: Any) -> AsyncIterator[Sce
 @asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
     """Debian's Chromium."""
+    expect.set_options(timeout=stretched(10.0) * 1000)
     async with async_playwright() as made:
         found = await made.chromium.launch(executable_path=require("chromium"), args=["--no-sandbox"])
         try:

@@ -20,6 +20,8 @@ PAGES = (
     "",
     "server/odd",
     "server/odd?tool=odd_echo",
+    "tools",
+    "tools?q=echo",
     "activity",
     "activity/1",
     "approvals",

@@ -11,7 +11,21 @@ from tests.fixtures.odd import Odd
 from tests.panel.scene import scene
 
 pytestmark = pytest.mark.anyio
-PAGES = ("", "activity", "approvals", "clients", "tokens", "health", "server/odd", "events", "nothing")
+PAGES = (
+    "",
+    "tools",
+    "activity",
+    "clients/found",
+    "health/found",
+    "tokens/found",
+    "approvals",
+    "clients",
+    "tokens",
+    "health",
+    "server/odd",
+    "events",
+    "nothing",
+)
 
 
 @pytest.mark.requirement("panel-sign-in")

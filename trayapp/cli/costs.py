@@ -5,14 +5,16 @@ Never here: the estimate (the gateway's).
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from trayapp.cli.options import ask
 from trayapp.cli.output import print_json, say
-from trayapp.cli.text import count, one_line
+from trayapp.cli.text import ago, count, one_line
 from trayapp.wire.control import COSTS
 
 SERVERS_SHOWN = 5
+UNUSED_SHOWN = 20  # the whole list: --json, or the panel
 WAYS = {"tools": "every tool is listed", "search": "the one tool is listed"}
 
 
@@ -39,7 +41,21 @@ def lines(found: dict[str, Any]) -> list[str]:
         said.append(f"Break-even: {count(even['tools'], 'tool')} like these cost what the one tool and a search cost; ")
         said[-1] += f"{count(even['searches'], 'search').replace('searchs', 'searches')} cost what the whole list costs"
     most = [f"{one_line(one['name'])} {tokens(one['tokens'])}" for one in found["servers"][:SERVERS_SHOWN]]
-    return [*said, *([f"Most: {', '.join(most)}"] if most else [])]
+    return [*said, *([f"Most: {', '.join(most)}"] if most else []), *_unused_lines(found["unused"])]
+
+
+def _unused_lines(unused: dict[str, Any]) -> list[str]:
+    """The tools that nobody called for a month, or as long as there is a history; none without a history."""
+    if not unused["tools"]:
+        return []
+    tools = unused["tools"]
+    span = ago(time.time() - unused["since"])
+    named = [one_line(f"{one['server']}/{one['name']}") for one in tools[:UNUSED_SHOWN]]
+    more = [f"{len(tools) - UNUSED_SHOWN} more"] if len(tools) > UNUSED_SHOWN else []
+    return [
+        f"Not called for {span} (the history): {count(len(tools), 'tool')}, {tokens(unused['tokens'])}",
+        f"  {', '.join([*named, *more])}",
+    ]
 
 
 def tokens(number: int) -> str:

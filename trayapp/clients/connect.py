@@ -41,13 +41,17 @@ class ClientNotFoundError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
-    """How one client stands. `reason`: what is wrong, for drifted and unreadable; else what to know of it."""
+    """How one client stands. `reason`: what is wrong, for drifted and unreadable; else what to know of it.
+
+    `profile`: of servers.yaml, which is all that the client is shown; "" = everything, or not by a profile.
+    """
 
     name: str
     title: str
     state: State
     file: Path
     reason: str = ""
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +119,22 @@ def client_state(name: str, world: ClientsContext | None = None) -> ClientStatus
     place = locate(client, world.machine)
     if not place.found:
         return ClientStatus(client.name, client.title, "not found", place.path)
+    profile = ""
     try:
         state, reason = _state(client, place, world)
+        profile = _profile(client, place) if state == "connected" else ""
     except Unparsable as error:
         state, reason = "unreadable", error.title.removeprefix(str(place.path)).lstrip(",: ")
     except StorageError as error:
         state, reason = "unreadable", error.title
-    return ClientStatus(client.name, client.title, state, place.path, reason)
+    return ClientStatus(client.name, client.title, state, place.path, reason, profile)
+
+
+def _profile(client: Client, place: Located) -> str:
+    """Return the profile that a connected client's main entry names."""
+    entry = entry_in(client, files.read_text(place.path) or "", place.path)
+    options = ours.options_of(entry) if isinstance(entry, Mapping) else []
+    return options[options.index("--profile") + 1] if "--profile" in options[:-1] else ""
 
 
 def _state(client: Client, place: Located, world: ClientsContext) -> tuple[State, str]:

@@ -314,6 +314,8 @@ class GatewayHost:
             changes=services.changes.listen,
             calls=services.history.listen,
             per_minute=services.history.per_minute,
+            watched=self._gateway.asks.watched,
+            profiles=lambda: list(self._gateway.config.settings.profiles),
             access=self._gateway.panel_access,
             paths=self._paths,
             environ=self._environ,

@@ -115,9 +115,15 @@ class Recorder:
         """Return the calls of each of the last minutes. Raises StorageError."""
         return await self._in_thread(lambda: self._opened().per_minute(time.time(), minutes))
 
-    async def used(self) -> tuple[float, dict[tuple[str, str], int]]:
-        """Return since when calls are kept, and how many there were of each server and tool. Raises StorageError."""
-        return await self._in_thread(lambda: self._opened().used())
+    async def used(self, within_s: float) -> tuple[float, set[tuple[str, str]]]:
+        """Return since when calls are known (0 = none is kept), and the tools called within that time, by server.
+
+        A history that cannot be read knows no calls.
+        """
+        try:
+            return await self._in_thread(lambda: self._opened().used(time.time() - within_s))
+        except StorageError:
+            return 0.0, set()
 
     async def clear(self) -> int:
         """Delete everything. Return how many calls there were. Raises StorageError."""

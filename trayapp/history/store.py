@@ -91,10 +91,13 @@ class HistoryFile:
 
     def find(self, wanted: Filter) -> list[dict[str, Any]]:
         """Return the newest calls that fit, without their texts."""
-        where, values = _conditions(wanted)
+        match = _match(wanted.words)
+        # Calls with these words come newest first from their index: it is read no further than the limit.
+        table, number = ("words CROSS JOIN calls ON id = words.rowid", "words.rowid") if match else ("calls", "id")
+        where, values = _conditions(wanted, match, number)
         order = "ASC" if wanted.after else "DESC"
         most = max(1, min(wanted.limit, LIST_MOST))
-        sql = f"SELECT id, {', '.join(_COLUMNS)} FROM calls {where} ORDER BY id {order} LIMIT {most}"
+        sql = f"SELECT id, {', '.join(_COLUMNS)} FROM {table} {where} ORDER BY {number} {order} LIMIT {most}"
         with self._read() as file:
             rows = [dict(row) for row in file.execute(sql, values)] if file is not None else []
         return rows[::-1] if wanted.after else rows
@@ -124,14 +127,17 @@ class HistoryFile:
                 counts[minutes - 1 - ago] = number
         return counts
 
-    def used(self) -> tuple[float, dict[tuple[str, str], int]]:
-        """Return since when calls are kept (0 = none is), and how many there were of each server and tool."""
+    def used(self, moment: float) -> tuple[float, set[tuple[str, str]]]:
+        """Return since when calls are known, `moment` at the earliest, and the tools called since, by server.
+
+        Without any call the time is 0.
+        """
         with self._read() as file:
             if file is None:
-                return 0.0, {}
-            first = file.execute("SELECT time FROM calls ORDER BY id LIMIT 1").fetchone()
-            rows = file.execute("SELECT server, tool, count(*) FROM calls GROUP BY server, tool").fetchall()
-        return (float(first[0]) if first else 0.0), {(row[0], row[1]): int(row[2]) for row in rows}
+                return 0.0, set()
+            first = file.execute("SELECT min(time) FROM calls").fetchone()[0]
+            rows = file.execute("SELECT DISTINCT server, tool FROM calls WHERE time >= ?", (moment,)).fetchall()
+        return (max(float(first), moment) if first is not None else 0.0), {(row[0], row[1]) for row in rows}
 
     def clear(self) -> int:
         """Delete all calls, and what the file had of them. Return how many there were."""
@@ -254,7 +260,7 @@ def _hint(error: sqlite3.Error) -> str:
     return "Calls go on; the history begins again"
 
 
-def _conditions(wanted: Filter) -> tuple[str, list[Any]]:
+def _conditions(wanted: Filter, match: str, number: str) -> tuple[str, list[Any]]:
     parts: list[str] = []
     values: list[Any] = []
     for name, value in (("server", wanted.server), ("tool", wanted.tool), ("client", wanted.client)):
@@ -267,18 +273,23 @@ def _conditions(wanted: Filter) -> tuple[str, list[Any]]:
         parts.append("time >= ?")
         values.append(wanted.since)
     if wanted.after:
-        parts.append("id > ?")
+        parts.append(f"{number} > ?")
         values.append(wanted.after)
     if wanted.before:
-        parts.append("id < ?")
+        parts.append(f"{number} < ?")
         values.append(wanted.before)
-    if match := _match(wanted.words):
-        parts.append("id IN (SELECT rowid FROM words WHERE words MATCH ?)")
+    if match:
+        parts.append("words MATCH ?")
         values.append(match)
     return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
 
 
 def _match(words: str) -> str:
-    """Return an FTS5 query for calls that have all these words; the last one may be the beginning of a word."""
-    kept = "".join(letter if letter.isalnum() else " " for letter in words)
-    return " ".join(f'"{word}"' for word in kept.split()[:8]) + ("*" if kept.strip() else "")
+    """Return an FTS5 query for calls that have all these words; the last one may be the beginning of a word.
+
+    A single Latin letter at the end is not looked for: nearly every call has a word that begins with it.
+    """
+    kept = "".join(letter if letter.isalnum() else " " for letter in words).split()[:8]
+    if kept and len(kept[-1]) == 1 and kept[-1].isascii():
+        del kept[-1]
+    return " ".join(f'"{word}"' for word in kept) + ("*" if kept else "")

@@ -186,7 +186,8 @@ def result_text(result: Any) -> str:
 async def connect(host: PanelHost, form: Form) -> Said:
     """Connect or disconnect an AI tool; `dry` only shows the change."""
     on, name, dry = form.text("on") == "yes", form.text("client"), form.get("dry") == "yes"
-    argv = ["connect" if on else "disconnect", *(["--dry-run"] if dry else []), plain(name)]
+    shown = [f"--profile={profile}"] if on and (profile := form.get("profile")) else []
+    argv = ["connect" if on else "disconnect", *(["--dry-run"] if dry else []), *shown, plain(name)]
     done = await verb(host, *argv)
     rows = done.get("clients", []) if isinstance(done, dict) else []
     if not rows:

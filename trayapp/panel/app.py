@@ -6,6 +6,7 @@ Loaded with the first request for it. Never here: what stands on a page (pages),
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 
 import anyio
+import anyio.abc
 import anyio.to_thread
 
 from trayapp.model.errors import MultiMcpError
@@ -31,6 +33,7 @@ STATIC = Path(__file__).with_name("static")
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 LARGEST_FORM = 1 << 20
 THROTTLE_S = 0.1  # changes within this time are one look of the page
+REST = 4  # times as long as its last page took: many changes cost a fifth of a core at most
 KEEP_ALIVE_S = 20.0
 # No style, script or picture but our own files; no frame, no other address.
 POLICY = "; ".join(
@@ -58,6 +61,7 @@ class Panel:
     def __init__(self, host: PanelHost) -> None:
         self._host = host
         self._static: dict[str, bytes] = {}
+        self._page_s = 0.0  # that the last page took
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request: the boundary at which a page's failure becomes a page."""
@@ -95,7 +99,7 @@ class Panel:
         elif path == "events":
             await self._send_events(receive, reply)
         else:
-            await self._send_page(path, query, cookie, scope, reply)
+            await self._send_page(path, query, cookie, reply)
 
     async def _enter(self, code: str, method: str, scope: Any, reply: Answer) -> None:
         cookie = self._host.access.redeem(code) if method == "GET" else None
@@ -105,18 +109,17 @@ class Panel:
         value = f"{name_of(scope)}={cookie}; Path={ROOT}; HttpOnly; SameSite=Strict".encode()
         await reply.send(b"", 303, "", [(b"location", f"{ROOT}/".encode()), (b"set-cookie", value), NO_STORE])
 
-    async def _send_page(self, path: str, query: dict[str, str], cookie: str, scope: Any, reply: Answer) -> None:
+    async def _send_page(self, path: str, query: dict[str, str], cookie: str, reply: Answer) -> None:
         name, _, rest = path.partition("/")
         page = add_page if name == "add" else PAGES.get(name)
         if page is None:
             await reply.html(render("error.html", said=Said("There is no such page", wrong=True)), 404)
             return
+        began = time.perf_counter()
         context = await page(Page(self._host, unquote(rest), query))
-        here = scope["raw_path"].decode("latin-1") if scope.get("raw_path") else scope["path"]
-        if scope["query_string"]:
-            here += "?" + scope["query_string"].decode("latin-1")
         token = self._host.access.token(cookie)
-        text = await anyio.to_thread.run_sync(lambda: render(here=here, token=token, page=name, **context))
+        text = await anyio.to_thread.run_sync(lambda: render(token=token, page=name, **context))
+        self._page_s = time.perf_counter() - began
         await reply.html(text)
 
     async def _change(self, path: str, cookie: str, scope: Any, receive: Any, reply: Answer) -> None:
@@ -160,23 +163,24 @@ class Panel:
             news.set()
 
         ends = (self._host.changes(lambda: hear("change")), self._host.calls(lambda: hear("calls")))
+
+        async def watch(tasks: anyio.abc.TaskGroup) -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            tasks.cancel_scope.cancel()
+
         try:
             await reply.begin_events()
-            async with anyio.create_task_group() as tasks:
-
-                async def watch() -> None:
-                    while (await receive())["type"] != "http.disconnect":
-                        pass
-                    tasks.cancel_scope.cancel()
-
-                tasks.start_soon(watch)
-                while True:
-                    with anyio.move_on_after(KEEP_ALIVE_S):
-                        await news.wait()
-                    news = anyio.Event()
-                    told, names = names, set()
-                    await reply.tell(sorted(told))
-                    await anyio.sleep(THROTTLE_S)
+            with self._host.watched():
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(watch, tasks)
+                    while True:
+                        with anyio.move_on_after(KEEP_ALIVE_S):
+                            await news.wait()
+                        news = anyio.Event()
+                        told, names = names, set()
+                        await reply.tell(sorted(told))
+                        await anyio.sleep(max(THROTTLE_S, self._page_s * REST))
         finally:
             for end in ends:
                 end()

@@ -33,8 +33,9 @@ LOG_BYTES = 24 * 1024
 LOG_LINES = 120
 MINUTES = 60
 ROWS = 100
+TOOLS_SHOWN = 60  # of a search; more words find the others
 VERB_S = 20.0
-UNUSED_S = 30 * 86_400.0
+SLOW = "found"  # behind a page's name: what takes a while of it, asked for by the page itself
 TEXT_MOST = 4_000
 STATE_WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked", "idle": "ready, idle"}
 TONES = {
@@ -47,8 +48,8 @@ TONES = {
 }
 OUTCOME_TONES = {"ok": "good", "cancelled": "quiet", "refused": "warn"}
 NAV = (
-    ("", "Overview"), ("add", "Add"), ("activity", "Activity"), ("approvals", "Approvals"), ("clients", "AI tools"),
-    ("tokens", "Tokens"), ("health", "Health"),
+    ("", "Overview"), ("tools", "Tools"), ("add", "Add"), ("activity", "Activity"), ("approvals", "Approvals"),
+    ("clients", "AI tools"), ("tokens", "Tokens"), ("health", "Health"),
 )  # fmt: skip
 
 Context = dict[str, Any]
@@ -181,23 +182,46 @@ async def server(page: Page) -> Context:
     status = next((one for one in snapshot["servers"] if one["name"] == name), None)
     if status is None:
         raise MultiMcpError(f"No server is named {name[:200]}", "It may have been removed")
-    rows = await page.host.ask(control.LIST, {"server": name})
-    words = page.query.get("q", "").strip().lower()
-    tools = [row for row in rows if words in f"{row['name']} {row['description']}".lower()]
+    # What a project alone has runs under NAME@DIGEST.
+    asked = {"server": name.rpartition("@")[0] or name, "project": status.get("project")}
+    rows = await page.host.ask(control.LIST, asked)
+    tools = fitting(rows, page.query.get("q", ""))
     tried = page.query.get("tool", "")
     described: Context | None = None
     if tried:
         with suppress(MultiMcpError, RpcError):
-            described = await page.host.ask(control.DESCRIBE, {"tool": tried, "server": name})
+            described = await page.host.ask(control.DESCRIBE, {**asked, "tool": tried})
     definition = described["tool"] if described else {}
     log_file = page.host.paths.log_dir / SERVER_LOGS / log_name(name)
     return {
         "template": "server.html", "title": name, "server": status, "tools": tools, "total": len(rows),
         "tool_class": classify(definition).tool_class if definition else "",
+        "offer": await page.host.ask(control.OFFER, asked),
         "words": page.query.get("q", ""), "tried": described, "fields": fields(definition.get("inputSchema")),
         "log": await anyio.to_thread.run_sync(tail, log_file),
         "entry": await anyio.to_thread.run_sync(entry_of, page.host.paths.config_file, name),
         "file": str(page.host.paths.config_file),
+    }  # fmt: skip
+
+
+def fitting(rows: list[Context], query: str) -> list[Context]:
+    """Return the tools that have all these words; those that have them in their name come first."""
+    words = query.lower().split()
+    found = [
+        (not all(word in f"{row['server']}/{row['name']}".lower() for word in words), place, row)
+        for place, row in enumerate(rows)
+        if all(word in f"{row['server']}/{row['name']} {row['description']}".lower() for word in words)
+    ]
+    return [row for *_, row in sorted(found, key=lambda one: one[:2])]
+
+
+async def tools(page: Page) -> Context:
+    """All tools, searched as typed."""
+    rows = await page.host.ask(control.LIST, {})
+    found = fitting(rows, page.query.get("q", ""))
+    return {
+        "template": "tools.html", "title": "Tools", "rows": found[:TOOLS_SHOWN], "found": len(found),
+        "total": len(rows), "words": page.query.get("q", ""),
     }  # fmt: skip
 
 
@@ -266,36 +290,37 @@ async def approvals(page: Page) -> Context:
 
 async def clients(page: Page) -> Context:
     """The AI tools that are here."""
+    if page.rest != SLOW:
+        snapshot = await page.host.ask(control.SNAPSHOT, {})
+        return {"template": "clients.html", "title": "AI tools", "sessions": snapshot["gateway"]["sessions"]}
     done = await anyio.to_thread.run_sync(partial(run_verb, ["connect"], page.host.environ, VERB_S))
-    snapshot = await page.host.ask(control.SNAPSHOT, {})
     rows = done.get("clients", []) if isinstance(done, dict) else []
-    return {"template": "clients.html", "title": "AI tools", "rows": rows, "sessions": snapshot["gateway"]["sessions"]}
+    return {"template": "clients_found.html", "rows": rows, "profiles": page.host.profiles()}
 
 
 async def tokens(page: Page) -> Context:
     """What servers and tools cost a model, and what is never used."""
+    if page.rest != SLOW:
+        return {"template": "tokens.html", "title": "Tokens"}
     costs = await page.host.ask(control.COSTS, {})
-    used = await page.host.ask(control.HISTORY_USED, {})
-    called = {(row["server"], row["tool"]) for row in used["tools"]}
-    rows = await page.host.ask(control.LIST, {})
-    unused = [row for row in rows if row["enabled"] and not row["stale"] and (row["server"], row["name"]) not in called]
-    since = used["since"]
     return {
-        "template": "tokens.html", "title": "Tokens", "costs": costs, "unused": unused, "since": since,
-        "long_enough": since and time.time() - since >= UNUSED_S,
+        "template": "tokens_found.html", "costs": costs, "unused": costs["unused"],
+        "known_s": time.time() - costs["unused"]["since"],
         "most": max([1, *(one["tokens"] for one in costs["servers"])]),
     }  # fmt: skip
 
 
 async def health(page: Page) -> Context:
     """What doctor finds, the gateway's log, versions."""
-    found = await anyio.to_thread.run_sync(partial(run_verb, ["doctor"], page.host.environ, VERB_S))
-    order = {"problem": 0, "note": 1, "ok": 2}
-    findings = sorted(found if isinstance(found, list) else [], key=lambda one: order.get(one["state"], 1))
+    if page.rest == SLOW:
+        found = await anyio.to_thread.run_sync(partial(run_verb, ["doctor"], page.host.environ, VERB_S))
+        order = {"problem": 0, "note": 1, "ok": 2}
+        findings = sorted(found if isinstance(found, list) else [], key=lambda one: order.get(one["state"], 1))
+        return {"template": "health_found.html", "findings": findings}
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     log = await anyio.to_thread.run_sync(tail, page.host.paths.log_dir / GATEWAY_LOG)
     return {
-        "template": "health.html", "title": "Health", "findings": findings, "log": log, "gateway": snapshot["gateway"],
+        "template": "health.html", "title": "Health", "log": log, "gateway": snapshot["gateway"],
         "problems": snapshot["problems"], "paths": page.host.paths,
     }  # fmt: skip
 
@@ -303,6 +328,7 @@ async def health(page: Page) -> Context:
 PAGES: dict[str, Callable[[Page], Awaitable[Context]]] = {
     "": overview,
     "server": server,
+    "tools": tools,
     "activity": activity,
     "approvals": approvals,
     "clients": clients,

@@ -23,11 +23,12 @@ SNAPSHOT = "snapshot"  # -> the object of `status --json`
 WATCH = "watch"
 BEAT = "beat"  # a notification every `beat_s` seconds to a watcher that gave that
 LIST = "list"  # {server?, project?} -> [row of `list --json`]; `project`: what a session in that folder would see
+OFFER = "offer"  # {server, project?} -> {"version", "prompts", "resources", "templates"}: what it has besides tools
 NOTE = "note"  # {"text"}: a notification ahead of an answer, a line for the person who asks: what the answer lacks
 SEARCH = "search"  # {words | batch: [words], server?, regex?, limit?, project?} -> {"results": [[row]], "text"}
 DESCRIBE = "describe"  # {tool, server?, project?} -> {"server", "name", "exposed_name", "tool", "text"}
 INDEX = "index"  # {project?} -> {"text"}
-COSTS = "costs"  # {project?} -> what each exposure costs, see gateway/control/token_costs
+COSTS = "costs"  # {project?} -> see gateway/control/token_costs; "unused": {"since", "tools", "tokens"} by the history
 REFRESH = "refresh"  # {server?} -> {server: {"added", "gone", "back", "waiting", "error"}}; waiting: for an approval
 RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}; without `server` none that sleeps
 RELOAD = "reload"  # -> {"problems": [...]}
@@ -48,7 +49,6 @@ INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, whe
 HISTORY = "history"
 HISTORY_SHOW = "history_show"  # {id} -> one row with its texts
 HISTORY_CLEAR = "history_clear"  # -> {"cleared"}
-HISTORY_USED = "history_used"  # -> {"since": Unix seconds, 0 = nothing is kept, "tools": [{"server", "tool", "calls"}]}
 PANEL = "panel"  # -> {"url"}: opens the panel once, within 60 s
 SETTLE = "settle"  # -> {} once no server is being discovered
 # {server} -> {"url", "redirect_uri", "expires_s"}: whoever asked opens the url in a browser; or, where a kept sign-in

@@ -126,6 +126,21 @@ async def test_the_costs_say_what_each_way_costs_and_where_they_meet(tmp_path: P
         assert even - 1 < (found["search"]["tokens"] + found["search"]["answer_tokens"]) / each <= even
 
 
+@pytest.mark.requirement("history-unused")
+async def test_the_costs_name_tools_that_nobody_called(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"), server("b"))
+        assert (await asked(made, control.COSTS))["unused"] == {"since": 0, "tools": [], "tokens": 0}
+        await (await made.ready()).call("a_echo")
+        await made.gateway.services.history.close()
+        unused = (await asked(made, control.COSTS))["unused"]
+        assert unused["since"] > 0
+        names = [(one["server"], one["name"]) for one in unused["tools"]]
+        assert ("b", "echo") in names
+        assert ("a", "echo") not in names
+        assert unused["tokens"] == sum(one["tokens"] for one in unused["tools"]) > 0
+
+
 async def test_nothing_at_all_costs_only_the_one_tool(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         made.start()

@@ -27,8 +27,8 @@ from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.calls.routed_call import lost_during_call, timed_out
 from trayapp.gateway.calls.users_yes import CommandsYes
 from trayapp.gateway.client import text_of
-from trayapp.gateway.control.token_costs import costs
-from trayapp.gateway.control.tool_rows import tool_rows
+from trayapp.gateway.control.token_costs import costs, unused
+from trayapp.gateway.control.tool_rows import offer_rows, tool_rows
 from trayapp.gateway.exposure.exposure import Exposure, first_paragraph
 from trayapp.gateway.exposure.list_results import ListResults, index_text
 from trayapp.gateway.extensions.commands import completed_request
@@ -46,6 +46,7 @@ from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, Rp
 
 BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
+UNUSED_S = 30 * 86_400.0  # a tool that nobody called for so long is named where tokens are counted
 PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools: nearly all do, and one that hangs takes 30
 
 Asked = dict[str, Any]
@@ -69,8 +70,10 @@ class CatalogRequests:
     def __init__(self, gateway: Gateway, note: Note = no_note) -> None:
         self._gateway = gateway
         self._note = note
+        self._counted: tuple[Exposure | None, dict[str, Any]] = None, {}  # the panel asks again and again
         self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
             control.LIST: self._list,
+            control.OFFER: self._offer,
             control.SEARCH: self._search,
             control.DESCRIBE: self._describe,
             control.INDEX: self._index,
@@ -137,6 +140,10 @@ class CatalogRequests:
                 seen_by.view, [name for name in names if name in missing or _fails_to_list(seen_by.view, name)]
             )
             return tool_rows(seen_by.view.catalog, server)
+
+    async def _offer(self, asked: Asked) -> Any:
+        async with self._session_view(asked, complete=False) as seen_by:
+            return offer_rows(seen_by.view.offer(seen_by.named(text_of(asked, "server", "the request"))))
 
     @staticmethod
     def _server(seen_by: SessionView, asked: Asked) -> str | None:
@@ -224,9 +231,14 @@ class CatalogRequests:
     async def _costs(self, asked: Asked) -> Any:
         async with self._session_view(asked) as seen_by:
             seen = seen_by.exposure
-            lists = ListResults(seen)
-            _ = lists.all_tools_result, lists.one_tool_result, seen.mode  # computed here, since the thread only reads
-            return await anyio.to_thread.run_sync(costs, lists)  # a large catalog takes a second to count
+            known, found = self._counted
+            if known is not seen:
+                lists = ListResults(seen)
+                _ = lists.all_tools_result, lists.one_tool_result, seen.mode  # computed here: the thread only reads
+                found = await anyio.to_thread.run_sync(costs, lists)  # a large catalog takes a second to count
+                self._counted = seen, found
+        since, called = await self._gateway.services.history.used(UNUSED_S)
+        return {**found, "unused": unused(found, since, called)}
 
     # -- calls ---------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,6 @@ class HistoryRequests:
             control.HISTORY: self._find,
             control.HISTORY_SHOW: self._show,
             control.HISTORY_CLEAR: self._clear,
-            control.HISTORY_USED: self._used,
         }
 
     async def _find(self, asked: Asked) -> Any:
@@ -48,11 +47,6 @@ class HistoryRequests:
 
     async def _clear(self, asked: Asked) -> Any:
         return {"cleared": await self._history.clear()}
-
-    async def _used(self, asked: Asked) -> Any:
-        since, used = await self._history.used()
-        tools = [{"server": server, "tool": tool, "calls": calls} for (server, tool), calls in used.items()]
-        return {"since": since, "tools": tools}
 
 
 def filter_of(asked: Asked) -> Filter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Iterable
 from typing import Any
 
 from trayapp.catalog.describe import compact
@@ -20,7 +21,7 @@ def costs(lists: ListResults) -> dict[str, Any]:
     - `tools`: {"count", "tokens"} of the whole list
     - `search`: {"tokens", "direct", "answer_tokens"} of the one tool, its direct tools, and a search with LIMIT hits
     - `break_even`: {"tools", "searches"}, or None if there is nothing to compare
-    - `servers`: [{"name", "tokens"}], the largest first
+    - `servers`: [{"name", "tokens", "tools": [{"name", "tokens"}]}], the largest first
 
     `break_even["tools"]`: the number of tools from which the one tool and a search cost less than the list.
     `break_even["searches"]`: the number of searches in one session that cost as much as the whole list.
@@ -31,17 +32,41 @@ def costs(lists: ListResults) -> dict[str, Any]:
     one = tokens(lists.one_tool_result.decode("utf-8", "replace"))
     hits = [_hit_tokens(seen, key) for key in seen.tools]
     answer = round(LIMIT * sum(hits) / len(hits)) if hits else 0
-    by_server: dict[str, int] = {}
-    for (server, _), cost in each.items():
-        by_server[server] = by_server.get(server, 0) + cost
-    most = sorted(by_server.items(), key=lambda pair: (-pair[1], pair[0]))
+    by_server: dict[str, list[tuple[str, int]]] = {}
+    for (server, name), cost in each.items():
+        by_server.setdefault(server, []).append((name, cost))
     return {
         "mode": seen.mode,
         "tools": {"count": len(each), "tokens": listed},
         "search": {"tokens": one, "direct": len(seen.direct_keys), "answer_tokens": answer},
         "break_even": _break_even(len(each), listed, one, answer),
-        "servers": [{"name": name, "tokens": cost} for name, cost in most],
+        "servers": _largest_first(
+            {
+                "name": server,
+                "tokens": sum(cost for _, cost in tools),
+                "tools": _largest_first({"name": name, "tokens": cost} for name, cost in tools),
+            }
+            for server, tools in by_server.items()
+        ),
     }
+
+
+def unused(found: dict[str, Any], since: float, called: Container[tuple[str, str]]) -> dict[str, Any]:
+    """Return the tools among these costs that nobody called, the largest first.
+
+    `since`: Unix time from which on `called` is known; 0 means that no call was kept, and then nothing can be said.
+    """
+    rows = [
+        {"server": server["name"], **tool}
+        for server in found["servers"]
+        for tool in server["tools"]
+        if since and (server["name"], tool["name"]) not in called
+    ]
+    return {"since": since, "tools": _largest_first(rows), "tokens": sum(row["tokens"] for row in rows)}
+
+
+def _largest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (-row["tokens"], row["name"]))
 
 
 def _hit_tokens(seen: Exposure, key: tuple[str, str]) -> int:

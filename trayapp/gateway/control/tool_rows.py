@@ -1,18 +1,25 @@
-"""Build the rows of `list --json`: every known tool of a catalog, tools that left their servers included."""
+"""Build the rows of `list --json`: every known tool of a catalog, tools that left their servers included.
+
+And of one server what else it offers.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from trayapp.catalog.names import Key
+from trayapp.catalog.tool_class import classify
+from trayapp.gateway.asks.subject import ask_mode, asks_first
 from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.served_tools import ServedTool
+from trayapp.model.offer import Item, Offer
 
 
 def tool_rows(known: Catalog, server: str | None = None) -> list[dict[str, Any]]:
-    """Return `{"server", "name", "exposed_name", "enabled", "stale", "withheld", "description"}` for each tool.
+    """Return `{"server", "name", "exposed_name", "enabled", "stale", "withheld", "description", "class", "ask"}` for
+    each tool.
 
-    `server`: only this server's tools.
+    `ask`: the user is asked before a call through `mcp`. `server`: only this server's tools.
     """
     rows = [_row(known, key, tool) for key, tool in known.tools.items() if server in (None, key[0])]
     names = [name for name in known.config.servers if server in (None, name)]
@@ -22,6 +29,8 @@ def tool_rows(known: Catalog, server: str | None = None) -> list[dict[str, Any]]
 def _row(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
     server, name = key
     description = tool.item.get("description")
+    tool_class = classify(tool.item).tool_class
+    mode = ask_mode(known.config.settings, known.config.servers.get(server), name)
     return {
         "server": server,
         "name": name,
@@ -30,10 +39,31 @@ def _row(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
         "stale": False,
         "withheld": tool.withheld,
         "description": description if isinstance(description, str) else "",
+        "class": tool_class,
+        "ask": asks_first(mode, tool_class, listed=False),
     }
 
 
 def _gone_row(known: Catalog, server: str, tool: str) -> dict[str, Any]:
     switch = (known.config.servers[server].tools or {})[tool]
     row = {"server": server, "name": tool, "exposed_name": None, "enabled": switch.enabled, "stale": True}
-    return {**row, "withheld": None, "description": ""}
+    return {**row, "withheld": None, "description": "", "class": "", "ask": False}
+
+
+def offer_rows(offer: Offer | None) -> dict[str, Any]:
+    """Return `{"version", "prompts", "resources", "templates"}` of a server, each item by name and description."""
+    if offer is None:
+        return {"version": "", "prompts": [], "resources": [], "templates": []}
+    info = offer.server_info or {}
+    version = " ".join(one for one in (info.get("name"), info.get("version")) if isinstance(one, str))
+    return {
+        "version": version,
+        "prompts": [_item_row(item, "name") for item in offer.prompts],
+        "resources": [_item_row(item, "uri") for item in offer.resources],
+        "templates": [_item_row(item, "uriTemplate") for item in offer.templates],
+    }
+
+
+def _item_row(item: Item, key: str) -> dict[str, str]:
+    words = item.get("description") or item.get("title") or (item.get("name") if key != "name" else "")
+    return {"name": str(item.get(key, "")), "description": words if isinstance(words, str) else ""}

@@ -6,11 +6,23 @@ Idiomorph.defaults.callbacks.beforeNodeMorphed = (old, fresh) => {
   if (!(old instanceof Element)) return true;
   if (old instanceof HTMLDetailsElement && fresh instanceof Element) fresh.toggleAttribute("open", old.open);
   if (old instanceof HTMLElement && old.scrollTop && old.matches("pre")) return old.textContent !== fresh.textContent;
-  return !old.matches("form[data-keep]");
+  return !old.matches("form[data-keep], [data-own]");
 };
 document.addEventListener("htmx:configRequest", (event) => {
   const token = document.querySelector('meta[name="panel-token"]');
   if (token) event.detail.headers["X-Panel-Token"] = token.content;
+  // News are of what is shown now: a filter stands in the address.
+  if (event.detail.elt.id === "main") event.detail.path = location.pathname + location.search;
+});
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { elt, pathInfo, xhr } = event.detail;
+  if (xhr.status !== 200 || !(elt instanceof Element) || !elt.closest('[role="search"]')) return;
+  const shown = new URL(pathInfo.finalRequestPath, location.href);
+  for (const [name, value] of [...shown.searchParams]) if (!value) shown.searchParams.delete(name);
+  history.replaceState(null, "", shown);
+});
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.target instanceof Element) event.target.removeAttribute("aria-busy");
 });
 // Errors are pages, too: show them where the answer would be.
 document.addEventListener("htmx:beforeSwap", (event) => {
@@ -36,6 +48,7 @@ document.addEventListener("keydown", (event) => {
   const typing = event.target instanceof Element && event.target.closest("input, textarea, select");
   if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
     const search = document.querySelector('input[type="search"]');
-    if (search) { event.preventDefault(); search.focus(); }
+    event.preventDefault();
+    if (search) search.focus(); else location.assign("/panel/tools");
   }
 });

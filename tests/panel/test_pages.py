@@ -1,0 +1,76 @@
+"""What stands on the panel's pages, from canned answers of the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trayapp.config.paths import Paths, find_paths
+from trayapp.panel.access import Access
+from trayapp.panel.host import PanelHost
+from trayapp.panel.pages import Page, fitting, render, server
+from trayapp.wire import control
+
+pytestmark = pytest.mark.anyio
+SECRET = {"access": "read", "what": "~/.ssh", "allow": "", "secret": True}
+CACHE = {"access": "write", "what": "/var/cache/<b>x", "allow": "confine: {write: [/var/cache/x]}", "secret": False}
+
+
+def host(tmp_path: Path, answers: dict[str, Any]) -> PanelHost:
+    """A gateway with canned answers."""
+
+    async def ask(method: str, asked: dict[str, Any]) -> Any:
+        return answers[method]
+
+    async def none(minutes: int) -> list[int]:
+        return [0] * minutes
+
+    def listen(listener: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
+    return PanelHost(ask, listen, listen, none, nullcontext, list, Access(tmp_path / "c"), paths(tmp_path), {})
+
+
+def paths(tmp_path: Path) -> Paths:
+    return find_paths({"MULTI_MCP_HOME": str(tmp_path)})
+
+
+async def page_of(tmp_path: Path, confinement: dict[str, Any] | None) -> str:
+    status = {
+        "name": "odd", "state": "connected", "lifecycle": "lazy", "transport": "stdio", "calls": 0,
+        "tools": {"enabled": 0, "total": 0}, "confinement": confinement,
+    }  # fmt: skip
+    answers = {
+        control.SNAPSHOT: {"servers": [status], "gateway": {}},
+        control.LIST: [],
+        control.OFFER: {"version": "odd 1.2", "prompts": [], "resources": [], "templates": []},
+    }
+    return render(token="t", page="server", **await server(Page(host(tmp_path, answers), "odd", {})))
+
+
+@pytest.mark.requirement("panel-actions")
+async def test_what_a_confinement_refused_is_shown_with_the_line_that_allows_it(tmp_path: Path) -> None:
+    shown = await page_of(tmp_path, {"way": "landlock", "refused": [SECRET, CACHE]})
+    assert "by landlock" in shown
+    assert "/var/cache/&lt;b&gt;x" in shown
+    assert "confine: {write: [/var/cache/x]}" in shown
+    assert "It is a place of secrets" in shown
+    assert "odd 1.2" in shown
+    assert "not confined" in await page_of(tmp_path, None)
+    assert "open: no Landlock" in await page_of(tmp_path, {"way": "open", "why_open": "no Landlock", "refused": []})
+
+
+@pytest.mark.requirement("panel-search")
+def test_tools_that_have_the_words_in_their_names_come_first() -> None:
+    rows = [
+        {"server": "a", "name": "list", "description": "Reads a file"},
+        {"server": "files", "name": "read", "description": ""},
+        {"server": "b", "name": "x", "description": "nothing"},
+    ]
+    assert [row["name"] for row in fitting(rows, "READ file")] == ["read", "list"]
+    assert fitting(rows, "") == rows
+    assert fitting(rows, "read nowhere") == []
