@@ -406,7 +406,7 @@ REQUIREMENTS: dict[str, str] = {
     "history-bounded": "The history is one file of the user's alone, bounded in age and size; the oldest calls go.",
     "history-redacted": "No secret is in the history, whatever form it had in arguments, result, error or names.",
     "history-harmless": "A full disk, a corrupt or locked history delays no call, and status says so.",
-    "history-counted": "Status counts today's calls and how many of them failed.",
+    "history-counted": "Status and the tray count today's calls and how many of them failed.",
     "history-unused": "Tools that nobody called for 30 days are named where tokens are counted.",
     "history-verbs": "`history` lists, filters, follows, shows one call, and clears; `--json` on each.",
     "panel-sign-in": "A link opens the panel once, within a minute; without its cookie there is only the sign-in page.",

@@ -13,7 +13,7 @@ from tests.model.test_status import SNAPSHOTS
 from tests.tray.states import CALL_ASK, CLIENTS, FILE, asking, items, lines, problem, running, server, snapshot
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.model.status import KeyringState, SignInStatus, Snapshot
+from trayapp.model.status import CallsToday, KeyringState, SignInStatus, Snapshot
 from trayapp.tray.state import texts
 from trayapp.tray.state.state import (
     Action,
@@ -493,6 +493,16 @@ def test_the_summary_has_a_headline_and_says_how_things_stand() -> None:
     ]
     assert "1 server is connecting" in view(running(GITHUB, server("a", CONNECTING))).summary
     assert view(TrayState(C.RESTARTING)).summary == "The gateway stopped and is started again"
+
+
+@pytest.mark.requirement("history-counted")
+def test_todays_calls_stand_in_summary_and_tooltip() -> None:
+    assert TWO.snapshot is not None
+    gateway = replace(TWO.snapshot.gateway, today=CallsToday(43, 2))
+    shown = view(replace(TWO, snapshot=replace(TWO.snapshot, gateway=gateway)))
+    assert shown.tooltip == "multi-mcp: 2 of 2 servers ready, 28 tools\n43 calls today, 2 failed"
+    assert shown.summary.split("\n")[-1] == "43 calls today, 2 failed"
+    assert texts.today(1, 0) == "1 call today"
 
 
 def test_a_long_summary_is_cut() -> None:

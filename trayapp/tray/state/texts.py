@@ -205,6 +205,11 @@ def clients(names: Sequence[str]) -> str:
     return listed(each, before=f"{count(len(each), 'AI tool')} connected: ")
 
 
+def today(calls: int, failed_calls: int) -> str:
+    """`43 calls today, 2 failed`."""
+    return f"{count(calls, 'call')} today" + (f", {failed_calls} failed" if failed_calls else "")
+
+
 def reason(error: Mapping[str, object] | None) -> str:
     """What happened, in the words of whoever failed; in ours where those show nothing."""
     return plain(str((error or {}).get("title") or "")) or NO_WORDS

@@ -36,7 +36,7 @@ def view(state: TrayState) -> TrayView:
     troubles = _troubles(state, known)
     return TrayView(
         icon=icon_kind(state, known),
-        tooltip=texts.within([texts.header(headline), *(troubles or _under_way(known))], texts.TOOLTIP),
+        tooltip=texts.within([texts.header(headline), *(troubles or _under_way(known)), *_today(known)], texts.TOOLTIP),
         menu=menu(state, known, texts.header(headline)),
         buttons=_buttons(state, known),
         summary="\n".join(
@@ -126,9 +126,15 @@ def _under_way(known: Facts) -> list[str]:
     return [texts.connecting(known.connecting)] if known.connecting else []
 
 
+def _today(known: Facts) -> list[str]:
+    """How many calls there were today, if there were any."""
+    today = known.live.gateway.today if known.live else None
+    return [texts.today(today.calls, today.failed)] if today is not None else []
+
+
 def _summary(state: TrayState, known: Facts, troubles: list[str]) -> list[str]:
     """The lines below the headline for a gateway that serves, never none."""
     assert known.live is not None
     lines = troubles or _under_way(known) or [texts.ALL_WELL]
     shown = texts.bounded(lines, SUMMARY_LINES).split("\n")
-    return [*shown, texts.clients(client_titles(state, known))]
+    return [*shown, texts.clients(client_titles(state, known)), *_today(known)]
