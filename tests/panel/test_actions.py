@@ -59,6 +59,29 @@ async def test_a_changed_definition_is_shown_as_a_difference_and_approved(home: 
             assert "every" in tool["description"]
 
 
+@pytest.mark.requirement("panel-actions")
+async def test_the_old_definition_is_kept_until_the_tool_changes_again(home: Path) -> None:
+    async with scene(home) as made, browser() as chromium, made.gateway.client() as client:
+        shelf = home / "shelf.json"
+        await serve(made.gateway, shelf, "Drops one table")
+        for words in ("Drops two tables", "Drops three tables"):
+            shelf.write_text(
+                json.dumps({"tools": [{**json.loads(shelf.read_text())["tools"][0], "description": words}]})
+            )
+            await made.gateway.ask("reconnect", server="shop")
+            await made.gateway.ask("refresh", server="shop")
+            page = await made.open(chromium, "approvals")
+            await expect(page.locator(".plus", has_text=words)).to_be_visible()
+            await page.get_by_role("button", name="Keep the old drop_table").click()
+            await says(page, "Kept the old definition of shop/drop_table")
+            await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+            assert "approvals" not in made.gateway.server("shop")
+            (tool,) = (await client.request("tools/list"))["tools"]
+            assert "Drops one table" in tool["description"]
+            result = await client.request("tools/call", {"name": "shop_drop_table", "arguments": {}})
+            assert not result.get("isError")
+
+
 @pytest.mark.requirement("panel-actions", "panel-live")
 async def test_a_call_that_asks_is_allowed_and_denied_in_the_panel(home: Path) -> None:
     async with scene(home) as made, browser() as chromium, made.gateway.client() as client:

@@ -54,6 +54,7 @@ class Pin:
 
     `text`: its definition as JSON, read again only when the server says something else. `beside`: the members beside
     PINNED count, too; in files of earlier versions they did not. `unread`: nobody has looked for orders in it yet.
+    `declined`: hash of a later definition that the user does not want.
     """
 
     hash: str
@@ -62,6 +63,7 @@ class Pin:
     findings: tuple[Finding, ...] = ()
     beside: bool = True
     unread: bool = False
+    declined: str = ""
 
     @property
     def definition(self) -> Item:
@@ -171,7 +173,8 @@ def save(folder: Path, server: str, tools: Mapping[str, Pin], allowed: Mapping[s
 def _as_json(pin: Pin) -> dict[str, Any]:
     findings = [asdict(found) for found in pin.findings]
     written = {"hash": pin.hash, "definition": pin.text, "approved": pin.approved, "findings": findings}
-    return {**written, "beside": pin.beside, **({"unread": True} if pin.unread else {})}
+    rare = {**({"unread": True} if pin.unread else {}), **({"declined": pin.declined} if pin.declined else {})}
+    return {**written, "beside": pin.beside, **rare}
 
 
 def _parse(server: str, data: bytes) -> tuple[dict[str, Pin], dict[str, str]]:
@@ -202,7 +205,10 @@ def _pin(value: Any) -> Pin:
     if not isinstance(text, str) or not isinstance(approved, bool) or not isinstance(findings, list):
         raise ValueError("a tool is not as it was written")
     beside, unread = value.get("beside") is True, value.get("unread") is True
-    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), beside, unread)
+    declined = value.get("declined", "")
+    if not isinstance(declined, str):
+        raise ValueError("a tool is not as it was written")
+    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), beside, unread, declined)
 
 
 def _finding(value: Any) -> Finding:

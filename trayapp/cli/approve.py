@@ -35,8 +35,9 @@ STYLES = {"high": "bold red", "medium": "yellow"}
 @click.argument("what", metavar="[SERVER[/TOOL]]", required=False)
 @click.option("--all", "all_", is_flag=True, help="Approve all that waits, of every server, without asking.")
 @click.option("--yes", is_flag=True, help="Approve without asking.")
+@click.option("--keep", is_flag=True, help="Keep the old definition of SERVER/TOOL, which changed.")
 @json_option
-def approve_verb(what: str | None, all_: bool, yes: bool, as_json: bool) -> int:
+def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: bool) -> int:
     """Show tools that changed or are suspicious, and commands that secrets come from, and approve them.
 
     What changed or hides something is held back until then; what reads like an order to a model works, and you are told
@@ -46,6 +47,8 @@ def approve_verb(what: str | None, all_: bool, yes: bool, as_json: bool) -> int:
     if all_ and what:
         raise UsageError("--all means every server", "Name a server, or say --all")
     server, _, tool = (what or "").partition("/")
+    if keep:
+        return _keep(server, tool, as_json)
     commands = {} if tool else _unapproved_commands(server)
     commands_approved = _settle_commands(commands, agreed=yes or all_, as_json=as_json) if commands else False
     waiting = ask(APPROVALS, {"server": server or None, "tool": tool or None})
@@ -66,6 +69,23 @@ def approve_verb(what: str | None, all_: bool, yes: bool, as_json: bool) -> int:
         say(*_refused(rows))
     refused = (number and not agreed) or (commands and not commands_approved)
     return 1 if done["missed"] or done.get("problems") or (refused and not as_json) else 0
+
+
+def _keep(server: str, tool: str, as_json: bool) -> int:
+    """Keep the old definition of one tool that changed."""
+    if not tool:
+        raise UsageError("Which tool keeps its old definition?", "Name it: multi-mcp approve --keep SERVER/TOOL")
+    require_person("keep the old definition")
+    rows = ask(APPROVALS, {"server": server, "tool": tool})["rows"]
+    tools = [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]
+    done = ask(APPROVE, {"tools": tools, "keep": True})
+    if as_json:
+        print_json({"kept": done["approved"], "missed": done["missed"], "problems": done.get("problems", [])})
+    else:
+        say(*(f"Kept the old definition: {one_line(server)}/{one_line(tool)}" for _ in done["approved"]))
+        say(*(f"{one_line(server)}/{one_line(tool)} has no old definition" for _ in done["missed"]))
+        say(*map(one_line, done.get("problems", [])))
+    return 1 if done["missed"] or done.get("problems") else 0
 
 
 def _unapproved_commands(server: str) -> dict[str, list[str]]:

@@ -131,14 +131,14 @@ async def sign_out(host: PanelHost, form: Form) -> Said:
 
 
 async def approve(host: PanelHost, form: Form) -> Said:
-    """Approve a definition by the hash with which it was shown."""
-    tool = {name: form.text(name) for name in ("server", "tool", "hash")}
-    done = await host.ask(control.APPROVE, {"tools": [tool]})
+    """Approve a definition by the hash with which it was shown, or keep the one of before."""
+    tool, keep = {name: form.text(name) for name in ("server", "tool", "hash")}, form.get("keep") == "yes"
+    done = await host.ask(control.APPROVE, {"tools": [tool], "keep": keep})
     if done["missed"]:
         return Said(f"{tool['tool']} changed again meanwhile", "Look at the new difference", wrong=True)
     problems = done.get("problems") or []
     return Said(
-        f"Approved {tool['server']}/{tool['tool']}",
+        f"{'Kept the old definition of' if keep else 'Approved'} {tool['server']}/{tool['tool']}",
         redacted(str(problems[0])) if problems else "",
         wrong=bool(problems),
     )

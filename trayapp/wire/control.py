@@ -42,7 +42,8 @@ ALLOW = "allow"
 DENY = "deny"  # {id, by?} -> {"ask": row}; {server, tool} -> {}: no longer always allowed
 PROMPT = "prompt"  # {prompt, words: line or [word], project?} -> {"server", "prompt", "result"}
 APPROVALS = "approvals"  # {server?, tool?} -> {"rows": [see gateway/control/approvals]}
-# {tools: [{server, tool, hash}]} -> {"approved": [{server, tool}], "missed": [the same]}
+# {tools: [{server, tool, hash}], keep?: true} -> {"approved": [{server, tool}], "missed": [the same]}; `keep`: what
+# was approved before stays, until it changes again
 APPROVE = "approve"
 INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, where, evidence, held}], "tools"}
 # {words?, server?, tool?, client?, failed?, since_s?, after?, before?, limit?} -> {"rows": [...], "enabled", "problem"}

@@ -43,13 +43,15 @@ class ApprovalRequests:
         return {"rows": [waiting_json(one) for one in found]}
 
     async def _approve(self, asked: Asked) -> Any:
-        """Approve definitions by the hashes with which they were shown."""
+        """Approve definitions by the hashes with which they were shown. `keep`: keep the earlier ones instead."""
+        approvals = self._gateway.services.approvals
+        decide = approvals.decline if asked.get("keep") is True else approvals.approve
         tools = _read_list(asked, "tools", "{server, tool, hash}")
         await self._judge_all()
         done: dict[str, Any] = {"approved": [], "missed": []}
         for tool in tools:
             server, name, digest = (text_of(tool, member, "a tool") for member in ("server", "tool", "hash"))
-            known = self._gateway.services.approvals.approve(server, name, digest)
+            known = decide(server, name, digest)
             done["approved" if known else "missed"].append({"server": server, "tool": name})
         if done["approved"]:
             self._gateway.intake.take_approvals()

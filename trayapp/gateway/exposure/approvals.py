@@ -36,6 +36,7 @@ from trayapp.model.status import Problem
 log = logging.getLogger(__name__)
 
 LOOK_AHEAD_FROM = 10  # definitions in an offer: fewer are inspected in a few milliseconds, more in a thread
+DECLINED = "its definition changed, and the user keeps the earlier one, which its server no longer takes"
 LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with every list
 
 
@@ -163,6 +164,9 @@ class Approvals:
         if pin is None or not pin.approved or is_apart(name) or mode == "off":
             return self._judge_new(known, name, item, digest, settings, others)
         takes = is_tool(name) and still_takes(pin.definition, item)  # nobody has a skill as it was
+        if pin.declined == digest:
+            kept = in_approved_form(pin.definition, item) if takes else item
+            return Verdict(kept, None if takes else DECLINED)
         served = takes or mode == "notify"
         findings = self._findings(known.server, name, item, digest)
         held = Held(pin.definition, item, digest, findings, served, as_now=mode == "notify")
@@ -292,6 +296,16 @@ class Approvals:
             return False
         self._of(server).pin(tool, Pin(digest, pins.pinned(verdict.held.new if verdict.held else verdict.item)))
         log.info("Approved: %s/%s", server, tool)
+        self.unsaved()
+        return True
+
+    def decline(self, server: str, tool: str, digest: str) -> bool:
+        """Keep the approved definition of a tool that changed. Return False if it does not wait with that change."""
+        held, known = self._verdicts.get(server, {}).get(tool, Verdict({})).held, self._of(server)
+        if held is None or held.old is None or held.hash != digest:
+            return False
+        known.pin(tool, replace(known.tools[tool], declined=digest))
+        log.info("Declined a change: %s/%s", server, tool)
         self.unsaved()
         return True
 
