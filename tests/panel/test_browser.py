@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Page, expect
 
-from tests.fixtures.odd import Odd
+from tests.benchmarks.workloads import NULL_SERVER
+from tests.fixtures.odd import Odd, until
 from tests.panel.scene import EVIL, browser, scene
 from tests.patience import stretched
 from tests.tools import require_file
@@ -146,3 +148,47 @@ async def test_what_a_hostile_server_says_is_text(home: Path) -> None:
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
             assert "\x1b" not in await page.content()
         assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-hostile")
+async def test_names_and_descriptions_of_a_megabyte_of_html_break_nothing(home: Path) -> None:
+    async with scene(home) as made, browser() as chromium:
+        shelf = home / "shelf.json"
+        words = {"description": EVIL + "x" * 1_000_000, "inputSchema": {"type": "object", "properties": {EVIL: {}}}}
+        tools = [{"name": name, **words} for name in ("plain", EVIL)]
+        shelf.write_text(json.dumps({"tools": tools}))
+        http = {"enabled": True, "port": int(made.root.rpartition(":")[2])}
+        argv = [*NULL_SERVER, str(shelf)]
+        made.gateway.write({"evil": {"command": argv[0], "args": argv[1:]}}, http=http, suspicious="off")
+        await until(lambda: made.gateway.server_names() == ["evil"])
+        await made.gateway.known()
+        assert made.gateway.server("evil")["tools"]["total"] >= 1
+        page = await made.open(chromium)
+        for path in ("", "tools", "server/evil", "server/evil?tool=evil_plain", "approvals", "tokens"):
+            await page.goto(f"{made.root}/panel/{path}")
+            if path == "tokens":
+                await expect(page.get_by_role("heading", name="What each server and tool costs")).to_be_visible()
+            assert await page.evaluate("window.hit") is None, path
+            assert await page.locator("#main img, #main script, #main iframe").count() == 0, path
+            assert len(await page.content()) < 300_000, path
+            for width in (360, 1280):
+                await page.set_viewport_size({"width": width, "height": 900})
+                assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+        assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-guarded")
+async def test_no_other_page_shows_the_panel_in_a_frame(home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+        page = await made.open(chromium)
+        await page.goto("about:blank")
+        await page.set_content(f'<iframe src="{made.root}/panel/"></iframe>')
+        await until_framed(page)
+        assert [frame.url for frame in page.frames[1:]] == ["chrome-error://chromewebdata/"]
+
+
+async def until_framed(page: Page) -> None:
+    """Wait until the frame has loaded, or was refused."""
+    with anyio.fail_after(stretched(10.0)):
+        while len(page.frames) < 2 or page.frames[1].url in ("", "about:blank"):  # noqa: ASYNC110 (no event)
+            await anyio.sleep(0.05)
