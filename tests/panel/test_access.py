@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trayapp.panel.access import CODE_S, CODES_MOST, Access
+from trayapp.panel.access import CODE_S, CODES_MOST, PanelAccess
 
 
 class Clock:
@@ -19,7 +19,7 @@ class Clock:
 @pytest.mark.requirement("panel-sign-in")
 def test_a_code_works_once_and_for_a_minute(tmp_path: Path) -> None:
     clock = Clock()
-    access = Access(tmp_path / "cookies", clock)
+    access = PanelAccess(tmp_path / "cookies", clock)
     code = access.code()
     cookie = access.redeem(code)
     assert cookie is not None
@@ -34,7 +34,7 @@ def test_a_code_works_once_and_for_a_minute(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("panel-sign-in")
 def test_many_codes_do_not_pile_up(tmp_path: Path) -> None:
-    access = Access(tmp_path / "cookies")
+    access = PanelAccess(tmp_path / "cookies")
     codes = [access.code() for _ in range(CODES_MOST + 1)]
     assert access.redeem(codes[0]) is None
     assert access.redeem(codes[-1]) is not None
@@ -43,21 +43,21 @@ def test_many_codes_do_not_pile_up(tmp_path: Path) -> None:
 @pytest.mark.requirement("panel-sign-in")
 def test_a_cookie_outlives_a_killed_gateway_and_ends_with_one_that_ends(tmp_path: Path) -> None:
     file = tmp_path / "state" / "cookies"
-    access = Access(file)
+    access = PanelAccess(file)
     cookie = access.redeem(access.code())
     assert cookie is not None
     assert cookie not in file.read_text()
     assert file.stat().st_mode & 0o777 == 0o600
-    again = Access(file)
+    again = PanelAccess(file)
     assert again.knows(cookie)
     again.end()
     assert not again.knows(cookie)
-    assert not Access(file).knows(cookie)
+    assert not PanelAccess(file).knows(cookie)
 
 
 @pytest.mark.requirement("panel-changes-guarded")
 def test_each_cookie_has_a_token_of_its_own(tmp_path: Path) -> None:
-    access = Access(tmp_path / "cookies")
+    access = PanelAccess(tmp_path / "cookies")
     one, two = access.redeem(access.code()), access.redeem(access.code())
     assert one is not None
     assert two is not None

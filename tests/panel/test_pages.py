@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trayapp.config.paths import Paths, find_paths
-from trayapp.panel.access import Access
+from trayapp.panel.access import PanelAccess
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import Page, fitting, render, server
 from trayapp.wire import control
@@ -32,7 +32,7 @@ def host(tmp_path: Path, answers: dict[str, Any]) -> PanelHost:
     def listen(listener: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
 
-    return PanelHost(ask, listen, listen, none, nullcontext, list, Access(tmp_path / "c"), paths(tmp_path), {})
+    return PanelHost(ask, listen, listen, none, nullcontext, list, PanelAccess(tmp_path / "c"), paths(tmp_path), {})
 
 
 def paths(tmp_path: Path) -> Paths:

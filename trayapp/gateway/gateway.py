@@ -65,7 +65,7 @@ from trayapp.model.status import GatewayState, Problem
 from trayapp.wire.messages import Call, Params
 
 if TYPE_CHECKING:
-    from trayapp.panel.access import Access
+    from trayapp.panel.access import PanelAccess
 
 # Work that no client waits for begins after the first list, or after this time without a client. A file that is saved
 # before that is to be applied within a second, too.
@@ -200,11 +200,11 @@ class Gateway:
         return recorder
 
     @cached_property
-    def panel_access(self) -> Access:
+    def panel_access(self) -> PanelAccess:
         """Return who may see the panel."""
-        from trayapp.panel.access import Access  # loaded with its first use
+        from trayapp.panel.access import PanelAccess  # loaded with its first use
 
-        return Access(self.services.history.path.with_name("panel-cookies"))
+        return PanelAccess(self.services.history.path.with_name("panel-cookies"))
 
     async def _tell_calls(self) -> None:
         """Broadcast the count of calls, at most every CALLS_TOLD_S: nobody follows each of them by snapshots."""

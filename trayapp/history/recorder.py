@@ -36,7 +36,7 @@ RETRY_S = 5.0  # after a failure, so that a full disk is not tried with every ca
 Result = TypeVar("Result")
 
 
-class Facts(Protocol):
+class FactsOfCalls(Protocol):
     """What only the gateway knows of a call."""
 
     def caller(self, caller: Any) -> Caller:
@@ -64,7 +64,7 @@ class Recorder:
     It is broad because both of its sides, event loop and thread, share what is pending.
     """
 
-    def __init__(self, folder: Path, settings: Callable[[], HistorySettings], facts: Facts) -> None:
+    def __init__(self, folder: Path, settings: Callable[[], HistorySettings], facts: FactsOfCalls) -> None:
         self.path = folder / FILE_NAME
         self._settings = settings
         self._facts = facts

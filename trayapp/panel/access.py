@@ -18,7 +18,7 @@ BYTES = 32
 FILE_NAME = "panel-cookies"
 
 
-class Access:
+class PanelAccess:
     """Codes and cookies of one gateway. A gateway that was killed and is back knows its cookies by their hashes.
 
     `file`: keeps the hashes until the gateway ends in order. `now`: seconds of a clock that never goes back.

@@ -64,10 +64,10 @@ class Panel:
         self._page_s = 0.0  # that the last page took
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request: the boundary at which a page's failure becomes a page."""
+        """PanelResponse a request: the boundary at which a page's failure becomes a page."""
         if scope["type"] != "http":
             return
-        reply = Answer(scope, send)
+        reply = PanelResponse(scope, send)
         try:
             await self._route(scope, receive, reply)
         except (MultiMcpError, RpcError) as error:
@@ -80,7 +80,7 @@ class Panel:
                 said = Said("The page could not be made", "See the gateway's log: multi-mcp logs", wrong=True)
                 await reply.html(render("error.html", said=said), 500)
 
-    async def _route(self, scope: Any, receive: Any, reply: Answer) -> None:
+    async def _route(self, scope: Any, receive: Any, reply: PanelResponse) -> None:
         path, method = scope["path"].removeprefix(ROOT).strip("/"), scope["method"]
         if path.startswith("static/") and method in ("GET", "HEAD"):
             await self._send_static(path.removeprefix("static/"), reply)
@@ -101,7 +101,7 @@ class Panel:
         else:
             await self._send_page(path, query, cookie, reply)
 
-    async def _enter(self, code: str, method: str, scope: Any, reply: Answer) -> None:
+    async def _enter(self, code: str, method: str, scope: Any, reply: PanelResponse) -> None:
         cookie = self._host.access.redeem(code) if method == "GET" else None
         if cookie is None:
             await reply.html(render("signin.html", used=bool(code)), 401)
@@ -109,7 +109,7 @@ class Panel:
         value = f"{name_of(scope)}={cookie}; Path={ROOT}; HttpOnly; SameSite=Strict".encode()
         await reply.send(b"", 303, "", [(b"location", f"{ROOT}/".encode()), (b"set-cookie", value), NO_STORE])
 
-    async def _send_page(self, path: str, query: dict[str, str], cookie: str, reply: Answer) -> None:
+    async def _send_page(self, path: str, query: dict[str, str], cookie: str, reply: PanelResponse) -> None:
         name, _, rest = path.partition("/")
         page = add_page if name == "add" else PAGES.get(name)
         if page is None:
@@ -122,7 +122,7 @@ class Panel:
         self._page_s = time.perf_counter() - began
         await reply.html(text)
 
-    async def _change(self, path: str, cookie: str, scope: Any, receive: Any, reply: Answer) -> None:
+    async def _change(self, path: str, cookie: str, scope: Any, receive: Any, reply: PanelResponse) -> None:
         """Carry out an action for the page that our own origin sent, with its token."""
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         own = f"http://{headers.get(b'host', '')}"
@@ -144,7 +144,7 @@ class Panel:
             said = said_of(error)
         await reply.html(render("said.html", said=said), more=[(b"hx-trigger", b"panel-changed")])
 
-    async def _send_static(self, name: str, reply: Answer) -> None:
+    async def _send_static(self, name: str, reply: PanelResponse) -> None:
         known = self._static.get(name)
         path = STATIC / name
         if known is None and path.parent == STATIC and path.suffix in TYPES and path.is_file():
@@ -154,7 +154,7 @@ class Panel:
         else:
             await reply.send(known, 200, TYPES[path.suffix], [FRESH])
 
-    async def _send_events(self, receive: Any, reply: Answer) -> None:
+    async def _send_events(self, receive: Any, reply: PanelResponse) -> None:
         """Tell the page when to look again, until it is gone."""
         news, names = anyio.Event(), set[str]()
 
@@ -186,7 +186,7 @@ class Panel:
                 end()
 
 
-class Answer:
+class PanelResponse:
     """One response."""
 
     def __init__(self, scope: Any, send: Any) -> None:

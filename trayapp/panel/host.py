@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trayapp.config.paths import Paths
-from trayapp.panel.access import Access
+from trayapp.panel.access import PanelAccess
 
 Listen = Callable[[Callable[[], None]], Callable[[], None]]
 
@@ -28,6 +28,6 @@ class PanelHost:
     per_minute: Callable[[int], Awaitable[list[int]]]
     watched: Callable[[], AbstractContextManager[None]]
     profiles: Callable[[], list[str]]
-    access: Access
+    access: PanelAccess
     paths: Paths
     environ: Mapping[str, str]

@@ -11,7 +11,7 @@ from trayapp.model.offer import Offer
 
 
 class CallFacts:
-    """Facts about callers and tools of one gateway (history.recorder.Facts). Called in the history's thread."""
+    """Facts about callers and tools of one gateway (history.recorder.FactsOfCalls). Called in the history's thread."""
 
     def __init__(self, offer_of: Callable[[str], Offer | None]) -> None:
         self._offer_of = offer_of
