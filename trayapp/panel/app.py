@@ -64,7 +64,7 @@ class Panel:
         self._page_s = 0.0  # that the last page took
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """PanelResponse a request: the boundary at which a page's failure becomes a page."""
+        """Answer a request: the boundary at which a page's failure becomes a page."""
         if scope["type"] != "http":
             return
         reply = PanelResponse(scope, send)
