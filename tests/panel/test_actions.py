@@ -109,10 +109,13 @@ async def test_a_call_that_asks_is_allowed_and_denied_in_the_panel(home: Path) -
 
 
 @pytest.mark.requirement("panel-actions")
-async def test_an_ai_tool_is_connected_with_a_profile_and_disconnected(home: Path) -> None:
+async def test_an_ai_tool_is_connected_with_a_profile_and_disconnected(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor = home / "user" / ".cursor"
+    cursor.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(cursor.parent))
     async with scene(home, Odd(home, "odd"), profiles={"office": {"servers": ["odd"]}}) as made, browser() as chromium:
-        cursor = Path(made.gateway.env["HOME"]) / ".cursor"
-        cursor.mkdir()
         page = await made.open(chromium, "clients")
         card = page.locator("#client-cursor")
         await card.get_by_label("Profile").select_option("office")
@@ -171,5 +174,5 @@ async def test_a_server_shows_its_classes_prompts_resources_entry_and_log(home: 
         await expect(page.locator("#tool-echo .tag")).to_have_text("read")
         for label in ("Prompts", "Resources", "Resource templates"):
             await expect(page.locator("summary", has_text=label).first).to_be_visible()
-        await expect(page.locator("pre", has_text="hello there")).to_be_visible()
+        await expect(page.get_by_label("Log").get_by_text("hello there")).to_be_visible()
         await expect(page.locator("pre", has_text="odd_server.py")).to_be_visible()

@@ -126,6 +126,7 @@ async def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(ho
         page = await made.open(chromium, color_scheme=scheme)
         for path in PAGES:
             await page.goto(f"{made.root}/panel/{path}")
+            await expect(page.locator("#slow[aria-busy]")).to_have_count(0)  # what takes a while is there
             await page.evaluate(axe)
             found = await page.evaluate("axe.run()")
             serious = [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")]

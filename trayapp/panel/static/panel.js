@@ -15,8 +15,8 @@ document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.elt.id === "main") event.detail.path = location.pathname + location.search;
 });
 document.addEventListener("htmx:beforeSwap", (event) => {
-  const { elt, pathInfo, xhr } = event.detail;
-  if (xhr.status !== 200 || !(elt instanceof Element) || !elt.closest('[role="search"]')) return;
+  const { pathInfo, requestConfig, xhr } = event.detail;
+  if (xhr.status !== 200 || !requestConfig.elt.closest('[role="search"]')) return;
   const shown = new URL(pathInfo.finalRequestPath, location.href);
   for (const [name, value] of [...shown.searchParams]) if (!value) shown.searchParams.delete(name);
   history.replaceState(null, "", shown);
