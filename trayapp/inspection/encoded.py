@@ -88,18 +88,19 @@ _BACKWARDS = tuple(word[::-1] for word in _KEYWORDS)
 
 
 def turned(text: str) -> Iterator[str]:
-    """Yield the text by rot13, backwards, with digits as letters, and without what stands between single letters.
+    """Yield the text backwards, by rot13, and with digits as letters, without what stands between single letters.
 
     Only where it then holds a word of orders more often than before: none of them leaves the trace of an encoding.
     """
     text = text[:READ_MOST].lower()
     ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
     ways += [codecs.encode(text, "rot13")] if any(word in text for word in _BY_ROT13) else []
-    if _DIGITS_WITHIN.search(text):
-        ways.append(_WITH_DIGITS.sub(lambda word: word[0].translate(_LETTERS), text))
-    if _SPACED.search(text):
-        ways.append(_SPACED.sub(lambda run: re.sub(r"[^a-z0-9]", "", run[0]), text))
-    ways.append(text.replace("lgnore", "ignore"))
+    spelled = text.replace("lgnore", "ignore")
+    if _DIGITS_WITHIN.search(spelled):
+        spelled = _WITH_DIGITS.sub(lambda word: word[0].translate(_LETTERS), spelled)
+    if _SPACED.search(spelled):
+        spelled = _SPACED.sub(lambda run: _NO_LETTER.sub("", run[0]), spelled)
+    ways.append(spelled)
     yield from (way for way in ways if any(way.count(word) > text.count(word) for word in _KEYWORDS))
 
 
@@ -167,8 +168,9 @@ _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
 
 _DIGITS_WITHIN = late(r"[a-z][013457@$][a-z]")
-_WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")
+_WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")
+_NO_LETTER = late("[^a-z0-9]")
 _SPACED = late(r"(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){4,}[a-z](?![a-z0-9])")
 
 
@@ -226,8 +228,8 @@ def _readable(data: bytes) -> str | None:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    clear = sum(letter.isprintable() or letter in "\n\t" for letter in text)
-    return text if len(text) > 8 and clear == len(text) and len(_WORD.findall(text)) >= 2 else None
+    clear = text.replace("\n", "").replace("\t", "").isprintable()
+    return text if len(text) > 8 and clear and len(_WORD.findall(text)) >= 2 else None
 
 
 _KINDS = (

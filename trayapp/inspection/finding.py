@@ -51,4 +51,5 @@ def is_held(findings: tuple[Finding, ...]) -> bool:
 
 
 def _plain(text: str) -> str:
-    return "".join(filter(str.isprintable, one_line(text)))
+    line = one_line(text)
+    return line if line.isprintable() else "".join(filter(str.isprintable, line))

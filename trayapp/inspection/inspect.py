@@ -9,7 +9,7 @@ Never here: what becomes of the tool (gateway/exposure/approvals), other servers
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import orjson
@@ -23,6 +23,13 @@ from trayapp.model.offer import Item
 if TYPE_CHECKING:
     from trayapp.inspection.rules import Rule
 
+# What rules look through, in characters: the longest honest texts need two thirds of it, heaps of words of orders six
+# times as much.
+LOOKED_LEAST = 25_000
+LOOKED_EACH = 3  # for each character of a definition
+UNREAD_ORDERS = "It holds more words of orders than can be looked over"
+LOOKED_BESIDE = 40  # what a look takes, however short the sentence
+QUOTED_MOST = 8  # quoted orders of one kind in a sentence; the next one counts
 QUOTE_NEAR = 50  # characters before a quotation in which an honest text says that it quotes
 _QUOTED = late(
     r"\b(?:such as|like|e\.g\.|example|for instance|phrases?|patterns?|attempts?|detects?|contain(?:s|ing)?|flags?|"
@@ -111,18 +118,30 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
         yield finding("size.unread", "medium", texts[-1][0], "It holds more text than can be looked over")
 
 
-def _orders(texts: Sequence[tuple[str, str]]) -> Iterator[Finding]:
-    """Yield the first finding of each rule. A sentence that stands there again is not looked at again."""
+def _orders(
+    texts: Sequence[tuple[str, str]], codes: str | tuple[str, ...] = "", known: Iterable[str] = ()
+) -> Iterator[Finding]:
+    """Yield the first finding of each rule. A known sentence, or one that stands there again, is not looked at.
+
+    A heap of words of orders is not looked through to its end: that is a finding, too.
+    """
     from trayapp.inspection import hints  # its rules: as above
 
-    done, seen = set[str](), set[str]()
+    done, seen = set[str](), set(known)
+    left = LOOKED_LEAST + LOOKED_EACH * sum(len(text) for _, text in texts)
     for place, text in texts:
         for sentence in sentences(text):
             if sentence.low in seen:
                 continue
             seen.add(sentence.low)
             for rule in hints.hopeful_rules(sentence.low):
-                if rule.code not in done and (match := _found(rule.pattern, sentence.low)) is not None:
+                if rule.code in done or not rule.code.startswith(codes):
+                    continue
+                left -= len(sentence.low) + LOOKED_BESIDE
+                if left < 0:
+                    yield finding("size.orders", "medium", place, UNREAD_ORDERS)
+                    return
+                if (match := _found(rule.pattern, sentence.low)) is not None:
                     done.add(rule.code)
                     yield _order(rule, place, sentence, match)
 
@@ -136,10 +155,10 @@ def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> 
 
 def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
     """Return the first match that is no quotation in a text about such texts, and not forbidden itself."""
-    for match in pattern.finditer(low):
+    for at, match in enumerate(pattern.finditer(low)):
         before = low[max(0, match.start() - QUOTE_NEAR) : match.start()]
         forbidden = match[0].startswith("without") and _FORBIDDEN.search(before) is not None
-        if not forbidden and _QUOTED.search(before) is None:
+        if at == QUOTED_MOST or (not forbidden and _QUOTED.search(before) is None):
             return match
     return None
 
@@ -168,13 +187,11 @@ def _turned(text: str) -> Iterator[Finding]:
 
     if encoded.may_be_turned(text.encode("utf-8", "replace")):
         bare = hidden.bared(text)
-        ways = list(encoded.turned(bare))
-        plain = {one.code for one in _orders_in(bare)} if ways else set()
-        for words in ways:
-            for order in _orders_in(words):
-                if order.code.startswith(_TURNED) and order.code not in plain:
-                    yield order
+        seen = {sentence.low for sentence in sentences(bare)}
+        found = [one for words in encoded.turned(bare) for one in _orders_in(words, _TURNED, seen)]
+        plain = {one.code for one in _orders_in(bare, _TURNED)} if found else ()
+        yield from (order for order in found if order.code not in plain)
 
 
-def _orders_in(text: str) -> Iterator[Finding]:
-    return _orders([("", text)])
+def _orders_in(text: str, codes: str | tuple[str, ...] = "orders.", seen: Iterable[str] = ()) -> Iterator[Finding]:
+    return (one for one in _orders([("", text)], codes, seen) if one.code.startswith(codes))

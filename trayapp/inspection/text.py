@@ -12,6 +12,8 @@ from trayapp.model.offer import Item
 FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _FIELDS_SET = frozenset(FIELDS)
 READ_MOST = 100_000  # characters of one definition; the longest known honest one has 15,000
+TOGETHER = 600  # characters of a sentence that are looked at together
+REACH = 200  # characters that a rule spans: parts of a longer sentence overlap by as many
 
 _END = late(r"[.!?] |[。！？] ?")
 _MARKS = frozenset(".!?:;。！？")  # before a line break they end a sentence
@@ -19,7 +21,7 @@ _ITEMS = frozenset("-*#>|<[{•0123456789")  # begin a list item, a heading or a
 
 
 class Sentence(NamedTuple):
-    """A sentence on one line: as it was written, and in lower case."""
+    """A sentence, or a part of a very long one, on one line: as it was written, and in lower case."""
 
     said: str
     low: str
@@ -36,10 +38,19 @@ def _cut(line: str) -> Iterator[str]:
     """Yield the sentences of a line."""
     begin = 0
     for end in _END.finditer(line):
-        yield line[begin : end.start() + 1]
+        yield from _parts(line[begin : end.start() + 1])
         begin = end.end()
     if begin < len(line):
-        yield line[begin:]
+        yield from _parts(line[begin:])
+
+
+def _parts(said: str) -> Iterator[str]:
+    """Yield a sentence, in parts that overlap if it is very long: a rule takes the longer the farther it can see."""
+    begin = 0
+    while len(said) - begin > TOGETHER:
+        yield said[begin : begin + TOGETHER]
+        begin = said.rfind(" ", begin + 1, begin + TOGETHER - REACH) + 1 or begin + TOGETHER - REACH
+    yield said[begin:]
 
 
 def _joined(lines: list[str]) -> Iterator[str]:

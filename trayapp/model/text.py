@@ -61,12 +61,12 @@ def width(text: str) -> int:
 
 def shortened(text: str, columns: int) -> str:
     """`text` in at most `columns`, its end replaced by dots where it is longer."""
-    if width(text) <= columns:
-        return text
-    room = columns - len(ELLIPSIS)
-    for end, letter in enumerate(text):
-        room -= width(letter)
-        if room < 0:
+    taken, end = 0, len(text)
+    for at, letter in enumerate(text):  # no farther than needed: the text may be as long as a server likes
+        taken += width(letter)
+        if taken > columns - len(ELLIPSIS):
+            end = min(end, at)
+        if taken > columns:
             return text[:end].rstrip() + ELLIPSIS
     return text
 
