@@ -56,6 +56,36 @@ def test_it_runs_the_server_says_what_it_touched_and_proposes_exactly_what_it_ne
     assert told["confine"] == {"read": ["~/notes/n.txt"]}
 
 
+def test_what_a_call_was_refused_is_in_the_proposal(person: Person) -> None:
+    """As a browser's: it starts with the first call of a tool, and wants a Unix socket."""
+    program = person.folder / "late.py"
+    program.write_text(
+        "import json, socket, sys\n"
+        "for line in sys.stdin:\n"
+        "    frame = json.loads(line)\n"
+        "    if 'id' not in frame: continue\n"
+        "    result = {'tools': [{'name': 'open', 'inputSchema': {'type': 'object'}}]}\n"
+        "    if frame['method'] == 'initialize':\n"
+        "        result = {'protocolVersion': frame['params']['protocolVersion'], 'capabilities': {'tools': {}},\n"
+        "                  'serverInfo': {'name': 'l', 'version': '1'}}\n"
+        "    if frame['method'] == 'tools/call':\n"
+        "        try: socket.socket(socket.AF_UNIX)\n"
+        "        except OSError as error: result = {'content': [{'type': 'text', 'text': str(error)}]}\n"
+        "    print(json.dumps({'jsonrpc': '2.0', 'id': frame['id'], 'result': result}), flush=True)\n"
+    )
+    entry = {"command": [sys.executable, "-I", "-S", str(program)], "cwd": str(person.folder), "confine": True}
+    (person.home / "servers.yaml").write_text(json.dumps({"servers": {"late": entry}}))
+    try:
+        assert "Its entry: confine: true" in person.says("confine", "late", "--try").stdout
+        assert "Permission denied" in person.says("call", "late_open").stdout
+        assert "to allow it: confine: {sockets: true}" in person.says("status").stdout
+        done = person.says("confine", "late", "--try")
+    finally:
+        person.says("stop")
+    assert "Refused since it runs: Unix sockets; to allow it: confine: {sockets: true}" in done.stdout
+    assert "Its entry: confine: {sockets: true}" in done.stdout
+
+
 def test_the_entry_is_written_after_a_persons_yes_alone(needy: Person) -> None:
     needy.env.pop("MULTI_MCP_UNATTENDED", None)
     refused = needy.says("confine", "needy", "--yes")

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,13 @@ async def test_what_was_refused_is_said_with_the_line_that_allows_it(tmp_path: P
         ("network", "the network"): ("confine: true", False),
     }
     assert b"Refused reading ~/notes/n.txt. To allow it: confine: {read: [~/notes/n.txt], network: false}" in log
+    quiet = replace(server, args=("-c", "import time; time.sleep(9)"))
+    async with real_connection(quiet, confinements=kept, environ=environ) as (connection, _):
+        with anyio.move_on_after(1):
+            await connection.request("tools/call", CALL)
+        again = kept.status("s")
+        assert again is not None
+        assert again.refused == status.refused  # another start says nothing of the one before
 
 
 @pytest.mark.requirement("confine-policy")

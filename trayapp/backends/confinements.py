@@ -41,7 +41,10 @@ class Confinements:
     def begin(
         self, server: ServerConfig, settings: Settings, environ: Mapping[str, str], stderr: Callable[[bytes], None]
     ) -> Record | None:
-        """Return a new record for a start of the server, None when it is not to be confined."""
+        """Return a new record for a start of the server, None when it is not to be confined.
+
+        What it was refused stays until its `confine` changes: it may have other connections, or have ended over that.
+        """
         confine = confine_of(server.confine, settings.confine) if server.command is not None else None
         if confine is None:
             self._records.pop(server.name, None)
@@ -49,7 +52,10 @@ class Confinements:
         from trayapp.confinement.record import Record  # not before a server is confined
 
         home = str(Path(environ.get("HOME") or Path.home()).resolve())
-        record = self._records[server.name] = Record(server.name, confine, home)
+        record, last = Record(server.name, confine, home), self._records.get(server.name)
+        if last is not None and last.confine == confine:
+            record.refusals = last.refusals
+        self._records[server.name] = record
         if self._trial:
             from trayapp.confinement.trace import new_trace
 

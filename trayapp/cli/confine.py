@@ -34,7 +34,7 @@ def confine_verb(server: str, only_try: bool, yes: bool, as_json: bool) -> int:
     """Run SERVER once, confined, and list its tools.
 
     Shows which files it read and wrote and what it was refused, and proposes the `confine` for its entry in
-    servers.yaml. What its tools need when they are called shows in `multi-mcp status` once they are.
+    servers.yaml. No tool is called: what a call of yours was refused last is proposed, too.
     """
     if yes and not only_try:
         require_person("change what a server may reach")
@@ -63,16 +63,21 @@ def _lines(server: str, found: dict[str, Any]) -> Iterator[str]:
         yield f"{server}: {count(len(found['tools']), 'tool')}, confined by {found['way']}"
     yield from _places("Read", found["read"])
     yield from _places("Wrote", found["written"])
-    for one in found["refused"]:
-        word = f"{one['access']} " if one["access"] in ("read", "write") else ""
-        doubt = " (a secret: what the server wants is no reason)" if one["secret"] else ""
-        yield f"Refused: {word}{one['what']}{doubt}; to allow it: {one['allow']}"
+    yield from _refusals("Refused", found["refused"])
+    yield from _refusals("Refused since it runs", found["refused_in_calls"])
     if found["tools"] is not None:
         if found["refused"]:
             yield "It works without what was refused, as far as listing its tools goes"
         if found["confine"] is True and not any(one["access"] == "network" for one in found["refused"]):
             yield "If its tools need no network: confine: {network: false}"
         yield f"Its entry: {found['line']}"
+
+
+def _refusals(what: str, refused: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for one in refused:
+        word = f"{one['access']} " if one["access"] in ("read", "write") else ""
+        doubt = " (a secret: what the server wants is no reason)" if one["secret"] else ""
+        yield f"{what}: {word}{one['what']}{doubt}; to allow it: {one['allow']}"
 
 
 def _places(word: str, paths: Sequence[str]) -> Iterator[str]:

@@ -79,6 +79,7 @@ def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]
         "XDG_CACHE_HOME": folder,
         "npm_config_cache": f"{folder}/npm",
         "UV_CACHE_DIR": f"{folder}/uv",
+        "UV_TOOL_DIR": f"{folder}/uv-tools",  # uvx writes there before it looks
         "PIP_CACHE_DIR": f"{folder}/pip",
     }
     browsers = f"{environ.get('XDG_CACHE_HOME') or f'{home}/.cache'}/ms-playwright"

@@ -10,6 +10,7 @@ from trayapp.gateway.client import text_of
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.confine import Confine, confine_of
 from trayapp.model.errors import UsageError
+from trayapp.model.status import RefusedAccess
 from trayapp.wire import control
 
 if TYPE_CHECKING:
@@ -31,10 +32,14 @@ class ConfinementRequests:
         if server.command is None:
             raise UsageError(f"Cannot confine {name}: it runs elsewhere, not on this machine", "See: multi-mcp status")
         now = confine_of(server.confine, services.settings().confine) or Confine()
-        return _told(await services.pool.try_confined(connection, now))
+        record = services.confinements.get(name)
+        called = record.status().refused if record is not None else ()
+        if record is not None and record.confine == now:
+            now = record.remedy()  # a trial calls no tool: what a call was refused is known from here
+        return _told(await services.pool.try_confined(connection, now), called)
 
 
-def _told(trial: ConfineTrial) -> dict[str, Any]:
+def _told(trial: ConfineTrial, called: tuple[RefusedAccess, ...]) -> dict[str, Any]:
     error = trial.error
     return {
         "way": trial.status.way,
@@ -43,6 +48,7 @@ def _told(trial: ConfineTrial) -> dict[str, Any]:
         "read": list(trial.read),
         "written": list(trial.written),
         "refused": [asdict(one) for one in trial.status.refused],
+        "refused_in_calls": [asdict(one) for one in called if one not in trial.status.refused],
         "confine": trial.confine.value(),
         "line": trial.line,
     }
