@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from trayapp.confinement.places import cache_environment
 from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
 from trayapp.model.confine import Confine
 
@@ -116,3 +117,11 @@ def test_a_program_in_a_folder_of_everybody_is_given_alone(home: Path, tmp_path:
     made = policy(home, str(shared / "server.py"))
     assert may(made, shared / "server.py") == "read"
     assert may(made, shared / "ticket") == ""
+
+
+def test_npx_uvx_and_pip_fetch_into_the_servers_own_cache() -> None:
+    """Each looks into, or locks, the user's own otherwise; uvx also the folder of its tools."""
+    own = cache_environment("/cache/s", {"HOME": "/nowhere"})
+    names = ("XDG_CACHE_HOME", "npm_config_cache", "UV_CACHE_DIR", "UV_TOOL_DIR", "PIP_CACHE_DIR")
+    assert own.keys() == set(names)
+    assert all(f"{path}/".startswith("/cache/s/") for path in own.values())

@@ -42,6 +42,7 @@ MEASURING = {
 ENVIRONMENT = {*LEADING_OUT, *TEMPORARY, *cache_environment("/x", {}), "PLAYWRIGHT_BROWSERS_PATH"}
 NUMBERS = re.compile(r"[0-9a-f]*\d[0-9a-f]*|mcp-\w{6}")
 
+
 def arguments(tool: dict[str, Any], folder: Path, page: str) -> dict[str, Any]:
     """The simplest arguments that a schema takes."""
     simple = {"string": "x", "number": 1, "integer": 1, "boolean": False, "array": [], "object": {}}

@@ -6,9 +6,13 @@ Never here: confining (confinement), which is not even imported before a server 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import anyio.to_thread
 
 from trayapp.model.confine import confine_of
 from trayapp.model.servers import ServerConfig
@@ -18,6 +22,7 @@ from trayapp.model.status import ConfinementStatus
 if TYPE_CHECKING:
     from trayapp.confinement.record import Record, Refusal
 
+_LAST_LOADED = "trayapp.confinement.start"  # not before a server is confined
 log = logging.getLogger(__name__)
 
 
@@ -38,7 +43,7 @@ class Confinements:
         record = self._records.get(name)
         return record.status() if record is not None else None
 
-    def begin(
+    async def begin(
         self, server: ServerConfig, settings: Settings, environ: Mapping[str, str], stderr: Callable[[bytes], None]
     ) -> Record | None:
         """Return a new record for a start of the server, None when it is not to be confined.
@@ -49,7 +54,9 @@ class Confinements:
         if confine is None:
             self._records.pop(server.name, None)
             return None
-        from trayapp.confinement.record import Record  # not before a server is confined
+        if _LAST_LOADED not in sys.modules:
+            await anyio.to_thread.run_sync(import_module, _LAST_LOADED)  # other servers' calls go on meanwhile
+        from trayapp.confinement.record import Record
 
         home = str(Path(environ.get("HOME") or Path.home()).resolve())
         record, last = Record(server.name, confine, home), self._records.get(server.name)

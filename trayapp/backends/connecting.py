@@ -30,7 +30,7 @@ async def connected(key: str, server: ServerConfig, context: BackendContext, inb
     Raises MultiMcpError: what is wrong with its entry, or ServerError.
     """
     stderr = context.stderr(key)
-    record = context.confinements.begin(server, context.settings(), context.environ, stderr)
+    record = await context.confinements.begin(server, context.settings(), context.environ, stderr)
     launch = await prepared(server, context.environ, context.keyring, context.clock.time(), record)
     if isinstance(launch, HttpLaunch) and launch.auth == "oauth":
         await context.sign_in(launch)  # here: a slow keyring is no slow server

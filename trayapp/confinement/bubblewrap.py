@@ -5,7 +5,6 @@ Never here: whether it is used (ways).
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from functools import cache
 
@@ -18,7 +17,7 @@ CHECK_S = 1.5  # it takes 10 ms
 @cache
 def fault() -> str:
     """Return why bubblewrap cannot be used here, "" if it can. Blocks the first time."""
-    program = shutil.which("bwrap")
+    program = _program()
     if program is None:
         return "bubblewrap is not installed"
     command = [program, "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--proc", "/proc", "true"]
@@ -29,9 +28,15 @@ def fault() -> str:
     return "" if done.returncode == 0 else f"bubblewrap does not work: {done.stderr.strip()[:200]}"
 
 
+def _program() -> str | None:
+    import shutil  # with its archives it is half of what a first confined start loads
+
+    return shutil.which("bwrap")
+
+
 def command_line(policy: Policy, program: Program, filter_fd: int) -> list[str]:
     """Return what runs the program in namespaces of its own. `filter_fd`: where bubblewrap reads the seccomp filter."""
-    words = [shutil.which("bwrap") or "bwrap", "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc"]
+    words = [_program() or "bwrap", "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc"]
     words += ["--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--dev", "/dev", "--proc", "/proc"]
     words += ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--dir", program.home, "--dir", program.cwd]
     if policy.network is not True:

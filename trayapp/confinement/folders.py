@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +37,8 @@ def make_scratch(folder: str) -> tuple[str, str]:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     for left in temporary.iterdir():
         if not left.name.isdecimal() or (int(left.name) != os.getpid() and not _runs(int(left.name))):
+            import shutil  # with its archives it is half of what a first confined start loads
+
             shutil.rmtree(left, ignore_errors=True)
     mine = temporary / str(os.getpid())
     with suppress(FileExistsError):
