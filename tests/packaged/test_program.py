@@ -20,10 +20,12 @@ if sys.platform != "linux":
 
 from devtools.bundle import secrets_of_build
 from tests.auth.places import desk
+from tests.confinement.test_hostile import needs
 from tests.fixtures.odd import until
 from tests.packaged.running import Packaged, packaged
 from tests.tools import require
 from trayapp import __version__
+from trayapp.model.confine import Confine
 from trayapp.service.about import SHORT
 from trayapp.wire.control import SNAPSHOT
 
@@ -92,6 +94,22 @@ async def test_the_guardian_of_a_packaged_gateway_ends_what_it_left(here: Packag
         assert [process.cmdline()[1:2] for process in kin] == [["sample-server"]]
     os.kill(here.gateway(), signal.SIGKILL)
     await until(lambda: not any(process.is_running() for process in kin))
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("package-runs", "confine-life")
+@pytest.mark.parametrize("way", ["landlock", "bubblewrap"])
+async def test_a_packaged_gateway_confines_without_an_interpreter(bundle: Path, home: Path, way: str) -> None:
+    confine = Confine(network=False, sockets=way == "bubblewrap")
+    needs(confine)
+    path = {"PATH": str(Path(require("bwrap")).parent)} if way == "bubblewrap" else {}
+    (home / "work").mkdir()
+    with packaged(bundle, home, **path) as here:
+        here.servers({"sample": {**here.sample, "cwd": str(home / "work"), "confine": confine.value()}})
+        async with here.client() as client:
+            assert "5" in str(await client.call("sample_add", a=2, b=3))
+        [server] = here.ask(SNAPSHOT)["servers"]
+    assert server["confinement"] == {"way": way, "why_open": "", "refused": []}
 
 
 @pytest.mark.anyio

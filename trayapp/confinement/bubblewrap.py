@@ -5,9 +5,11 @@ Never here: whether it is used (ways).
 
 from __future__ import annotations
 
+import os
 import subprocess
 from functools import cache
 
+from trayapp.config.environment import own_environment
 from trayapp.confinement.places import LINUX_DEVICES, LINUX_SYSTEM
 from trayapp.confinement.policy import Policy, Program
 
@@ -21,8 +23,9 @@ def fault() -> str:
     if program is None:
         return "bubblewrap is not installed"
     command = [program, "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--proc", "/proc", "true"]
+    env = own_environment(os.environ)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S, check=False)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=CHECK_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not work: {error}"
     return "" if done.returncode == 0 else f"bubblewrap does not work: {done.stderr.strip()[:200]}"
