@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from tests.benchmarks import calls, exposure, search
 from tests.benchmarks.calls import measure_calls
+from tests.benchmarks.confined import measure_confined
 from tests.benchmarks.contest import measure_peers
 from tests.benchmarks.entrants import entrants
 from tests.benchmarks.figures import OURS
@@ -73,6 +74,11 @@ def starts_part(setup: Setup) -> Iterator[Measured]:
     yield from measure_cold_starts(setup.of(7, 3))
 
 
+def confined_part(setup: Setup) -> Iterator[Measured]:
+    """What confinement costs."""
+    yield from measure_confined(setup.of(30, 10))
+
+
 def sharing_part(setup: Setup) -> Iterator[Measured]:
     """Many clients at once."""
     those = entrants() if setup.peers and not setup.quick else []
@@ -126,6 +132,7 @@ PEERS = "peers"  # the part that wants --peers
 PARTS = {
     "calls": Part("Calls", calls_part),
     "starts": Part("Starts", starts_part),
+    "confined": Part("Confined servers", confined_part),
     PEERS: Part("Beside other gateways", peers_part),
     "sharing": Part("Many clients", sharing_part),
     "tools": Part("Lists and search", tools_part),
