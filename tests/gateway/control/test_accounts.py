@@ -626,7 +626,9 @@ async def test_a_server_that_rests_is_not_ready_once_its_sign_in_is_gone(tmp_pat
         await made.gateway.services.pool.find("web").fetch()
         await made.gateway.services.pool.find("web").close()
         await made.gateway.services.pool.find("public").close()
-        assert (made.row()["state"], made.row("public")["state"]) == ("idle", "idle")
+        with anyio.fail_after(10):
+            while (made.row()["state"], made.row("public")["state"]) != ("idle", "idle"):  # noqa: ASYNC110 (probes end)
+                await anyio.sleep(0.01)
         await made.control().result("logout", {"server": "web"})
         assert (made.row()["state"], made.row("public")["state"]) == ("needs_auth", "idle")
         assert "multi-mcp auth web" in made.row()["error"]["hint"]
