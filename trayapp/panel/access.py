@@ -1,4 +1,4 @@
-"""Who may see the panel: single-use codes, cookies, and the token of each change. Never here: HTTP."""
+"""Access to the panel: single-use codes, cookies, and the token that each change carries."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ FILE_NAME = "panel-cookies"
 
 
 class PanelAccess:
-    """Codes and cookies of one gateway. A gateway that was killed and is back knows its cookies by their hashes.
+    """The codes and cookies of one gateway.
 
-    `file`: keeps the hashes until the gateway ends in order. `now`: seconds of a clock that never goes back.
+    `file` keeps the cookies' hashes until the gateway shuts down cleanly, so a gateway restarted after a crash still
+    knows them. `now` returns the seconds of a monotonic clock.
     """
 
     def __init__(self, file: Path, now: Callable[[], float] = time.monotonic) -> None:
@@ -31,7 +32,7 @@ class PanelAccess:
         self._cookies: dict[str, None] = dict.fromkeys(self._read())
 
     def code(self) -> str:
-        """Return a code that `redeem` takes once, within CODE_S."""
+        """Return a code that `redeem` accepts once, within CODE_S."""
         self._codes = {known: until for known, until in self._codes.items() if until > self._now()}
         while len(self._codes) >= CODES_MOST:
             del self._codes[next(iter(self._codes))]
@@ -40,7 +41,7 @@ class PanelAccess:
         return made
 
     def redeem(self, code: str) -> str | None:
-        """Return a cookie for a code; None for one that is unknown, used, or too old."""
+        """Return a cookie for a code; None if the code is unknown, used, or expired."""
         until = self._codes.pop(_hash(code), None)
         if until is None or until <= self._now():
             return None
@@ -52,19 +53,19 @@ class PanelAccess:
         return cookie
 
     def knows(self, cookie: str) -> bool:
-        """True if the cookie is one of ours."""
+        """Return True if this gateway issued the cookie."""
         return _hash(cookie) in self._cookies
 
     def token(self, cookie: str) -> str:
-        """Return the token that a change by the holder of that cookie has to bring."""
+        """Return the token that a change must carry when it comes with this cookie."""
         return hmac.new(cookie.encode(), b"multi-mcp panel change", hashlib.sha256).hexdigest()
 
     def is_token(self, cookie: str, token: str) -> bool:
-        """True if that is the token of the cookie's holder."""
+        """Return True if the token belongs to the cookie."""
         return hmac.compare_digest(self.token(cookie).encode(), token.encode("utf-8", "replace"))
 
     def end(self) -> None:
-        """Forget all cookies: the gateway ends."""
+        """Forget all cookies when the gateway shuts down."""
         self._cookies.clear()
         with suppress(OSError):
             self._file.unlink(missing_ok=True)
@@ -76,7 +77,7 @@ class PanelAccess:
             return []
 
     def _write(self) -> None:
-        with suppress(OSError):  # then a killed gateway asks its pages to sign in again
+        with suppress(OSError):  # without the file, pages must sign in again after the gateway is killed
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self._file, os.O_CREAT | os.O_WRONLY, 0o600))
             self._file.write_text("\n".join(self._cookies), encoding="ascii")

@@ -1,4 +1,4 @@
-"""What the panel's buttons do: each is a control request, or a verb of the command line. Never here: HTTP, pages."""
+"""The actions behind the panel's buttons: each is a control request or a verb of the command line."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ BY = "the panel"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What came of an action, in words. `wrong`: it failed. `text`: a result. `url`: an address to go to.
+    """The result of an action, in words. `wrong`: the action failed. `text`: a result. `url`: an address to open.
 
-    `server`: the one whose page shows more. `proposals`: servers that may be added, for their forms.
+    `server`: the server whose page shows more. `proposals`: the servers that can be added, for their forms.
     """
 
     title: str
@@ -37,24 +37,24 @@ class Said:
 
 
 class Form:
-    """Values of a form."""
+    """The submitted values of a form."""
 
     def __init__(self, values: dict[str, list[str]]) -> None:
         self._values = values
 
     def text(self, name: str) -> str:
-        """Return a value. Raises UsageError without one."""
+        """Return a value. Raises UsageError if it is missing or empty."""
         found = self._values.get(name, [""])[-1]
         if not found:
             raise UsageError(f"The form lacks {name}", "Reload the page and try again")
         return found
 
     def get(self, name: str, default: str = "") -> str:
-        """Return a value that may be missing."""
+        """Return a value, or the default if it is missing."""
         return self._values.get(name, [default])[-1]
 
     def below(self, prefix: str) -> dict[str, str]:
-        """Return the values whose names begin with a prefix, without it; empty ones are left out."""
+        """Return the nonempty values whose names begin with `prefix`, keyed by the rest of the name."""
         return {
             name.removeprefix(prefix): values[-1]
             for name, values in self._values.items()
@@ -66,29 +66,29 @@ Action = Callable[[PanelHost, Form], Awaitable[Said]]
 
 
 async def verb(host: PanelHost, *argv: str) -> Any:
-    """Run a verb as the command line does. Raises MultiMcpError."""
+    """Run a verb of the command line. Raises MultiMcpError."""
     return await anyio.to_thread.run_sync(partial(run_verb, argv, host.environ, VERB_S))
 
 
 def plain(name: str) -> str:
-    """Return a name as an argument of a verb. Raises UsageError for one that would be an option."""
+    """Return a name for use as a verb's argument. Raises UsageError if it would be read as an option."""
     if name.startswith("-"):
         raise UsageError(f"{name} begins with a hyphen", "Change it in servers.yaml")
     return name
 
 
 def literal(tool: str) -> str:
-    """Return a glob that fits just this name."""
+    """Return a glob pattern that matches only this name."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in tool)
 
 
 async def reconnect(host: PanelHost, form: Form) -> Said:
-    """Reconnect one server, or all."""
+    """Reconnect one server, or all of them."""
     return _each(await host.ask(control.RECONNECT, {"server": form.get("server") or None}), "Reconnected")
 
 
 async def refresh(host: PanelHost, form: Form) -> Said:
-    """Ask one server, or all, for its tools again."""
+    """Refresh the tools of one server, or of all of them."""
     return _each(await host.ask(control.REFRESH, {"server": form.get("server") or None}), "Refreshed")
 
 
@@ -107,7 +107,7 @@ def _each(done: dict[str, Any], word: str) -> Said:
 
 
 async def switch(host: PanelHost, form: Form) -> Said:
-    """Switch a server or a tool on or off in servers.yaml."""
+    """Enable or disable a server or a tool in servers.yaml."""
     server, tool, on = form.text("server"), form.get("tool"), form.text("on") == "yes"
     target = f"{server}/{literal(tool)}" if tool else server
     done = await verb(host, "enable" if on else "disable", plain(target))
@@ -117,7 +117,7 @@ async def switch(host: PanelHost, form: Form) -> Said:
 
 
 async def sign_in(host: PanelHost, form: Form) -> Said:
-    """Begin a sign-in; the page of the service opens in this browser."""
+    """Start a sign-in. The service's page opens in this browser."""
     begun = await host.ask(control.LOGIN, {"server": form.text("server")})
     if begun["url"] is None:
         return Said(f"Signed in to {form.text('server')}")
@@ -131,7 +131,7 @@ async def sign_out(host: PanelHost, form: Form) -> Said:
 
 
 async def approve(host: PanelHost, form: Form) -> Said:
-    """Approve a definition by the hash with which it was shown, or keep the one of before."""
+    """Approve a tool definition by the hash that the page showed, or keep the previous definition."""
     tool, keep = {name: form.text(name) for name in ("server", "tool", "hash")}, form.get("keep") == "yes"
     done = await host.ask(control.APPROVE, {"tools": [tool], "keep": keep})
     if done["missed"]:
@@ -145,7 +145,7 @@ async def approve(host: PanelHost, form: Form) -> Said:
 
 
 async def answer(host: PanelHost, form: Form) -> Said:
-    """Allow or deny a call that waits, or answer a server's question."""
+    """Allow or deny a waiting call, or answer a server's question."""
     given = form.text("answer")
     if given == "deny":
         await host.ask(control.DENY, {"id": form.text("id"), "by": BY})
@@ -175,7 +175,7 @@ async def call(host: PanelHost, form: Form) -> Said:
 
 
 def result_text(result: Any) -> str:
-    """Return a result as a person reads it: its texts, or its JSON."""
+    """Return a result for people: its texts, or its JSON if it has other content."""
     content = result.get("content") if isinstance(result, dict) else None
     texts = [item["text"] for item in content or () if isinstance(item, dict) and isinstance(item.get("text"), str)]
     if isinstance(content, list) and texts and len(texts) == len(content):
@@ -184,7 +184,7 @@ def result_text(result: Any) -> str:
 
 
 async def connect(host: PanelHost, form: Form) -> Said:
-    """Connect or disconnect an AI tool; `dry` only shows the change."""
+    """Connect or disconnect an AI tool; with `dry`, only show the change."""
     on, name, dry = form.text("on") == "yes", form.text("client"), form.get("dry") == "yes"
     shown = [f"--profile={profile}"] if on and (profile := form.get("profile")) else []
     argv = ["connect" if on else "disconnect", *(["--dry-run"] if dry else []), *shown, plain(name)]
@@ -201,7 +201,7 @@ async def connect(host: PanelHost, form: Form) -> Said:
 
 
 async def clear_history(host: PanelHost, form: Form) -> Said:
-    """Delete the history."""
+    """Delete the call history."""
     done = await host.ask(control.HISTORY_CLEAR, {})
     return Said(f"Deleted {done['cleared']} calls")
 

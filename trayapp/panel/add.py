@@ -1,7 +1,7 @@
-"""The page that adds servers: what was pasted or found, what would run, what it wants, and the yes.
+"""The page that adds servers: it shows what would run, asks for values, and adds after confirmation.
 
-Each step is a verb (`find`, `add --form`). What is pasted and typed may hold secrets: it goes to the verb's stdin, and
-nothing of it comes back. Never here: recognizing, writing.
+Each step is a verb (`find`, `add --form`). Pasted and typed text may hold secrets: it goes to the verb's stdin, and the
+verb echoes none of it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from trayapp.panel.pages import Context, Page
 from trayapp.service.verb import run_verb
 
 LOOK_S = 45.0
-ADD_S = 150.0  # a server's first start may download it
+ADD_S = 150.0  # the first start of a server may include its download
 FOUND_MOST = 50
 
 
 async def add_page(page: Page) -> Context:
-    """What a text names, or what the registry has."""
+    """Show the servers that a pasted text names, or those that the registry finds."""
     what, words = page.query.get("what", ""), page.query.get("find", "").strip().lstrip("-")
     said: Said | None = None
     found: Context | None = None
@@ -41,7 +41,7 @@ async def add_page(page: Page) -> Context:
 
 
 async def look_at(host: PanelHost, what: str) -> Said:
-    """Return the servers that a text names, with all that would run."""
+    """Return the servers that a text names, with everything that would run."""
     done = await typed(host, {"what": what}, "--dry-run")
     found = tuple(done["servers"])
     if len(found) == 1:
@@ -53,12 +53,12 @@ async def look_at(host: PanelHost, what: str) -> Said:
 
 
 async def look(host: PanelHost, form: Form) -> Said:
-    """Show what would run if that were added."""
+    """Show what would run if the pasted servers were added."""
     return await look_at(host, form.text("what"))
 
 
 async def add(host: PanelHost, form: Form) -> Said:
-    """Add the server that was shown, with the values that it wants."""
+    """Add the server that the page showed, with the values from its form."""
     asked = {
         "what": form.text("what"), "pick": int(form.text("pick")[:4]), "seen": form.text("seen"),
         "name": form.get("name").strip(), "values": form.below("arg."),

@@ -1,6 +1,6 @@
-"""The panel as an ASGI application: who may come in, which page or action a path is, what browsers are told.
+"""The panel as an ASGI application: access control, routing, response headers, and server-sent events.
 
-Loaded with the first request for it. Never here: what stands on a page (pages), what an action does (actions).
+The first request for the panel loads this module.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ COOKIE = "multi_mcp_panel"
 STATIC = Path(__file__).with_name("static")
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 LARGEST_FORM = 1 << 20
-THROTTLE_S = 0.1  # changes within this time are one look of the page
-REST = 4  # times as long as its last page took: many changes cost a fifth of a core at most
+THROTTLE_S = 0.1  # changes within this time cause one reload of the page
+REST = 4  # times as long as the last page took: frequent changes cost at most a fifth of a core
 KEEP_ALIVE_S = 20.0
-# No style, script or picture but our own files; no frame, no other address.
+# Allow styles, scripts, and images from our own files only; no frames, no other origin.
 POLICY = "; ".join(
     ("default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
      "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'")
@@ -56,15 +56,15 @@ Line = tuple[bytes, bytes]
 
 
 class Panel:
-    """The panel of one gateway at one port."""
+    """The panel of one gateway on one port."""
 
     def __init__(self, host: PanelHost) -> None:
         self._host = host
         self._static: dict[str, bytes] = {}
-        self._page_s = 0.0  # that the last page took
+        self._page_s = 0.0  # how long the last page took
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request: the boundary at which a page's failure becomes a page."""
+        """Answer a request. This is the boundary where exceptions become error pages."""
         if scope["type"] != "http":
             return
         reply = PanelResponse(scope, send)
@@ -123,7 +123,7 @@ class Panel:
         await reply.html(text)
 
     async def _change(self, path: str, cookie: str, scope: Any, receive: Any, reply: PanelResponse) -> None:
-        """Carry out an action for the page that our own origin sent, with its token."""
+        """Run an action if the request has our origin and the page's token."""
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         own = f"http://{headers.get(b'host', '')}"
         if headers.get(b"origin") != own or not self._host.access.is_token(cookie, headers.get(b"x-panel-token", "")):
@@ -155,7 +155,7 @@ class Panel:
             await reply.send(known, 200, TYPES[path.suffix], [FRESH])
 
     async def _send_events(self, receive: Any, reply: PanelResponse) -> None:
-        """Tell the page when to look again, until it is gone."""
+        """Tell the page when to reload, until the client disconnects."""
         news, names = anyio.Event(), set[str]()
 
         def hear(name: str) -> None:
@@ -187,7 +187,7 @@ class Panel:
 
 
 class PanelResponse:
-    """One response."""
+    """One HTTP response."""
 
     def __init__(self, scope: Any, send: Any) -> None:
         self._head = scope["method"] == "HEAD"
@@ -199,7 +199,7 @@ class PanelResponse:
         await self.send(text.encode("utf-8", "replace"), status, HTML, [NO_STORE, *more])
 
     async def send(self, body: bytes, status: int, kind: str, more: Sequence[Line] = ()) -> None:
-        """Send a whole response."""
+        """Send a complete response."""
         self.begun = True
         headers = [*HEADERS, *more, (b"content-length", str(len(body)).encode())]
         headers += [(b"content-type", kind.encode())] if kind else []
@@ -207,20 +207,20 @@ class PanelResponse:
         await self._send({"type": "http.response.body", "body": b"" if self._head else body})
 
     async def begin_events(self) -> None:
-        """Send the head of an event stream."""
+        """Send the headers of an event stream."""
         self.begun = True
         headers = [*HEADERS, NO_STORE, (b"content-type", b"text/event-stream; charset=utf-8")]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         await self._send({"type": "http.response.body", "body": b"retry: 500\n\n", "more_body": True})
 
     async def tell(self, names: Sequence[str]) -> None:
-        """Send an event of each name; a comment without any."""
+        """Send one event per name, or a comment if there are none."""
         body = "".join(f"event: {name}\ndata: .\n\n" for name in names) or ":\n\n"
         await self._send({"type": "http.response.body", "body": body.encode(), "more_body": True})
 
 
 def said_of(error: MultiMcpError | RpcError) -> Said:
-    """Return an error in words for a person."""
+    """Return an error in words for people."""
     if isinstance(error, MultiMcpError):
         return Said(redacted(error.title), redacted(error.hint), wrong=True)
     hint = error.data.get("hint", "") if isinstance(error.data, dict) else ""
@@ -228,12 +228,12 @@ def said_of(error: MultiMcpError | RpcError) -> Said:
 
 
 def name_of(scope: Any) -> str:
-    """Return the name of our cookie: cookies know no ports, so that two gateways need two."""
+    """Return the name of our cookie. It contains the port: cookies ignore ports, and two gateways need two cookies."""
     return f"{COOKIE}_{scope['server'][1]}"
 
 
 def cookie_of(scope: Any) -> str | None:
-    """Return our cookie, if the request has one."""
+    """Return the value of our cookie; None if the request has none."""
     text = "; ".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
     try:
         morsel = SimpleCookie(text).get(name_of(scope))
@@ -243,7 +243,7 @@ def cookie_of(scope: Any) -> str | None:
 
 
 async def body_of(receive: Any) -> bytes | None:
-    """Return the body; None if it is too large or the client is gone."""
+    """Return the request body; None if it is too large or the client disconnected."""
     body: bytes = b""
     while True:
         event = await receive()

@@ -1,4 +1,4 @@
-"""What the panel needs of the gateway. Never here: the gateway."""
+"""The interface between the panel and the gateway."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ Listen = Callable[[Callable[[], None]], Callable[[], None]]
 
 @dataclass(frozen=True, slots=True)
 class PanelHost:
-    """The gateway, as its pages see it.
+    """The gateway as the panel sees it.
 
-    `ask`: carries out a control request; raises MultiMcpError, RpcError. `changes`, `calls`: call a listener after the
-    state changed or calls were written; they return a function that ends it. `per_minute`: calls of each last minute.
-    `watched`: counts a person who can be asked, while its context lasts. `profiles`: names of servers.yaml's.
+    - `ask`: run a control request. Raises MultiMcpError, RpcError.
+    - `changes`, `calls`: call a listener after each state change, or after calls were recorded. Both return a function
+      that removes the listener.
+    - `per_minute`: return the number of calls in each of the last minutes.
+    - `watched`: while its context lasts, count one person who can answer questions.
+    - `profiles`: return the names of the profiles in servers.yaml.
     """
 
     ask: Callable[[str, dict[str, Any]], Awaitable[Any]]

@@ -1,4 +1,4 @@
-"""What stands on each page: values for its template. Never here: HTTP, what a button does (actions)."""
+"""The content of each page: values for its template."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ LOG_BYTES = 24 * 1024
 LOG_LINES = 120
 MINUTES = 60
 ROWS = 100
-TOOLS_SHOWN = 60  # of a search; more words find the others
+TOOLS_SHOWN = 60  # of a search; more words narrow it
 VERB_S = 20.0
-SLOW = "found"  # behind a page's name: what takes a while of it, asked for by the page itself
+SLOW = "found"  # after a page's name: its slow part, which the page requests by itself
 TEXT_MOST = 4_000
 STATE_WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked", "idle": "ready, idle"}
 TONES = {
@@ -57,7 +57,7 @@ Context = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A request for a page. `rest`: what stands behind its name in the path."""
+    """A request for a page. `rest`: the path after the page's name."""
 
     host: PanelHost
     rest: str
@@ -65,18 +65,18 @@ class Page:
 
 
 def shown(value: Any, most: int = TEXT_MOST) -> str:
-    """Return a foreign text without control sequences, cut at `most` characters."""
+    """Return untrusted text without control sequences, cut to `most` characters."""
     text = clean(str(value if value is not None else ""))
     return text if len(text) <= most else text[:most] + " ..."
 
 
 def line(value: Any, most: int = 300) -> str:
-    """Return a foreign text in one line."""
+    """Return untrusted text as one line."""
     return shown(one_line(str(value if value is not None else "")), most)
 
 
 def pretty(text: str) -> str:
-    """Return JSON text indented, or what was cut as it is."""
+    """Return JSON text indented; text that is not JSON (such as JSON cut short) is returned unindented."""
     try:
         return shown(json.dumps(json.loads(text), indent=2, ensure_ascii=False), 20_000)
     except ValueError:
@@ -84,25 +84,25 @@ def pretty(text: str) -> str:
 
 
 def took(ms: float) -> str:
-    """`3 ms`, `1.2 s`."""
+    """Format a duration: `3 ms`, `1.2 s`."""
     return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
 
 
 def size(number: int) -> str:
-    """`800 B`, `12 kB`, `3.4 MB`."""
+    """Format a number of bytes: `800 B`, `12 kB`, `3.4 MB`."""
     if number < 1000:
         return f"{number} B"
     return f"{number / 1000:.0f} kB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
 
 
 def clock(seconds: float) -> str:
-    """The time of day; the date too when it is not today."""
+    """Format a time of day, with the date unless it is today."""
     at = datetime.fromtimestamp(seconds)
     return at.strftime("%H:%M:%S" if at.date() == datetime.now().date() else "%d %b %H:%M")
 
 
 def environment() -> Environment:
-    """Return the templates. What they show is text, never HTML."""
+    """Return the template environment. It escapes all values: templates show text, never HTML."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,
@@ -125,12 +125,12 @@ TEMPLATES = environment()
 
 
 def render(template: str = "", **context: Any) -> str:
-    """Return a page or a part of one."""
+    """Render a page or a part of one."""
     return TEMPLATES.get_template(template or context.pop("template")).render(**context)
 
 
 async def overview(page: Page) -> Context:
-    """Every server's state and what wants the user."""
+    """Show every server's state and everything that needs the user."""
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     waiting = await asks(page.host)
     minutes = [0] * MINUTES
@@ -153,7 +153,7 @@ async def asks(host: PanelHost) -> list[Context]:
 
 
 def fields(schema: Any) -> list[Context]:
-    """Return the fields of a form made of an input schema."""
+    """Return the form fields for an input schema."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     required = schema.get("required") if isinstance(schema, dict) else None
     made = []
@@ -176,13 +176,13 @@ def fields(schema: Any) -> list[Context]:
 
 
 async def server(page: Page) -> Context:
-    """One server: its tools, log, entry, sign-in."""
+    """Show one server: its tools, log, entry, and sign-in."""
     name = page.rest
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     status = next((one for one in snapshot["servers"] if one["name"] == name), None)
     if status is None:
         raise MultiMcpError(f"No server is named {name[:200]}", "It may have been removed")
-    # What a project alone has runs under NAME@DIGEST.
+    # A server that only a project defines runs as NAME@DIGEST.
     asked = {"server": name.rpartition("@")[0] or name, "project": status.get("project")}
     rows = await page.host.ask(control.LIST, asked)
     tools = fitting(rows, page.query.get("q", ""))
@@ -205,7 +205,7 @@ async def server(page: Page) -> Context:
 
 
 def fitting(rows: list[Context], query: str) -> list[Context]:
-    """Return the tools that have all these words; those that have them in their name come first."""
+    """Return the tools that match all words of the query; those that match by name come first."""
     words = query.lower().split()
     found = [
         (not all(word in f"{row['server']}/{row['name']}".lower() for word in words), place, row)
@@ -216,7 +216,7 @@ def fitting(rows: list[Context], query: str) -> list[Context]:
 
 
 async def tools(page: Page) -> Context:
-    """All tools, searched as typed."""
+    """Show all tools that match the query."""
     rows = await page.host.ask(control.LIST, {})
     found = fitting(rows, page.query.get("q", ""))
     return {
@@ -226,7 +226,7 @@ async def tools(page: Page) -> Context:
 
 
 def tail(path: Path) -> str:
-    """Return the last lines of a log, as nothing that is obeyed."""
+    """Return the last lines of a log, redacted and without control sequences."""
     try:
         with path.open("rb") as file:
             file.seek(0, 2)
@@ -239,7 +239,7 @@ def tail(path: Path) -> str:
 
 
 def entry_of(path: Path, name: str) -> str:
-    """Return a server's entry as servers.yaml has it, without secrets; "" if it is not there."""
+    """Return a server's entry in servers.yaml, redacted; "" if there is none."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         parse(text, path.name)
@@ -263,7 +263,7 @@ def entry_of(path: Path, name: str) -> str:
 
 
 async def activity(page: Page) -> Context:
-    """Calls as they come, and one of them opened."""
+    """Show the latest calls, and one call in detail."""
     query = page.query
     asked: Context = {name: query.get(name, "") for name in ("words", "server", "tool", "client")}
     asked |= {"failed": query.get("failed") == "yes", "limit": ROWS}
@@ -283,13 +283,13 @@ async def activity(page: Page) -> Context:
 
 
 async def approvals(page: Page) -> Context:
-    """What changed or looks suspicious, and the calls that wait."""
+    """Show changed or suspicious tools, and the waiting calls."""
     rows = (await page.host.ask(control.APPROVALS, {}))["rows"]
     return {"template": "approvals.html", "title": "Approvals", "rows": rows, "asks": await asks(page.host)}
 
 
 async def clients(page: Page) -> Context:
-    """The AI tools that are here."""
+    """Show the AI tools of this computer, and the connected sessions."""
     if page.rest != SLOW:
         snapshot = await page.host.ask(control.SNAPSHOT, {})
         return {"template": "clients.html", "title": "AI tools", "sessions": snapshot["gateway"]["sessions"]}
@@ -299,7 +299,7 @@ async def clients(page: Page) -> Context:
 
 
 async def tokens(page: Page) -> Context:
-    """What servers and tools cost a model, and what is never used."""
+    """Show the token costs of servers and tools, and the tools that are never used."""
     if page.rest != SLOW:
         return {"template": "tokens.html", "title": "Tokens"}
     costs = await page.host.ask(control.COSTS, {})
@@ -311,7 +311,7 @@ async def tokens(page: Page) -> Context:
 
 
 async def health(page: Page) -> Context:
-    """What doctor finds, the gateway's log, versions."""
+    """Show the findings of doctor, the gateway's log, and versions."""
     if page.rest == SLOW:
         found = await anyio.to_thread.run_sync(partial(run_verb, ["doctor"], page.host.environ, VERB_S))
         order = {"problem": 0, "note": 1, "ok": 2}
